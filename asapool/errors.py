@@ -1,0 +1,56 @@
+"""Every error that asapool raises on purpose, in one tree.
+
+    AsapoolError
+    ├── InputError       (ValueError)   a tensor handed to a layer has a wrong shape, dtype or value
+    ├── ConfigError      (ValueError)   a setting is unknown or out of range
+    ├── DataError        (ValueError)   a file or graph cannot be read as what it claims to be
+    ├── CheckpointError  (ValueError)   a saved model or run does not fit what it is used for
+    ├── TrainingError    (RuntimeError) training cannot go on
+    └── MissingExtraError (ImportError) an optional library is not installed
+
+A message is one sentence of where, what was expected and what came, and one of what to do next.
+"""
+
+from __future__ import annotations
+
+
+class AsapoolError(Exception):
+    """The root of asapool's own errors."""
+
+
+class InputError(AsapoolError, ValueError):
+    """A tensor handed to a layer has a wrong shape, dtype or value."""
+
+
+class ConfigError(AsapoolError, ValueError):
+    """A setting is unknown or out of range."""
+
+
+class DataError(AsapoolError, ValueError):
+    """A file or graph cannot be read as what it claims to be."""
+
+
+class CheckpointError(AsapoolError, ValueError):
+    """A saved model or run does not fit what it is used for."""
+
+
+class TrainingError(AsapoolError, RuntimeError):
+    """Training cannot go on."""
+
+
+class MissingExtraError(AsapoolError, ImportError):
+    """An optional library is not installed."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(f'{library} is not installed. Run: pip install "asapool[{extra}]"')
+
+
+def choose(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    """Return value when it is one of the allowed words, or say which words are.
+
+    >>> choose("attention", "m2t", ("m2t", "t2t", "s2t"))
+    'm2t'
+    """
+    if value not in allowed:
+        raise ConfigError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return value
