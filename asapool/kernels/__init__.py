@@ -1,0 +1,173 @@
+"""Arrays in, arrays out: the numerical steps of ASAP, each written twice.
+
+`reference` is the formula in torch, for any device and dtype; `fused` is the fast loop for float32 and float64 on the CPU.
+Both give the same numbers to rounding. The functions here choose: `backend="auto"` takes `fused` wherever it applies.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from asapool.errors import ConfigError, choose
+from asapool.kernels import reference
+from asapool.kernels.graph import Graph, Loops, Pattern
+
+__all__ = [
+    "BACKENDS",
+    "Graph",
+    "Loops",
+    "Pattern",
+    "attend",
+    "cluster_max",
+    "coarsen",
+    "gate",
+    "gcn_weights",
+    "graph_from_rows",
+    "induce",
+    "normalise",
+    "pack",
+    "pack_rows",
+    "propagate",
+    "reach",
+    "readout",
+    "score",
+    "select",
+    "strongest",
+]
+
+BACKENDS = ("auto", "reference", "fused")
+
+
+def backend_for(backend: str, *tensors: Tensor | None) -> ModuleType:
+    """The module that does the work: `fused` for float32/float64 (and index) tensors on the CPU, else `reference`."""
+    choose("backend", backend, BACKENDS)
+    given = [t for t in tensors if t is not None]
+    fits = all(t.device.type == "cpu" and t.dtype in (torch.float32, torch.float64, torch.int64) for t in given)
+    if backend == "reference" or (backend == "auto" and not fits):
+        return reference
+    if not fits:
+        came = ", ".join(f"{t.dtype} on {t.device}" for t in given)
+        raise ConfigError(f'backend="fused" takes float32 or float64 on the CPU, got {came}; use backend="auto"')
+    from asapool.kernels import fused  # numba loads here, not before
+
+    return fused
+
+
+def pack(edge_index: Tensor, ptr: Tensor, N: int, *, backend: str = "auto") -> tuple[Pattern, Tensor]:
+    """Sort edges into rows and join repeated ones; also says to which entry each edge went."""
+    pattern, slot = backend_for(backend, edge_index).pack(edge_index, ptr, N)
+    return pattern, slot
+
+
+def pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor, *, backend: str = "auto") -> tuple[Pattern, Tensor]:
+    """The same for edges that already lie in sorted rows, as data sets hold them."""
+    pattern, slot = backend_for(backend, col).pack_rows(rowptr, col, ptr)
+    return pattern, slot
+
+
+def graph_from_rows(
+    ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None, dtype: torch.dtype, *, backend: str = "auto"
+) -> Graph:
+    """The packed graph of a batch cut from a data set; an edge without weight counts 1."""
+    pattern, slot = pack_rows(rowptr, col, ptr, backend=backend)
+    given = torch.ones_like(slot, dtype=dtype) if weight is None else weight
+    return Graph(pattern, given.new_zeros(pattern.col.numel()).index_add(0, slot, given))
+
+
+def reach(pattern: Pattern, hops: int, *, backend: str = "auto") -> Pattern:
+    """Clusters of radius `hops`: row i lists every node at most that far from i."""
+    if hops == 1:
+        return pattern
+    wider: Pattern = backend_for(backend, pattern.col).reach(pattern, hops)
+    return wider
+
+
+def normalise(pattern: Pattern, hat: Tensor, *, backend: str = "auto") -> Tensor:
+    """GCN's weights: n_ij = d_i^-½ Â_ij d_j^-½."""
+    n: Tensor = backend_for(backend, hat).normalise(pattern, hat)
+    return n
+
+
+def gcn_weights(graph: Graph, loops: Loops = "add", *, backend: str = "auto") -> Tensor:
+    """`normalise` of a graph's Â, worked out once per graph."""
+    if loops not in graph.normalised:
+        graph.normalised[loops] = normalise(graph.pattern, graph.hat(loops), backend=backend)
+    return graph.normalised[loops]
+
+
+def propagate(
+    pattern: Pattern,
+    weight: Tensor,
+    x: Tensor,
+    bias: Tensor | None = None,
+    relu: bool = False,
+    transpose: bool = False,
+    *,
+    backend: str = "auto",
+) -> Tensor:
+    """y_i = Σ_j w_ij x_j, plus bias, then ReLU, each if asked."""
+    y: Tensor = backend_for(backend, weight, x).propagate(pattern, weight, x, bias, relu, transpose)
+    return y
+
+
+def cluster_max(clusters: Pattern, x: Tensor, *, backend: str = "auto") -> Tensor:
+    """m_i = max_{j∈c(i)} x_j."""
+    m: Tensor = backend_for(backend, x).cluster_max(clusters, x)
+    return m
+
+
+def attend(
+    clusters: Pattern, query: Tensor | None, token: Tensor, negative_slope: float = 1.0, *, backend: str = "auto"
+) -> Tensor:
+    """α_ij = softmax_j(LeakyReLU(query_i + token_j))."""
+    alpha: Tensor = backend_for(backend, query, token).attend(clusters, query, token, negative_slope)
+    return alpha
+
+
+def score(pattern: Pattern, weight: Tensor | None, u: Tensor, loops: bool = False, *, backend: str = "auto") -> Tensor:
+    """φ_i = u1_i + Σ_{j∈N(i)} A_ij (u2_i − u3_j)."""
+    phi: Tensor = backend_for(backend, weight, u).score(pattern, weight, u, loops)
+    return phi
+
+
+def select(fitness: Tensor, ptr: Tensor, count: Tensor, *, backend: str = "auto") -> tuple[Tensor, Tensor]:
+    """The `count` fittest nodes of each graph, best first, ties to the lower number."""
+    perm, kept_ptr = backend_for(backend, fitness).select(fitness, ptr, count)
+    return perm, kept_ptr
+
+
+def gate(x: Tensor, fitness: Tensor, perm: Tensor, *, backend: str = "auto") -> Tensor:
+    """X^p = φ ⊙ x of the kept."""
+    kept: Tensor = backend_for(backend, x, fitness).gate(x, fitness, perm)
+    return kept
+
+
+def coarsen(
+    clusters: Pattern, alpha: Tensor, pattern: Pattern, hat: Tensor, perm: Tensor, ptr: Tensor, *, backend: str = "auto"
+) -> tuple[Pattern, Tensor]:
+    """A^p = Ŝᵀ Â Ŝ."""
+    pooled, weight = backend_for(backend, alpha, hat).coarsen(clusters, alpha, pattern, hat, perm, ptr)
+    return pooled, weight
+
+
+def induce(
+    pattern: Pattern, weight: Tensor, perm: Tensor, ptr: Tensor, *, backend: str = "auto"
+) -> tuple[Pattern, Tensor]:
+    """The input's own edges between kept nodes."""
+    pooled, kept = backend_for(backend, weight).induce(pattern, weight, perm, ptr)
+    return pooled, kept
+
+
+def strongest(graph: Graph, most: int, *, backend: str = "auto") -> Graph:
+    """At most the `most` strongest edges of every node."""
+    thinned: Graph = backend_for(backend, graph.weight).strongest(graph, most)
+    return thinned
+
+
+def readout(x: Tensor, ptr: Tensor, *, backend: str = "auto") -> Tensor:
+    """mean ‖ max over the nodes of each graph."""
+    r: Tensor = backend_for(backend, x).readout(x, ptr)
+    return r

@@ -1,0 +1,26 @@
+"""The operator as compiled loops for float32 and float64 on the CPU; each function does what its namesake in `reference` does."""
+
+from asapool.kernels.fused.attend import attend, cluster_max
+from asapool.kernels.fused.coarsen import coarsen, induce, strongest
+from asapool.kernels.fused.pattern import pack, pack_rows, reach
+from asapool.kernels.fused.propagate import normalise, propagate
+from asapool.kernels.fused.readout import readout
+from asapool.kernels.fused.score import score
+from asapool.kernels.fused.select import gate, select
+
+__all__ = [
+    "attend",
+    "cluster_max",
+    "coarsen",
+    "gate",
+    "induce",
+    "normalise",
+    "pack",
+    "pack_rows",
+    "propagate",
+    "reach",
+    "readout",
+    "score",
+    "select",
+    "strongest",
+]

@@ -1,0 +1,102 @@
+"""Compilation of the loops, and how they are spread over threads.
+
+A loop is a function of (start, stop, arrays…) that writes only to rows start … stop. Any cut of the rows therefore gives
+the same bits, whatever the number of threads. Threads sleep while they wait, so a busy neighbour on the machine costs its
+share of the processor and no more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numba
+import torch
+
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    # sums may be regrouped for the vector unit; the loop is the same for every caller, so results stay reproducible
+    "fastmath": {"contract", "reassoc", "nsz"},
+}
+CHEAP = 60_000  # multiply-adds below which waking another thread costs more than it saves
+CACHE_TROUBLE = (OSError, EOFError, pickle.PickleError, RuntimeError, ValueError, ImportError, AttributeError, KeyError)
+
+
+class Loop:
+    """A compiled loop whose machine code is kept on disk, or compiled afresh where the disk does not let it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__doc__, self.__name__ = function.__doc__, function.__name__
+        try:
+            self.code = numba.njit(cache=True, **OPTIONS)(function)
+        except RuntimeError:  # no folder for the cache can be written
+            self.code = numba.njit(**OPTIONS)(function)
+
+    def __call__(self, *args: Any) -> Any:
+        try:
+            return self.code(*args)
+        except CACHE_TROUBLE:  # a broken cache file, a full disk: the code itself raises none of these
+            self.code = numba.njit(**OPTIONS)(self.function)
+            return self.code(*args)
+
+
+class _Helpers:
+    """The threads that help the calling one; made when first needed, and anew in a forked process."""
+
+    def __init__(self) -> None:
+        self.pool: ThreadPoolExecutor | None = None
+        self.size = 0
+        self.lock = threading.Lock()
+
+    def get(self, size: int) -> ThreadPoolExecutor:
+        with self.lock:
+            if self.pool is None or self.size < size:
+                self.pool, self.size = ThreadPoolExecutor(size, "asapool"), size
+            return self.pool
+
+
+_helpers = _Helpers()
+
+
+def _forget_helpers() -> None:
+    global _helpers
+    _helpers = _Helpers()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_helpers)
+
+
+def sweep(loop: Loop, rows: int, work: int, *args: Any) -> list[Any]:
+    """Run a loop over all rows; returns what each stretch of rows returned, in order.
+
+    work: about how many multiply-adds there are in all. The number of threads is torch's (torch.set_num_threads).
+    """
+    if rows == 0:
+        return []
+    threads = min(torch.get_num_threads(), rows, max(1, work // CHEAP))
+    if threads == 1:
+        return [loop(0, rows, *args)]
+    pieces = min(rows, 4 * threads)  # more than one piece each, so that a thread held up elsewhere is waited for less
+    ticket = itertools.count()
+    results: list[Any] = [None] * pieces
+
+    def help_out() -> None:
+        while (piece := next(ticket)) < pieces:
+            results[piece] = loop(rows * piece // pieces, rows * (piece + 1) // pieces, *args)
+
+    pool = _helpers.get(threads - 1)
+    helpers: list[Future[None]] = [pool.submit(help_out) for _ in range(threads - 1)]
+    help_out()
+    for helper in helpers:
+        # one that has not even started has nothing left to do
+        if not helper.cancel():
+            helper.result()
+    return results

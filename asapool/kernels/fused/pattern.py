@@ -1,0 +1,204 @@
+"""From edges to the packed structure, and from one-hop to h-hop clusters: counting sorts and a marker per node."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.operation import register
+from asapool.kernels.graph import Pattern
+
+Six = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+@Loop
+def _transpose(rowptr, col, rowptr_t, col_t, edge_t, diag):  # type: ignore[no-untyped-def]
+    """Entries by column, rows ascending within each (a counting sort), and where the diagonal stands."""
+    N = rowptr.size - 1
+    for e in range(col.size):
+        rowptr_t[col[e] + 1] += 1
+    for i in range(N):
+        rowptr_t[i + 1] += rowptr_t[i]
+    place = rowptr_t[:N].copy()
+    for i in range(N):
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j = col[e]
+            col_t[place[j]] = i
+            edge_t[place[j]] = e
+            place[j] += 1
+            if i == j:
+                diag[i] = e
+
+
+@Loop
+def _pack(source, target, N, slot, rowptr):  # type: ignore[no-untyped-def]
+    """Counting sort by source, then by target; repeated edges join; the diagonal is put in where it is missing."""
+    E = source.size
+    first = np.zeros(N + 1, np.int64)
+    for e in range(E):
+        first[source[e] + 1] += 1
+    for i in range(N):
+        first[i + 1] += first[i]
+    by_source = np.empty(E, np.int64)
+    for e in range(E):
+        by_source[first[source[e]]] = e
+        first[source[e]] += 1
+    begin = np.zeros(N + 1, np.int64)
+    for e in range(E):
+        begin[target[e] + 1] += 1
+    for i in range(N):
+        begin[i + 1] += begin[i]
+    place = begin[:N].copy()
+    order = np.empty(E, np.int64)
+    for k in range(E):
+        e = by_source[k]
+        order[place[target[e]]] = e
+        place[target[e]] += 1
+    col = np.empty(E + N, np.int64)
+    n = 0
+    for i in range(N):
+        waiting, last = True, -1
+        for k in range(begin[i], begin[i + 1]):
+            e = order[k]
+            j = source[e]
+            if waiting and j >= i:
+                waiting = False
+                if j > i:
+                    col[n] = i
+                    n += 1
+            if j != last:
+                col[n] = j
+                n += 1
+                last = j
+            slot[e] = n - 1
+        if waiting:
+            col[n] = i
+            n += 1
+        rowptr[i + 1] = n
+    return col[:n].copy()
+
+
+@Loop
+def _merge(rowptr, col, slot, new_rowptr, new_col):  # type: ignore[no-untyped-def]
+    """Put the diagonal into sorted rows; returns how many entries there are then."""
+    n = 0
+    for i in range(rowptr.size - 1):
+        waiting = True
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j = col[e]
+            if waiting and j >= i:
+                waiting = False
+                if j > i:
+                    new_col[n] = i
+                    n += 1
+            new_col[n] = j
+            slot[e] = n
+            n += 1
+        if waiting:
+            new_col[n] = i
+            n += 1
+        new_rowptr[i + 1] = n
+    return n
+
+
+@Loop
+def _reach_rows(start, stop, rowptr, col, hops, counts):  # type: ignore[no-untyped-def]
+    """Breadth-first search from every row's node, `hops` deep; columns come out sorted."""
+    seen = np.full(rowptr.size - 1, -1, np.int64)
+    found = np.empty(rowptr.size - 1, np.int64)
+    out = np.empty(4 * (rowptr[stop] - rowptr[start]) + 16, np.int64)
+    size = 0
+    for i in range(start, stop):
+        seen[i], found[0] = i, i
+        lo, n = 0, 1
+        for _ in range(hops):
+            hi = n
+            for k in range(lo, hi):
+                for e in range(rowptr[found[k]], rowptr[found[k] + 1]):
+                    j = col[e]
+                    if seen[j] != i:
+                        seen[j] = i
+                        found[n] = j
+                        n += 1
+            lo = hi
+        if size + n > out.size:
+            wider = np.empty(2 * (size + n), np.int64)
+            wider[:size] = out[:size]
+            out = wider
+        out[size : size + n] = np.sort(found[:n])
+        size += n
+        counts[i] = n
+    return out[:size].copy()
+
+
+def complete(rowptr: Tensor, col: Tensor) -> Six:
+    """Add what follows from rows and columns: the diagonal and the entries by column."""
+    N = rowptr.numel() - 1
+    diag, rowptr_t = rowptr.new_empty(N), rowptr.new_zeros(N + 1)
+    col_t, edge_t = torch.empty_like(col), torch.empty_like(col)
+    _transpose(*(t.numpy() for t in (rowptr, col, rowptr_t, col_t, edge_t, diag)))
+    return rowptr, col, diag, rowptr_t, col_t, edge_t
+
+
+def rows_from(counts: Tensor, pieces: list[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> tuple[Tensor, Tensor]:
+    """Row pointer and columns from row lengths and the stretches of columns that the threads brought."""
+    rowptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    col = torch.from_numpy(pieces[0] if len(pieces) == 1 else np.concatenate(pieces)) if pieces else counts.new_empty(0)
+    return rowptr, col
+
+
+def _run_pack(edge_index: Tensor, N: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    source, target = edge_index.contiguous()
+    slot, rowptr = torch.empty_like(source), source.new_zeros(N + 1)
+    col = _pack(source.numpy(), target.numpy(), N, slot.numpy(), rowptr.numpy())
+    return (*complete(rowptr, torch.from_numpy(col)), slot)
+
+
+def _run_pack_rows(rowptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    N = rowptr.numel() - 1
+    slot, new_rowptr, new_col = torch.empty_like(col), torch.zeros_like(rowptr), col.new_empty(col.numel() + N)
+    n = _merge(*(t.numpy() for t in (rowptr, col, slot, new_rowptr, new_col)))
+    return (*complete(new_rowptr, new_col[:n].clone()), slot)
+
+
+def _run_reach(rowptr: Tensor, col: Tensor, hops: int) -> Six:
+    N = rowptr.numel() - 1
+    counts = rowptr.new_empty(N)
+    work = 20 * hops * col.numel()
+    pieces = sweep(_reach_rows, N, work, rowptr.numpy(), col.numpy(), hops, counts.numpy())
+    return complete(*rows_from(counts, pieces))
+
+
+def fake_structure(nodes: int | torch.SymInt, like: Tensor) -> Six:
+    """Shapes of a structure whose number of entries only the run will tell."""
+    E = torch.library.get_ctx().new_dynamic_size()
+    entries, rows = (lambda: like.new_empty(E, dtype=torch.int64)), (lambda: like.new_empty(nodes + 1, dtype=torch.int64))
+    return rows(), entries(), like.new_empty(nodes, dtype=torch.int64), rows(), entries(), entries()
+
+
+_pack_op = register(
+    "pack", _run_pack, lambda edge_index, N: (*fake_structure(N, edge_index), torch.empty_like(edge_index[0]))
+)
+_pack_rows_op = register(
+    "pack_rows", _run_pack_rows, lambda rowptr, col: (*fake_structure(rowptr.numel() - 1, rowptr), torch.empty_like(col))
+)
+_reach_op = register("reach", _run_reach, lambda rowptr, col, hops: fake_structure(rowptr.numel() - 1, rowptr))
+
+
+def pack(edge_index: Tensor, ptr: Tensor, N: int) -> tuple[Pattern, Tensor]:
+    """As reference.pack."""
+    *six, slot = _pack_op(edge_index, N)
+    return Pattern(ptr, *six), slot
+
+
+def pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor]:
+    """As reference.pack_rows."""
+    *six, slot = _pack_rows_op(rowptr, col)
+    return Pattern(ptr, *six), slot
+
+
+def reach(pattern: Pattern, hops: int) -> Pattern:
+    """As reference.reach."""
+    return Pattern(pattern.ptr, *_reach_op(pattern.rowptr, pattern.col, hops))

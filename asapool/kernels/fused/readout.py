@@ -1,0 +1,78 @@
+"""One row of numbers per graph: mean and maximum in one pass."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.operation import differentiable
+
+
+@Loop
+def _readout_graphs(start, stop, x, ptr, r):  # type: ignore[no-untyped-def]
+    """r_b = mean_i x_i ‖ max_i x_i, zeros for a graph without nodes."""
+    F = x.shape[1]
+    for b in range(start, stop):
+        lo, hi = ptr[b], ptr[b + 1]
+        for f in range(F):
+            r[b, f] = 0
+            r[b, F + f] = x[lo, f] if hi > lo else 0
+        for i in range(lo, hi):
+            for f in range(F):
+                r[b, f] += x[i, f]
+                r[b, F + f] = x[i, f] if x[i, f] > r[b, F + f] else r[b, F + f]
+        share = x.dtype.type(1) / x.dtype.type(max(hi - lo, 1))
+        for f in range(F):
+            r[b, f] *= share
+
+
+@Loop
+def _unreadout_graphs(start, stop, x, ptr, r, g, dx, tied):  # type: ignore[no-untyped-def]
+    """Every node gets its part of the mean; those at the maximum share its gradient."""
+    F, zero, one = x.shape[1], x.dtype.type(0), x.dtype.type(1)
+    for b in range(start, stop):
+        lo, hi = ptr[b], ptr[b + 1]
+        share = one / x.dtype.type(max(hi - lo, 1))
+        for f in range(F):
+            tied[b, f] = 0
+        for i in range(lo, hi):
+            for f in range(F):
+                tied[b, f] += one if x[i, f] == r[b, F + f] else zero
+        for f in range(F):
+            tied[b, f] = g[b, F + f] / tied[b, f]
+        for i in range(lo, hi):
+            for f in range(F):
+                dx[i, f] = share * g[b, f] + (tied[b, f] if x[i, f] == r[b, F + f] else zero)
+
+
+def _forward(x: Tensor, ptr: Tensor) -> Tensor:
+    B = ptr.numel() - 1
+    x, r = x.detach().contiguous(), x.new_empty(B, 2 * x.size(1))
+    sweep(_readout_graphs, B, 2 * x.numel(), x.numpy(), ptr.numpy(), r.numpy())
+    return r
+
+
+def _backward(g: Tensor, x: Tensor, ptr: Tensor, r: Tensor, need: list[bool]) -> Tensor:
+    x = x.detach().contiguous()
+    dx, tied = torch.empty_like(x), x.new_empty(r.size(0), x.size(1))
+    arrays = (t.numpy() for t in (x, ptr, r, g, dx, tied))
+    sweep(_unreadout_graphs, r.size(0), 4 * x.numel(), *arrays)
+    return dx
+
+
+_readout_op = differentiable(
+    "readout",
+    forward=_forward,
+    fake=lambda x, ptr: x.new_empty(ptr.numel() - 1, 2 * x.size(1)),
+    backward=_backward,
+    backward_fake=lambda g, x, ptr, r, need: torch.empty_like(x),
+    wrt=(0,),
+    saves=lambda inputs, r: (*inputs, r),
+)
+
+
+def readout(x: Tensor, ptr: Tensor) -> Tensor:
+    """As reference.readout."""
+    r: Tensor = _readout_op(x, ptr)
+    return r

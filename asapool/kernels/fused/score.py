@@ -1,0 +1,120 @@
+"""How much each cluster stands out from its neighbours, forward and backward."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.operation import differentiable, empty
+from asapool.kernels.graph import Pattern
+
+
+@Loop
+def _score_rows(start, stop, rowptr, col, weight, u, loops, phi):  # type: ignore[no-untyped-def]
+    """φ_i = u1_i + Σ_j A_ij (u2_i − u3_j)."""
+    C, one = phi.shape[1], u.dtype.type(1)
+    for i in range(start, stop):
+        for c in range(C):
+            phi[i, c] = u[i, c]
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j = col[e]
+            if loops or i != j:
+                A = weight[e] if weight.size else one
+                for c in range(C):
+                    phi[i, c] += A * (u[i, C + c] - u[j, 2 * C + c])
+
+
+@Loop
+def _unscore_own(start, stop, rowptr, col, weight, g, loops, du):  # type: ignore[no-untyped-def]
+    """∂u1_i = g_i and ∂u2_i = (Σ_j A_ij) g_i."""
+    C, one = g.shape[1], g.dtype.type(1)
+    for i in range(start, stop):
+        degree = g.dtype.type(0)
+        for e in range(rowptr[i], rowptr[i + 1]):
+            if loops or i != col[e]:
+                degree += weight[e] if weight.size else one
+        for c in range(C):
+            du[i, c] = g[i, c]
+            du[i, C + c] = degree * g[i, c]
+
+
+@Loop
+def _unscore_others(start, stop, rowptr_t, col_t, edge_t, weight, g, loops, du):  # type: ignore[no-untyped-def]
+    """∂u3_j = −Σ_i A_ij g_i, by columns."""
+    C, one = g.shape[1], g.dtype.type(1)
+    for j in range(start, stop):
+        for c in range(C):
+            du[j, 2 * C + c] = 0
+        for e in range(rowptr_t[j], rowptr_t[j + 1]):
+            i = col_t[e]
+            if loops or i != j:
+                A = weight[edge_t[e]] if weight.size else one
+                for c in range(C):
+                    du[j, 2 * C + c] -= A * g[i, c]
+
+
+@Loop
+def _unscore_weights(start, stop, rowptr, col, u, g, loops, dw):  # type: ignore[no-untyped-def]
+    """∂A_ij = g_i · (u2_i − u3_j)."""
+    C = g.shape[1]
+    for i in range(start, stop):
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j = col[e]
+            total = g.dtype.type(0)
+            if loops or i != j:
+                for c in range(C):
+                    total += g[i, c] * (u[i, C + c] - u[j, 2 * C + c])
+            dw[e] = total
+
+
+def _forward(
+    rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor, edge_t: Tensor, weight: Tensor | None, u: Tensor,
+    loops: bool,
+) -> Tensor:  # fmt: skip
+    u = u.detach().contiguous()
+    A = empty(u) if weight is None else weight.detach().contiguous()
+    N, C = u.size(0), u.size(1) // 3
+    phi = u.new_empty(N, C)
+    sweep(_score_rows, N, 4 * C * col.numel(), *(t.numpy() for t in (rowptr, col, A, u)), loops, phi.numpy())
+    return phi
+
+
+def _backward(
+    g: Tensor, rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor, edge_t: Tensor, weight: Tensor | None,
+    u: Tensor, loops: bool, need: list[bool],
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    u = u.detach().contiguous()
+    A = empty(u) if weight is None else weight.detach().contiguous()
+    N, work = u.size(0), 4 * g.size(1) * col.numel()
+    dw = torch.empty_like(A) if need[0] else empty(u)
+    du = torch.empty_like(u) if need[1] else empty(u)
+    if need[0]:
+        sweep(_unscore_weights, N, work, *(t.numpy() for t in (rowptr, col, u, g)), loops, dw.numpy())
+    if need[1]:
+        sweep(_unscore_own, N, work, *(t.numpy() for t in (rowptr, col, A, g)), loops, du.numpy())
+        by_col = (t.numpy() for t in (rowptr_t, col_t, edge_t, A, g))
+        sweep(_unscore_others, N, work, *by_col, loops, du.numpy())
+    return dw, du
+
+
+_score_op = differentiable(
+    "score",
+    forward=_forward,
+    fake=lambda rowptr, col, rowptr_t, col_t, edge_t, weight, u, loops: u.new_empty(u.size(0), u.size(1) // 3),
+    backward=_backward,
+    backward_fake=lambda g, rowptr, col, rowptr_t, col_t, edge_t, weight, u, loops, need: (
+        torch.empty_like(weight) if need[0] else empty(u),
+        torch.empty_like(u) if need[1] else empty(u),
+    ),
+    wrt=(5, 6),
+    saves=lambda inputs, phi: inputs[:7],
+    options=lambda inputs: (inputs[7],),
+)
+
+
+def score(pattern: Pattern, weight: Tensor | None, u: Tensor, loops: bool = False) -> Tensor:
+    """As reference.score."""
+    _, rowptr, col, _, rowptr_t, col_t, edge_t = pattern
+    phi: Tensor = _score_op(rowptr, col, rowptr_t, col_t, edge_t, weight, u, loops)
+    return phi

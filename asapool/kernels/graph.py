@@ -1,0 +1,69 @@
+"""The packed batch of graphs that every kernel works on.
+
+All graphs of a batch lie behind each other in one CSR structure: row i lists the neighbourhood of node i, columns are
+sorted, and the entry (i, i) is always there (weight 0 where the graph has no self-loop). A cluster c_1(i) is then exactly
+row i, and the assignment S shares its structure with A.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+Loops = Literal["add", "fill"]
+
+
+class Pattern(NamedTuple):
+    """Which entries a sparse matrix has, by row and by column.
+
+    ptr (B+1,) first node of each graph; rowptr (N+1,), col (E,) the rows, columns ascending; diag (N,) where (i, i) stands;
+    rowptr_t (N+1,), col_t (E,), edge_t (E,) the same entries by column: edge_t says where each one stands in `col`.
+    """
+
+    ptr: Tensor
+    rowptr: Tensor
+    col: Tensor
+    diag: Tensor
+    rowptr_t: Tensor
+    col_t: Tensor
+    edge_t: Tensor
+
+    @property
+    def row(self) -> Tensor:
+        """Row of each entry, (E,)."""
+        return torch.repeat_interleave(self.rowptr.diff(), output_size=self.col.numel())
+
+    @property
+    def batch(self) -> Tensor:
+        """Graph of each node, (N,)."""
+        return torch.repeat_interleave(self.ptr.diff(), output_size=self.diag.numel())
+
+
+class Graph:
+    """A packed batch with its edge weights: entry (i, j) is the weight A_ij of the edge j → i.
+
+    Â and GCN's weights serve convolution, attention and coarsening alike, so each is worked out once per graph.
+    """
+
+    def __init__(self, pattern: Pattern, weight: Tensor) -> None:
+        self.pattern = pattern
+        self.weight = weight
+        self._hat: dict[str, Tensor] = {}
+        self.normalised: dict[str, Tensor] = {}
+
+    def hat(self, loops: Loops) -> Tensor:
+        """Â: A + I ("add"), or A with 1 only where the diagonal is empty ("fill"), (E,)."""
+        if loops not in self._hat:
+            diag = self.pattern.diag
+            own = self.weight[diag]
+            extra = torch.ones_like(own) if loops == "add" else (own == 0).to(own.dtype)
+            self._hat[loops] = self.weight.index_add(0, diag, extra)
+        return self._hat[loops]
+
+    def to_edges(self) -> tuple[Tensor, Tensor]:
+        """edge_index (2, E) with row 0 = source j, row 1 = target i, and the weights; absent self-loops are left out."""
+        row, col = self.pattern.row, self.pattern.col
+        there = (row != col) | (self.weight != 0)
+        return torch.stack([col[there], row[there]]), self.weight[there]

@@ -1,0 +1,26 @@
+"""The operator in plain torch: reads like the paper, runs on any device and dtype."""
+
+from asapool.kernels.reference.attend import attend, cluster_max
+from asapool.kernels.reference.coarsen import coarsen, induce, strongest
+from asapool.kernels.reference.pattern import pack, pack_rows, reach
+from asapool.kernels.reference.propagate import normalise, propagate
+from asapool.kernels.reference.readout import readout
+from asapool.kernels.reference.score import score
+from asapool.kernels.reference.select import gate, select
+
+__all__ = [
+    "attend",
+    "cluster_max",
+    "coarsen",
+    "gate",
+    "induce",
+    "normalise",
+    "pack",
+    "pack_rows",
+    "propagate",
+    "reach",
+    "readout",
+    "score",
+    "select",
+    "strongest",
+]

@@ -1,0 +1,82 @@
+"""From edges to the packed structure, and from one-hop to h-hop clusters."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor
+
+from asapool.kernels.graph import Pattern
+
+
+def index_of(counts: Tensor) -> Tensor:
+    """Row pointer of rows with the given lengths.
+
+    >>> index_of(torch.tensor([2, 0, 1])).tolist()
+    [0, 2, 2, 3]
+    """
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def from_keys(key: Tensor, ptr: Tensor, N: int) -> Pattern:
+    """Structure of the entries i·N + j, which come sorted, without repeats, diagonal included."""
+    row, col = (key // N, key % N) if N else (key, key)
+    edge_t = torch.argsort(col, stable=True)
+    return Pattern(
+        ptr=ptr,
+        rowptr=index_of(torch.bincount(row, minlength=N)),
+        col=col,
+        diag=(row == col).nonzero().view(-1),
+        rowptr_t=index_of(torch.bincount(col, minlength=N)),
+        col_t=row[edge_t],
+        edge_t=edge_t,
+    )
+
+
+def pack(edge_index: Tensor, ptr: Tensor, N: int) -> tuple[Pattern, Tensor]:
+    """Sort edges into rows, join repeated ones and give every node its diagonal entry.
+
+    edge_index (2, E'), row 0 = source j, row 1 = target i; ptr (B+1,).
+    Returns the structure and, for each edge given, the entry it went to, (E',).
+
+    >>> pattern, slot = pack(torch.tensor([[1, 0, 0], [0, 1, 1]]), torch.tensor([0, 2]), 2)
+    >>> pattern.rowptr.tolist(), pattern.col.tolist(), slot.tolist()
+    ([0, 2, 4], [0, 1, 0, 1], [1, 2, 2])
+    """
+    j, i = edge_index
+    own = torch.arange(N, device=edge_index.device)
+    key, slot = torch.unique(torch.cat([i, own]) * N + torch.cat([j, own]), return_inverse=True)
+    return from_keys(key, ptr, N), slot[: i.numel()]
+
+
+def pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor]:
+    """The same for edges that already lie in rows, columns ascending and without repeats, as data sets hold them.
+
+    rowptr (N+1,), col (E',), ptr (B+1,); returns the structure and the entry each edge went to, (E',).
+    """
+    row = torch.repeat_interleave(rowptr.diff(), output_size=col.numel())
+    return pack(torch.stack([col, row]), ptr, rowptr.numel() - 1)
+
+
+def reach(pattern: Pattern, hops: int) -> Pattern:
+    """Structure of (A + I)^h: row i lists every node from which i is at most h hops away."""
+    N = pattern.diag.numel()
+    step = sparse(pattern.row, pattern.col, torch.ones_like(pattern.col, dtype=torch.float32), (N, N))
+    reached = step
+    for _ in range(hops - 1):
+        reached = times(reached, step).coalesce()
+    i, j = reached.indices()
+    return from_keys(i * N + j, pattern.ptr, N)
+
+
+def sparse(row: Tensor, col: Tensor, value: Tensor, size: tuple[int, int]) -> Tensor:
+    """A sparse matrix from its entries."""
+    return torch.sparse_coo_tensor(torch.stack([row, col]), value, size, check_invariants=False)
+
+
+def times(A: Tensor, B: Tensor) -> Tensor:
+    """The product of two sparse matrices."""
+    with warnings.catch_warnings():  # torch announces once that it goes through its CSR format
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
+        return torch.sparse.mm(A, B)

@@ -1,0 +1,33 @@
+"""Which clusters survive, and with what features."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from asapool.kernels.reference.pattern import index_of
+
+
+def select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """Keep the fittest nodes of every graph, best first; a tie goes to the lower node number.
+
+    fitness (N,); ptr (B+1,); count (B,) how many each graph keeps.
+    Returns perm (K,), the kept nodes graph by graph, and the pointer (B+1,) of the kept.
+
+    >>> select(torch.tensor([.2, .9, .9, .1]), torch.tensor([0, 3, 4]), torch.tensor([2, 1]))
+    (tensor([1, 2, 3]), tensor([0, 2, 3]))
+    """
+    order = torch.argsort(fitness.detach(), descending=True, stable=True)
+    batch = torch.repeat_interleave(ptr.diff(), output_size=fitness.numel())
+    order = order[torch.argsort(batch[order], stable=True)]
+    batch = batch[order]  # ascending now: the rank of a node in its graph is its distance from the graph's start
+    rank = torch.arange(order.numel(), device=order.device) - ptr[batch]
+    return order[rank < count[batch]], index_of(count)
+
+
+def gate(x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
+    """Features of the kept clusters, scaled by their fitness: X^p = φ ⊙ x of the kept.
+
+    x (N, F); fitness (N,); perm (K,); returns (K, F).
+    """
+    return fitness[perm, None] * x[perm]

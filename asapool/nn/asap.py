@@ -1,0 +1,229 @@
+"""Adaptive Structure Aware Pooling, the paper's operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from asapool import kernels
+from asapool.errors import ConfigError, InputError, choose
+from asapool.kernels import Graph
+from asapool.nn.attention import Assignment, ClusterAttention, Master2Token, Source2Token, Token2Token
+from asapool.nn.boundary import check_features, pack_batch
+from asapool.nn.gcn import GCN
+from asapool.nn.leconv import BasicLEConv, LEConv
+from asapool.nn.ratio import check_ratio, kept_count
+from asapool.nn.semantics import semantics_named
+from asapool.nn.step import Pooled, PoolStep
+
+ATTENTIONS = {"m2t": Master2Token, "t2t": Token2Token, "s2t": Source2Token}
+
+
+class ASAPooling(nn.Module):
+    """Pool every graph of a batch to its fittest clusters.
+
+    x' = GCN(x) · α_ij = softmax_j(wᵀσ(W m_i ‖ x'_j)), m_i = max_{j∈c_h(i)} x'_j · x^c_i = Σ_j α_ij x_j ·
+    φ_i = sigmoid(LEConv(x^c)_i) · keep the top ⌈kN⌉ of each graph · X^p = φ ⊙ x^c of the kept · A^p = Ŝᵀ(A + I)Ŝ
+
+    in_channels: F. ratio: share k of clusters kept, or a whole number of them. hops: radius h of a cluster.
+    attention: "m2t", "t2t" or "s2t"; master: "max" or "mean" (m2t). fitness: "leconv", "basic-leconv" or "gcn".
+    aggregate: what the cluster features x^c serve: "both" fitness and representation, "cluster" the representation only,
+    "none" neither (then both use x). soft_edges: A^p as above, or just the input's edges between kept nodes.
+    max_neighbours: keep at most that many of the strongest pooled edges per cluster. dropout: on α, while training.
+    semantics: "paper", "authors" or "pyg"; see docs/semantics.md. GNN: a class to use for x' instead of GCN, called as
+    torch_geometric's convolutions are. add_self_loops: keep the pooled diagonal under "pyg". backend: see asapool.kernels.
+
+    >>> pool = ASAPooling(8, ratio=0.5)
+    >>> path = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+    >>> x, edge_index, edge_weight, batch, perm = pool(torch.randn(4, 8), path)
+    >>> x.shape, batch.tolist(), edge_weight.requires_grad
+    (torch.Size([2, 8]), [0, 0], True)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        ratio: float | int = 0.5,
+        GNN: Callable[..., nn.Module] | None = None,
+        dropout: float = 0.0,
+        negative_slope: float = 0.2,
+        add_self_loops: bool = False,
+        *,
+        hops: int = 1,
+        attention: Literal["m2t", "t2t", "s2t"] = "m2t",
+        master: Literal["max", "mean"] = "max",
+        fitness: Literal["leconv", "basic-leconv", "gcn"] = "leconv",
+        aggregate: Literal["both", "cluster", "none"] = "both",
+        soft_edges: bool = True,
+        max_neighbours: int | None = None,
+        semantics: Literal["paper", "authors", "pyg"] = "paper",
+        backend: Literal["auto", "reference", "fused"] = "auto",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        if not isinstance(in_channels, int) or in_channels < 1:
+            raise ConfigError(f"in_channels must be a whole number of at least 1, got {in_channels!r}")
+        if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
+            raise ConfigError(f"hops must be a whole number of at least 1, got {hops!r}")
+        if max_neighbours is not None and (not isinstance(max_neighbours, int) or max_neighbours < 1):
+            raise ConfigError(f"max_neighbours must be None or a whole number of at least 1, got {max_neighbours!r}")
+        if kwargs and GNN is None:
+            raise ConfigError(f"ASAPooling does not know the option {next(iter(kwargs))!r}; only GNN= takes further ones")
+        self.rules = semantics_named(semantics)
+        self.in_channels, self.ratio, self.hops = in_channels, check_ratio(ratio), hops
+        self.aggregate = choose("aggregate", aggregate, ("both", "cluster", "none"))
+        self.soft_edges, self.max_neighbours = soft_edges, max_neighbours
+        self.semantics, self.add_self_loops = semantics, add_self_loops
+        self.backend = choose("backend", backend, kernels.BACKENDS)
+        self.inner = self._make_inner(GNN, kwargs)
+        self.attention = self._make_attention(attention, master, negative_slope, dropout)
+        self.fitness = self._make_fitness(fitness)
+
+    def _make_inner(self, GNN: Callable[..., nn.Module] | None, kwargs: dict[str, Any]) -> nn.Module | None:
+        F = self.in_channels
+        if GNN is None:
+            return GCN(F, F, loops=self.rules.loops, backend=self.backend) if self.rules.inner_gcn else None
+        if GNN is GCN or (_is_pyg_gcn(GNN) and not kwargs):  # GCNConv with its defaults is our GCN: same numbers, faster
+            return GCN(F, F, loops="fill" if _is_pyg_gcn(GNN) else self.rules.loops, backend=self.backend, **kwargs)
+        return GNN(F, F, **kwargs)
+
+    def _make_attention(self, attention: str, master: str, negative_slope: float, dropout: float) -> ClusterAttention:
+        kind = ATTENTIONS[choose("attention", attention, tuple(ATTENTIONS))]
+        more = {"master": master} if choose("master", master, ("max", "mean")) and attention == "m2t" else {}
+        return kind(
+            self.in_channels,
+            sigma=self.rules.sigma,
+            negative_slope=negative_slope,
+            dropout=dropout,
+            backend=self.backend,
+            **more,  # type: ignore[arg-type]
+        )
+
+    def _make_fitness(self, fitness: str) -> LEConv | BasicLEConv | GCN:
+        choose("fitness", fitness, ("leconv", "basic-leconv", "gcn"))
+        if fitness == "leconv":
+            return LEConv(self.in_channels, 1, backend=self.backend)
+        if fitness == "basic-leconv":
+            return BasicLEConv(self.in_channels, 1, backend=self.backend)
+        return GCN(self.in_channels, 1, loops=self.rules.loops, backend=self.backend)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for part in (self.inner, self.attention, self.fitness):
+            if part is not None and hasattr(part, "reset_parameters"):
+                part.reset_parameters()
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
+    ) -> Pooled:
+        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns the pooled batch."""
+        return self.explain(x, edge_index, edge_weight, batch).pooled()
+
+    def explain(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
+    ) -> PoolStep:
+        """The same step with everything that was decided on the way: memberships, fitness, kept centres, pooled graph."""
+        packed = pack_batch(x, edge_index, edge_weight, batch, self.in_channels, self.backend)
+        return self.step(packed.x, packed.graph, order=packed.order)
+
+    def step(self, x: Tensor, graph: Graph, *, edges: bool = True, order: Tensor | None = None) -> PoolStep:
+        """Pool a packed graph. With edges=False the pooled graph is left out, for a last level where nothing reads it."""
+        if x.dim() != 2 or x.size(1) != self.in_channels:
+            check_features(x, self.in_channels)
+        pattern = graph.pattern
+        if x.size(0) != pattern.diag.numel():
+            raise InputError(f"x must have one row per node, {pattern.diag.numel()}, got {x.size(0)}")
+        clusters = kernels.reach(pattern, self.hops, backend=self.backend)
+        alpha = self.attention(self._inner(x, graph), clusters).alpha
+        x_c = x if self.aggregate == "none" else kernels.propagate(clusters, alpha, x, backend=self.backend)
+        phi = self._phi(x_c if self.aggregate == "both" else x, graph)
+        count = kept_count(pattern.ptr.diff(), self.ratio)
+        perm, ptr = kernels.select(phi, pattern.ptr, count, backend=self.backend)
+        return PoolStep(
+            before=graph,
+            assignment=Assignment(clusters, alpha),
+            cluster_x=x_c,
+            fitness=phi,
+            perm=perm,
+            ptr=ptr,
+            x=kernels.gate(x_c, phi, perm, backend=self.backend),
+            after=self._edges(graph, clusters, alpha, perm, ptr) if edges else None,
+            order=order,
+            backend=self.backend,
+        )
+
+    def _inner(self, x: Tensor, graph: Graph) -> Tensor:
+        if self.inner is None:
+            return x
+        if isinstance(self.inner, GCN):
+            return self.inner(x, graph)
+        row, col = graph.pattern.row, graph.pattern.col
+        out: Tensor = self.inner(x=x, edge_index=torch.stack([col, row]), edge_weight=graph.hat(self.rules.loops))
+        return out
+
+    def _phi(self, x: Tensor, graph: Graph) -> Tensor:
+        if isinstance(self.fitness, GCN):
+            score = self.fitness(x, graph, weighted=self.rules.weighted_fitness)
+        else:
+            score = self.fitness(x, graph, weighted=self.rules.weighted_fitness, loops=self.rules.fitness_loops)
+        return score.view(-1).sigmoid()
+
+    def _edges(self, graph: Graph, clusters: kernels.Pattern, alpha: Tensor, perm: Tensor, ptr: Tensor) -> Graph:
+        if not self.soft_edges:
+            pattern, weight = kernels.induce(graph.pattern, graph.weight, perm, ptr, backend=self.backend)
+        else:
+            S = alpha if self.rules.through_s else alpha.detach()
+            hat = graph.hat(self.rules.loops)
+            pattern, weight = kernels.coarsen(clusters, S, graph.pattern, hat, perm, ptr, backend=self.backend)
+        if self.rules.diagonal == "one":
+            weight = weight.index_fill(0, pattern.diag, 1.0)
+        elif self.rules.diagonal == "drop" and not self.add_self_loops:
+            weight = weight.index_fill(0, pattern.diag, 0.0)
+        pooled = Graph(pattern, weight)
+        if self.max_neighbours is not None:
+            pooled = kernels.strongest(pooled, self.max_neighbours, backend=self.backend)
+        return pooled
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        translate(state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.in_channels}, ratio={self.ratio}, hops={self.hops}, semantics={self.semantics!r}"
+
+
+def _is_pyg_gcn(GNN: Any) -> bool:
+    return getattr(GNN, "__name__", "") == "GCNConv" and getattr(GNN, "__module__", "").startswith("torch_geometric.")
+
+
+PEERS = {  # their name of a parameter → ours; torch_geometric's first, then the authors'
+    "lin.weight": "attention.W.weight",
+    "lin.bias": "attention.W.bias",
+    "att.weight": "attention.w",
+    "att.bias": "attention.c",
+    "lin_q.weight": "attention.W.weight",
+    "lin_q.bias": "attention.W.bias",
+    "gat_att.weight": "attention.w",
+    "gat_att.bias": "attention.c",
+}
+
+
+def translate(state: dict[str, Any], prefix: str = "") -> None:
+    """Rename the parameters of a peer's ASAP layer in place; a state dict of ours stays as it is.
+
+    torch_geometric's `select.weight` is left out: its sign decides at random whether the fittest or the least fit stay.
+    """
+    for theirs, ours in PEERS.items():
+        if prefix + theirs in state:
+            value = state.pop(prefix + theirs)
+            state[prefix + ours] = value.view(-1) if ours == "attention.w" else value
+    for theirs, ours in (("gnn_score.", "fitness."), ("gnn_intra_cluster.", "inner.")):
+        for name in [n for n in state if n.startswith(prefix + theirs)]:
+            state[prefix + ours + name.removeprefix(prefix + theirs)] = state.pop(name)
+    state.pop(prefix + "select.weight", None)
+
+

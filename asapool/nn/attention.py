@@ -1,0 +1,152 @@
+"""Self-attention inside a cluster: Master2Token, Token2Token, Source2Token.
+
+All three share one form, α_ij = softmax_j(score of member j in cluster i), and differ in the query:
+
+    Master2Token   wᵀσ(W m_i ‖ x_j)      m_i = max (or mean) of the cluster
+    Token2Token    wᵀσ(W x_i ‖ W x_j)    the medoid alone
+    Source2Token   w₂ᵀσ(W x_j)           no query
+
+σ = LeakyReLU works element by element, so wᵀσ(a ‖ b) = w₁ᵀσ(a) + w₂ᵀσ(b): two numbers per node, never an E×2F tensor.
+With σ *inside* (the paper's equation) the query's part is the same for every member of a cluster and the softmax cancels
+it: as printed, the query has no influence, and it is not computed. With σ *outside* (the authors' and torch_geometric's
+programs), σ(w₁ᵀ W m_i + w₂ᵀ x_j), it does have one, and w₁ᵀW m_i = (Wᵀw₁)ᵀ m_i needs no matrix product.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from asapool import kernels
+from asapool.errors import ConfigError, choose
+from asapool.kernels import Graph, Pattern
+from asapool.nn.boundary import as_graph
+
+
+class Assignment(NamedTuple):
+    """Who belongs to which cluster how strongly: alpha[e] is α_ij for the e-th entry (i, j) of `clusters`."""
+
+    clusters: Pattern
+    alpha: Tensor
+
+    def to_sparse(self) -> Tensor:
+        """S (N, N) as a sparse tensor with S_ji = α_ij: column i is the cluster of i, and sums to 1."""
+        N = self.clusters.diag.numel()
+        where = torch.stack([self.clusters.col, self.clusters.row])
+        return torch.sparse_coo_tensor(where, self.alpha, (N, N), check_invariants=False)
+
+
+class ClusterAttention(nn.Module):
+    """What the three attentions share: the weights W, w = w₁ ‖ w₂ and how scores become memberships."""
+
+    def __init__(
+        self, channels: int, *, sigma: str = "inside", negative_slope: float = 0.2, dropout: float = 0.0,
+        backend: str = "auto",
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if channels < 1:
+            raise ConfigError(f"channels must be at least 1, got {channels}")
+        if not 0 <= dropout < 1:
+            raise ConfigError(f"dropout must lie in [0, 1), got {dropout}")
+        self.channels, self.negative_slope, self.dropout = channels, negative_slope, dropout
+        self.sigma = choose("sigma", sigma, ("inside", "outside"))
+        self.backend = choose("backend", backend, kernels.BACKENDS)
+        self.W = nn.Linear(channels, channels)
+        self.w = nn.Parameter(torch.empty(2 * channels))
+        self.c = nn.Parameter(torch.zeros(1))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Glorot W, w uniform in ±1/√(2F), zero biases."""
+        nn.init.xavier_uniform_(self.W.weight)
+        nn.init.zeros_(self.W.bias)
+        bound = 1 / math.sqrt(2 * self.channels)
+        nn.init.uniform_(self.w, -bound, bound)
+        nn.init.zeros_(self.c)
+
+    def scores(self, x: Tensor, clusters: Pattern) -> tuple[Tensor | None, Tensor]:
+        """Query part (N,), None where it cancels, and token part (N,) of the score."""
+        raise ConfigError("ClusterAttention is what the attentions share; use Master2Token, Token2Token or Source2Token")
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor | Graph | Pattern, edge_weight: Tensor | None = None, hops: int = 1
+    ) -> Assignment:
+        """x (N, F) and edges (2, E), a packed graph, or clusters ready made; returns the memberships."""
+        if not isinstance(edge_index, Pattern):
+            x, graph = as_graph(x, edge_index, edge_weight, self.channels, self.backend)
+            edge_index = kernels.reach(graph.pattern, hops, backend=self.backend)
+        query, token = self.scores(x, edge_index)
+        slope = 1.0 if self.sigma == "inside" else self.negative_slope
+        alpha = kernels.attend(edge_index, query, token, slope, backend=self.backend)
+        return Assignment(edge_index, F.dropout(alpha, self.dropout, self.training))
+
+    def _token(self, h: Tensor) -> Tensor:
+        """w₂ᵀσ(h_j), or w₂ᵀh_j + c where σ stands outside."""
+        w2 = self.w[self.channels :]
+        if self.sigma == "inside":
+            return F.leaky_relu(h, self.negative_slope) @ w2
+        return h @ w2 + self.c
+
+    def _folded(self) -> tuple[Tensor, Tensor]:
+        """Wᵀw₁ and w₁ᵀb: with these, w₁ᵀ(W m + b) is a dot product."""
+        w1 = self.w[: self.channels]
+        return w1 @ self.W.weight, w1 @ self.W.bias
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.channels}, sigma={self.sigma!r}, dropout={self.dropout}"
+
+
+class Master2Token(ClusterAttention):
+    """The cluster itself asks: α_ij = softmax_j(wᵀσ(W m_i ‖ x_j)), m_i = max_{j∈c(i)} x_j.
+
+    >>> layer = Master2Token(2)
+    >>> S = layer(torch.randn(3, 2), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).to_sparse()
+    >>> torch.allclose(S.to_dense().sum(0), torch.ones(3))
+    True
+    """
+
+    def __init__(
+        self, channels: int, *, master: str = "max", sigma: str = "inside", negative_slope: float = 0.2,
+        dropout: float = 0.0, backend: str = "auto",
+    ) -> None:  # fmt: skip
+        super().__init__(channels, sigma=sigma, negative_slope=negative_slope, dropout=dropout, backend=backend)
+        self.master = choose("master", master, ("max", "mean"))
+
+    def query(self, x: Tensor, clusters: Pattern) -> Tensor:
+        """The master query m (N, F) of every cluster."""
+        if self.master == "max":
+            return kernels.cluster_max(clusters, x, backend=self.backend)
+        share = clusters.rowptr.diff().to(x.dtype).reciprocal()
+        return kernels.propagate(clusters, share[clusters.row], x, backend=self.backend)
+
+    def scores(self, x: Tensor, clusters: Pattern) -> tuple[Tensor | None, Tensor]:
+        """As the formula says."""
+        if self.sigma == "inside":
+            return None, self._token(x)
+        v, b = self._folded()
+        return self.query(x, clusters) @ v + b, self._token(x)
+
+
+class Token2Token(ClusterAttention):
+    """The medoid asks: α_ij = softmax_j(wᵀσ(W x_i ‖ W x_j))."""
+
+    def scores(self, x: Tensor, clusters: Pattern) -> tuple[Tensor | None, Tensor]:
+        """As the formula says."""
+        h = self.W(x)
+        if self.sigma == "inside":
+            return None, self._token(h)
+        return h @ self.w[: self.channels], self._token(h)
+
+
+class Source2Token(ClusterAttention):
+    """Nobody asks: α_ij = softmax_j(w₂ᵀσ(W x_j)), the same preference in every cluster."""
+
+    def scores(self, x: Tensor, clusters: Pattern) -> tuple[Tensor | None, Tensor]:
+        """As the formula says."""
+        token = self._token(self.W(x))
+        return (None if self.sigma == "inside" else torch.zeros_like(token)), token

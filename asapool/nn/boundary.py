@@ -1,0 +1,124 @@
+"""Where tensors of users come in: checked, sorted by graph, packed; and node numbers go out as they came."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from asapool import kernels
+from asapool.errors import InputError
+from asapool.kernels import Graph
+
+
+class Packed(NamedTuple):
+    """A checked batch: features (N, F) sorted by graph, the graph, and the number each node came with (None: unchanged)."""
+
+    x: Tensor
+    graph: Graph
+    order: Tensor | None
+
+
+def check_features(x: Tensor, channels: int) -> Tensor:
+    """x as (N, channels), or one sentence about what is wrong with it."""
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        raise InputError(f"x must be a floating point tensor, got {_kind(x)}; convert it with x.float()")
+    if x.dim() == 1:
+        x = x.unsqueeze(-1)
+    if x.dim() != 2 or x.size(1) != channels:
+        raise InputError(f"x must have the shape (nodes, {channels}), got {tuple(x.shape)}")
+    # a finite sum proves that all is finite; only a suspicious one is looked at closely
+    if not torch.compiler.is_compiling() and not bool(x.detach().sum().isfinite()):
+        bad = (~x.detach().isfinite()).any(dim=1).nonzero().view(-1)
+        if bad.numel():
+            raise InputError(f"x must be finite, but node {int(bad[0])} has NaN or infinite features; clean the data first")
+    return x
+
+
+def check_edges(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, x: Tensor) -> Tensor | None:
+    """The edge weights as (E,) in the dtype of x, after all of the edges were found sound."""
+    N = x.size(0)
+    if not isinstance(edge_index, Tensor) or edge_index.dtype != torch.int64:
+        raise InputError(f"edge_index must be an int64 tensor, got {_kind(edge_index)}; convert it with edge_index.long()")
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise InputError(f"edge_index must have the shape (2, edges), got {tuple(edge_index.shape)}")
+    E = edge_index.size(1)
+    if batch is not None:
+        if not isinstance(batch, Tensor) or batch.dtype != torch.int64:
+            raise InputError(f"batch must be an int64 tensor, got {_kind(batch)}")
+        if tuple(batch.shape) != (N,):
+            raise InputError(f"batch must name one graph per node, shape ({N},), got {tuple(batch.shape)}")
+    if edge_weight is not None:
+        if not isinstance(edge_weight, Tensor) or not edge_weight.is_floating_point():
+            raise InputError(f"edge_weight must be a floating point tensor, got {_kind(edge_weight)}")
+        if edge_weight.numel() != E or edge_weight.dim() not in (1, 2):
+            raise InputError(f"edge_weight must hold one number per edge, shape ({E},), got {tuple(edge_weight.shape)}")
+        edge_weight = edge_weight.reshape(E).to(x.dtype)
+    if not torch.compiler.is_compiling():
+        _check_values(edge_index, edge_weight, batch, N)
+    return edge_weight
+
+
+def _check_values(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, N: int) -> None:
+    if batch is not None and batch.numel() and int(batch.min()) < 0:
+        raise InputError(f"batch must not be negative, got {int(batch.min())}")
+    if edge_index.numel() == 0:
+        return
+    low, high = edge_index.aminmax()
+    if int(low) < 0 or int(high) >= N:
+        worst = int(low) if int(low) < 0 else int(high)
+        raise InputError(f"edge_index must name nodes 0 to {N - 1}, got node {worst}; x has {N} rows")
+    if batch is not None:
+        graph_j, graph_i = batch[edge_index]
+        if not torch.equal(graph_j, graph_i):
+            e = int((graph_j != graph_i).nonzero()[0])
+            j, i = edge_index[:, e].tolist()
+            raise InputError(
+                f"edge {e} ({j} → {i}) leaves its graph: node {j} is in graph {int(graph_j[e])}, "
+                f"node {i} in graph {int(graph_i[e])}; edges must stay within one graph"
+            )
+    if edge_weight is not None:
+        sound = edge_weight.detach() >= 0  # NaN compares false
+        if not bool((sound & edge_weight.detach().isfinite()).all()):
+            e = int((~(sound & edge_weight.detach().isfinite())).nonzero()[0])
+            raise InputError(f"edge_weight must be finite and not negative, got {edge_weight[e].item()} at edge {e}")
+
+
+def _kind(value: object) -> str:
+    return f"{value.dtype}" if isinstance(value, Tensor) else type(value).__name__
+
+
+def pack_batch(
+    x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, channels: int, backend: str
+) -> Packed:
+    """Check a batch in PyG's form and pack it; repeated edges are summed."""
+    x = check_features(x, channels)
+    edge_weight = check_edges(edge_index, edge_weight, batch, x)
+    N = x.size(0)
+    order = None
+    if batch is None:
+        ptr = torch.tensor([0, N], device=x.device)
+    else:
+        if not torch.compiler.is_compiling() and bool((batch.diff() < 0).any()):
+            order = torch.argsort(batch, stable=True)
+            place = torch.empty_like(order)
+            place[order] = torch.arange(N, device=x.device)
+            x, batch, edge_index = x[order], batch[order], place[edge_index]
+        ptr = torch.cat([batch.new_zeros(1), torch.bincount(batch).cumsum(0)])
+    return Packed(x, pack_graph(x, edge_index, edge_weight, ptr, backend), order)
+
+
+def pack_graph(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, ptr: Tensor, backend: str) -> Graph:
+    """The packed graph of sound edges; an edge without weight counts 1."""
+    pattern, slot = kernels.pack(edge_index, ptr, x.size(0), backend=backend)
+    given = x.new_ones(slot.numel()) if edge_weight is None else edge_weight
+    return Graph(pattern, x.new_zeros(pattern.col.numel()).index_add(0, slot, given))
+
+
+def as_graph(x: Tensor, edges: Tensor | Graph, edge_weight: Tensor | None, channels: int, backend: str) -> tuple[Tensor, Graph]:
+    """For layers that do not care about graph borders: take a packed graph as it is, or pack edges as one graph."""
+    if isinstance(edges, Graph):
+        return x, edges
+    packed = pack_batch(x, edges, edge_weight, None, channels, backend)
+    return packed.x, packed.graph

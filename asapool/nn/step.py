@@ -1,0 +1,97 @@
+"""What one pooling did: the result in torch_geometric's form, and the whole step for those who want to look inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from asapool import kernels
+from asapool.errors import InputError
+from asapool.kernels import Graph
+from asapool.nn.attention import Assignment
+
+
+class Pooled(NamedTuple):
+    """A pooled batch: row k of x (K, F) is node k of edge_index (2, E) is the node perm[k] (K,) of the graph before."""
+
+    x: Tensor
+    edge_index: Tensor
+    edge_weight: Tensor
+    batch: Tensor
+    perm: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class PoolStep:
+    """One pooling, with all that was decided on the way.
+
+    before, after: the packed graphs (after is None when its edges were not asked for). assignment: α of every node in every
+    cluster, kept or not. cluster_x (N, F), fitness (N,): of all clusters. perm (K,), ptr (B+1,): the kept centres, fittest
+    first, graph by graph. x (K, F): their features. order: node numbers as the user gave them, where they came unsorted.
+    """
+
+    before: Graph
+    assignment: Assignment
+    cluster_x: Tensor
+    fitness: Tensor
+    perm: Tensor
+    ptr: Tensor
+    x: Tensor
+    after: Graph | None
+    order: Tensor | None = None
+    backend: str = "auto"
+
+    @property
+    def centres(self) -> Tensor:
+        """Kept centres (K,) by the node numbers of the user."""
+        return self.perm if self.order is None else self.order[self.perm]
+
+    @property
+    def S(self) -> Tensor:
+        """The assignment Ŝ (N, K) of nodes to kept clusters, sparse; node numbers are the user's, columns sum to 1."""
+        clusters, alpha = self.assignment
+        place = self._place()[clusters.row]
+        kept = place >= 0
+        node = clusters.col[kept] if self.order is None else self.order[clusters.col[kept]]
+        size = (clusters.diag.numel(), self.perm.numel())
+        return torch.sparse_coo_tensor(torch.stack([node, place[kept]]), alpha[kept], size, check_invariants=False)
+
+    @property
+    def adjacency(self) -> Tensor:
+        """The pooled adjacency A^p (K, K), sparse."""
+        graph = self._after()
+        K = self.perm.numel()
+        where = torch.stack([graph.pattern.row, graph.pattern.col])
+        return torch.sparse_coo_tensor(where, graph.weight, (K, K), check_invariants=False)
+
+    def lift(self, h: Tensor) -> Tensor:
+        """Carry features of the kept clusters back to the nodes before: y_l = Σ_p Ŝ_lp h_p.
+
+        h (K, C); returns (N, C), zero for nodes that belong to no kept cluster.
+        """
+        K = self.perm.numel()
+        if h.dim() != 2 or h.size(0) != K:
+            raise InputError(f"lift takes one row per kept cluster, shape ({K}, channels), got {tuple(h.shape)}")
+        clusters, alpha = self.assignment
+        spread = h.new_zeros(clusters.diag.numel(), h.size(1)).index_copy(0, self.perm, h)
+        y = kernels.propagate(clusters, alpha, spread, transpose=True, backend=self.backend)
+        return y if self.order is None else torch.empty_like(y).index_copy(0, self.order, y)
+
+    def pooled(self) -> Pooled:
+        """The result in torch_geometric's form."""
+        graph = self._after()
+        edge_index, edge_weight = graph.to_edges()
+        return Pooled(self.x, edge_index, edge_weight, graph.pattern.batch, self.centres)
+
+    def _after(self) -> Graph:
+        if self.after is None:
+            raise InputError("this step was taken without pooled edges; call step(..., edges=True)")
+        return self.after
+
+    def _place(self) -> Tensor:
+        place = self.perm.new_full((self.assignment.clusters.diag.numel(),), -1)
+        place[self.perm] = torch.arange(self.perm.numel(), device=self.perm.device)
+        return place
