@@ -1,0 +1,24 @@
+"""What all tests share: both backends, and one torch thread (the machine may be busy with other tests)."""
+
+import os
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(params=["reference", "fused"])
+def backend(request):
+    return request.param
+
+
+@pytest.fixture
+def shared_datasets():
+    """The folder of benchmark data sets, where there is one."""
+    from pathlib import Path
+
+    folder = Path(os.environ.get("ASAPOOL_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
+    if not (folder / "PROTEINS.zip").exists():
+        pytest.skip(f"no benchmark data sets at {folder}; set ASAPOOL_DATA to their folder to run this test")
+    return folder
