@@ -30,6 +30,7 @@ __all__ = [
     "normalise",
     "pack",
     "pack_rows",
+    "project",
     "propagate",
     "reach",
     "readout",
@@ -39,17 +40,18 @@ __all__ = [
 ]
 
 BACKENDS = ("auto", "reference", "fused")
+FUSED = (torch.float32, torch.float64, torch.int64)  # what the compiled loops take
 
 
 def backend_for(backend: str, *tensors: Tensor | None) -> ModuleType:
     """The module that does the work: `fused` for float32/float64 (and index) tensors on the CPU, else `reference`."""
-    choose("backend", backend, BACKENDS)
-    given = [t for t in tensors if t is not None]
-    fits = all(t.device.type == "cpu" and t.dtype in (torch.float32, torch.float64, torch.int64) for t in given)
-    if backend == "reference" or (backend == "auto" and not fits):
+    if backend == "reference":
+        return reference
+    fits = all(t is None or (t.dtype in FUSED and t.device.type == "cpu") for t in tensors)
+    if not fits and choose("backend", backend, BACKENDS) == "auto":
         return reference
     if not fits:
-        came = ", ".join(f"{t.dtype} on {t.device}" for t in given)
+        came = ", ".join(f"{t.dtype} on {t.device}" for t in tensors if t is not None)
         raise ConfigError(f'backend="fused" takes float32 or float64 on the CPU, got {came}; use backend="auto"')
     from asapool.kernels import fused  # numba loads here, not before
 
@@ -125,6 +127,12 @@ def attend(
     """α_ij = softmax_j(LeakyReLU(query_i + token_j))."""
     alpha: Tensor = backend_for(backend, query, token).attend(clusters, query, token, negative_slope)
     return alpha
+
+
+def project(x: Tensor, w: Tensor, negative_slope: float = 1.0, *, backend: str = "auto") -> Tensor:
+    """token_i = wᵀ LeakyReLU(x_i)."""
+    token: Tensor = backend_for(backend, x, w).project(x, w, negative_slope)
+    return token
 
 
 def score(pattern: Pattern, weight: Tensor | None, u: Tensor, loops: bool = False, *, backend: str = "auto") -> Tensor:

@@ -7,28 +7,53 @@ row i, and the assignment S shares its structure with A.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 Loops = Literal["add", "fill"]
 
 
-class Pattern(NamedTuple):
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Rows(NamedTuple):
+    """A pattern as plain arrays, for compiled loops: by row, and by column with where each entry stands in `col`."""
+
+    rowptr: Array
+    col: Array
+    rowptr_t: Array
+    col_t: Array
+    edge_t: Array
+
+
+class Pattern:
     """Which entries a sparse matrix has, by row and by column.
 
     ptr (B+1,) first node of each graph; rowptr (N+1,), col (E,) the rows, columns ascending; diag (N,) where (i, i) stands;
     rowptr_t (N+1,), col_t (E,), edge_t (E,) the same entries by column: edge_t says where each one stands in `col`.
     """
 
-    ptr: Tensor
-    rowptr: Tensor
-    col: Tensor
-    diag: Tensor
-    rowptr_t: Tensor
-    col_t: Tensor
-    edge_t: Tensor
+    def __init__(
+        self, ptr: Tensor, rowptr: Tensor, col: Tensor, diag: Tensor, rowptr_t: Tensor, col_t: Tensor, edge_t: Tensor
+    ) -> None:
+        self.ptr, self.rowptr, self.col, self.diag = ptr, rowptr, col, diag
+        self.rowptr_t, self.col_t, self.edge_t = rowptr_t, col_t, edge_t
+        self._rows: Rows | None = None
+
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """What a loop needs: rowptr, col, rowptr_t, col_t, edge_t."""
+        return self.rowptr, self.col, self.rowptr_t, self.col_t, self.edge_t
+
+    @property
+    def rows(self) -> Rows:
+        """The same as arrays; every step on a graph asks for them, so they are kept."""
+        if self._rows is None:
+            self._rows = Rows(*(t.numpy() for t in self.tensors))
+        return self._rows
 
     @property
     def row(self) -> Tensor:

@@ -3,6 +3,8 @@
 from asapool.kernels.graph import Graph
 from asapool.nn.asap import ASAPooling
 from asapool.nn.attention import Assignment, Master2Token, Source2Token, Token2Token
+from asapool.nn.baselines import DiffPooling, GlobalAttentionPool, SAGPooling, Set2SetPool, SortPool, TopKPooling
+from asapool.nn.convolutions import GIN, SAGE
 from asapool.nn.gcn import GCN
 from asapool.nn.leconv import BasicLEConv, LEConv
 from asapool.nn.readout import Readout
@@ -10,15 +12,23 @@ from asapool.nn.step import Pooled, PoolStep
 
 __all__ = [
     "GCN",
+    "GIN",
+    "SAGE",
     "ASAPooling",
     "Assignment",
     "BasicLEConv",
+    "DiffPooling",
+    "GlobalAttentionPool",
     "Graph",
     "LEConv",
     "Master2Token",
     "PoolStep",
     "Pooled",
     "Readout",
+    "SAGPooling",
+    "Set2SetPool",
+    "SortPool",
     "Source2Token",
     "Token2Token",
+    "TopKPooling",
 ]

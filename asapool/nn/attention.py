@@ -88,8 +88,8 @@ class ClusterAttention(nn.Module):
         """w₂ᵀσ(h_j), or w₂ᵀh_j + c where σ stands outside."""
         w2 = self.w[self.channels :]
         if self.sigma == "inside":
-            return F.leaky_relu(h, self.negative_slope) @ w2
-        return h @ w2 + self.c
+            return kernels.project(h, w2, self.negative_slope, backend=self.backend)
+        return kernels.project(h, w2, backend=self.backend) + self.c
 
     def _folded(self) -> tuple[Tensor, Tensor]:
         """Wᵀw₁ and w₁ᵀb: with these, w₁ᵀ(W m + b) is a dot product."""
@@ -129,7 +129,7 @@ class Master2Token(ClusterAttention):
         if self.sigma == "inside":
             return None, self._token(x)
         v, b = self._folded()
-        return self.query(x, clusters) @ v + b, self._token(x)
+        return kernels.project(self.query(x, clusters), v, backend=self.backend) + b, self._token(x)
 
 
 class Token2Token(ClusterAttention):

@@ -1,6 +1,6 @@
 """The operator as compiled loops for float32 and float64 on the CPU; each function does what its namesake in `reference` does."""
 
-from asapool.kernels.fused.attend import attend, cluster_max
+from asapool.kernels.fused.attend import attend, cluster_max, project
 from asapool.kernels.fused.coarsen import coarsen, induce, strongest
 from asapool.kernels.fused.pattern import pack, pack_rows, reach
 from asapool.kernels.fused.propagate import normalise, propagate
@@ -17,6 +17,7 @@ __all__ = [
     "normalise",
     "pack",
     "pack_rows",
+    "project",
     "propagate",
     "reach",
     "readout",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
 from asapool.kernels.fused.operation import differentiable, empty
-from asapool.kernels.graph import Pattern
+from asapool.kernels.graph import Pattern, Rows
+
+BLOCK = 256  # rows whose part of a sum over all nodes is added up together; fixed, so that threads change nothing
 
 
 @Loop
@@ -57,14 +61,14 @@ def _winner_rows(start, stop, rowptr_t, col_t, x, m, share, dx):  # type: ignore
 def _softmax_rows(start, stop, rowptr, col, query, token, slope, alpha):  # type: ignore[no-untyped-def]
     """α_ij = softmax_j(LeakyReLU(query_i + token_j))."""
     for i in range(start, stop):
-        q = query[i] if query.size else token[0] * 0
-        top = token[0] * 0 - np.inf
+        q = query[i] if query.size else token.dtype.type(0)
+        top = token.dtype.type(-np.inf)
         for e in range(rowptr[i], rowptr[i + 1]):
             s = q + token[col[e]]
             s = s if s > 0 else s * slope
             alpha[e] = s
             top = max(top, s)
-        total = token[0] * 0
+        total = token.dtype.type(0)
         for e in range(rowptr[i], rowptr[i + 1]):
             alpha[e] = np.exp(alpha[e] - top)
             total += alpha[e]
@@ -73,109 +77,177 @@ def _softmax_rows(start, stop, rowptr, col, query, token, slope, alpha):  # type
 
 
 @Loop
-def _unsoftmax_rows(start, stop, rowptr, col, query, token, slope, alpha, g):  # type: ignore[no-untyped-def]
-    """g becomes the gradient of the scores: α_ij (g_ij − Σ_k α_ik g_ik), times the slope of LeakyReLU."""
+def _unsoftmax_rows(start, stop, rowptr, col, query, token, slope, alpha, g, ds):  # type: ignore[no-untyped-def]
+    """∂s_ij = α_ij (g_ij − Σ_k α_ik g_ik), times the slope of LeakyReLU."""
     for i in range(start, stop):
-        mean = token[0] * 0
+        mean = token.dtype.type(0)
         for e in range(rowptr[i], rowptr[i + 1]):
             mean += alpha[e] * g[e]
-        q = query[i] if query.size else mean * 0
+        q = query[i] if query.size else token.dtype.type(0)
         for e in range(rowptr[i], rowptr[i + 1]):
-            bend = slope if q + token[col[e]] <= 0 else slope * 0 + 1
-            g[e] = alpha[e] * (g[e] - mean) * bend
+            bend = token.dtype.type(1) if q + token[col[e]] > 0 else slope
+            ds[e] = alpha[e] * (g[e] - mean) * bend
 
 
 @Loop
 def _add_rows(start, stop, rowptr, edge, value, total):  # type: ignore[no-untyped-def]
     """Sum of a value over each row; `edge` says where an entry's value stands (empty: in place)."""
     for i in range(start, stop):
-        t = value[0] * 0
+        t = value.dtype.type(0)
         for e in range(rowptr[i], rowptr[i + 1]):
             t += value[edge[e]] if edge.size else value[e]
         total[i] = t
 
 
-def _cluster_max(rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor, x: Tensor) -> Tensor:
+@Loop
+def _project_rows(start, stop, x, w, slope, token):  # type: ignore[no-untyped-def]
+    """token_i = wᵀσ(x_i)."""
+    F, zero = x.shape[1], x.dtype.type(0)
+    for i in range(start, stop):
+        total = zero
+        for f in range(F):
+            v = x[i, f]
+            total += w[f] * (v if v > zero else slope * v)
+        token[i] = total
+
+
+@Loop
+def _unproject_blocks(start, stop, x, w, slope, g, dx, dw):  # type: ignore[no-untyped-def]
+    """∂x_i = g_i σ'(x_i) w and, for each block of rows, ∂w = Σ_i g_i σ(x_i)."""
+    N, F = x.shape
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    for b in range(start, stop):
+        for f in range(F):
+            dw[b, f] = zero
+        for i in range(b * BLOCK, min((b + 1) * BLOCK, N)):
+            for f in range(F):
+                bend = one if x[i, f] > zero else slope
+                dx[i, f] = g[i] * bend * w[f]
+                dw[b, f] += g[i] * bend * x[i, f]
+
+
+def _cluster_max(rows: Rows, x: Tensor) -> Tensor:
     x = x.detach().contiguous()
     m = torch.empty_like(x)
-    sweep(_max_rows, x.size(0), col.numel() * x.size(1), *(t.numpy() for t in (rowptr, col, x, m)))
+    sweep(_max_rows, x.size(0), rows.col.size * x.size(1), rows.rowptr, rows.col, x.numpy(), m.numpy())
     return m
 
 
-def _cluster_max_back(
-    g: Tensor, rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor, x: Tensor, m: Tensor, need: list[bool]
-) -> Tensor:
+def _cluster_max_back(rows: Rows, g: Tensor, x: Tensor, m: Tensor, need: list[bool]) -> Tensor:
     x = x.detach().contiguous()
-    share, dx, work = torch.empty_like(x), torch.empty_like(x), col.numel() * x.size(1)
-    sweep(_share_rows, x.size(0), work, *(t.numpy() for t in (rowptr, col, x, m, g, share)))
-    sweep(_winner_rows, x.size(0), work, *(t.numpy() for t in (rowptr_t, col_t, x, m, share, dx)))
+    share, dx, work = torch.empty_like(x), torch.empty_like(x), rows.col.size * x.size(1)
+    x_, m_, share_ = x.numpy(), m.numpy(), share.numpy()
+    sweep(_share_rows, x.size(0), work, rows.rowptr, rows.col, x_, m_, g.numpy(), share_)
+    sweep(_winner_rows, x.size(0), work, rows.rowptr_t, rows.col_t, x_, m_, share_, dx.numpy())
     return dx
 
 
 _cluster_max_op = differentiable(
     "cluster_max",
-    forward=_cluster_max,
-    fake=lambda rowptr, col, rowptr_t, col_t, x: torch.empty_like(x),
-    backward=_cluster_max_back,
-    backward_fake=lambda g, rowptr, col, rowptr_t, col_t, x, m, need: torch.empty_like(x),
-    wrt=(4,),
+    patterns=1,
+    inputs="Tensor x",
+    wrt=("x",),
+    saved="Tensor x, Tensor m",
     saves=lambda inputs, m: (*inputs, m),
+    forward=_cluster_max,
+    fake=lambda col, x: torch.empty_like(x),
+    backward=_cluster_max_back,
+    backward_fake=lambda col, g, x, m, need: torch.empty_like(x),
 )
 
 
 def cluster_max(clusters: Pattern, x: Tensor) -> Tensor:
     """As reference.cluster_max."""
-    m: Tensor = _cluster_max_op(clusters.rowptr, clusters.col, clusters.rowptr_t, clusters.col_t, x)
+    m: Tensor = _cluster_max_op(clusters, x)
     return m
 
 
-def _attend(
-    rowptr: Tensor, col: Tensor, rowptr_t: Tensor, edge_t: Tensor, query: Tensor | None, token: Tensor, slope: float
-) -> Tensor:
+def _scalar(value: float, like: Tensor) -> Any:
+    """A number in the dtype of the loop, so that the loop need not widen."""
+    return np.float32(value) if like.dtype == torch.float32 else np.float64(value)
+
+
+def _attend(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Tensor:
     token = token.detach().contiguous()
     q = empty(token) if query is None else query.detach().contiguous()
-    alpha = token.new_empty(col.numel())
-    bend = token.new_tensor(slope).numpy()[()]
-    arrays = (t.numpy() for t in (rowptr, col, q, token))
-    sweep(_softmax_rows, token.numel(), 20 * col.numel(), *arrays, bend, alpha.numpy())
+    E, bend = rows.col.size, _scalar(slope, token)
+    alpha = token.new_empty(E)
+    arrays = (rows.rowptr, rows.col, q.numpy(), token.numpy())
+    sweep(_softmax_rows, token.numel(), 20 * E, *arrays, bend, alpha.numpy())
     return alpha
 
 
 def _attend_back(
-    g: Tensor, rowptr: Tensor, col: Tensor, rowptr_t: Tensor, edge_t: Tensor, query: Tensor | None, token: Tensor,
-    alpha: Tensor, slope: float, need: list[bool],
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    rows: Rows, g: Tensor, query: Tensor | None, token: Tensor, alpha: Tensor, slope: float, need: list[bool]
+) -> tuple[Tensor, Tensor]:
     token = token.detach().contiguous()
     q = empty(token) if query is None else query.detach().contiguous()
-    N, g, bend = token.numel(), g.clone(), token.new_tensor(slope).numpy()[()]
-    arrays = (t.numpy() for t in (rowptr, col, q, token))
-    sweep(_unsoftmax_rows, N, 8 * col.numel(), *arrays, bend, alpha.numpy(), g.numpy())
-    dq, dt = torch.empty_like(q) if need[0] else empty(q), torch.empty_like(token) if need[1] else empty(q)
+    N, E, bend, ds = token.numel(), rows.col.size, _scalar(slope, token), torch.empty_like(g)
+    arrays = (rows.rowptr, rows.col, q.numpy(), token.numpy())
+    sweep(_unsoftmax_rows, N, 8 * E, *arrays, bend, alpha.detach().numpy(), g.numpy(), ds.numpy())
+    dq, dt = empty(token), empty(token)
     if need[0]:
-        sweep(_add_rows, N, 2 * col.numel(), *(t.numpy() for t in (rowptr, rowptr[:0], g, dq)))
+        dq = torch.empty_like(q)
+        sweep(_add_rows, N, 2 * E, rows.rowptr, rows.edge_t[:0], ds.numpy(), dq.numpy())
     if need[1]:
-        sweep(_add_rows, N, 2 * col.numel(), *(t.numpy() for t in (rowptr_t, edge_t, g, dt)))
+        dt = torch.empty_like(token)
+        sweep(_add_rows, N, 2 * E, rows.rowptr_t, rows.edge_t, ds.numpy(), dt.numpy())
     return dq, dt
 
 
 _attend_op = differentiable(
     "attend",
+    patterns=1,
+    inputs="Tensor? query, Tensor token, float slope",
+    wrt=("query", "token"),
+    saved="Tensor? query, Tensor token, Tensor alpha, float slope",
+    saves=lambda inputs, alpha: (inputs[0], inputs[1], alpha, inputs[2]),
     forward=_attend,
-    fake=lambda rowptr, col, rowptr_t, edge_t, query, token, slope: torch.empty_like(col, dtype=token.dtype),
+    fake=lambda col, query, token, slope: torch.empty_like(col, dtype=token.dtype),
     backward=_attend_back,
-    backward_fake=lambda g, rowptr, col, rowptr_t, edge_t, query, token, alpha, slope, need: (
+    backward_fake=lambda col, g, query, token, alpha, slope, need: (
         torch.empty_like(token) if need[0] else empty(token),
         torch.empty_like(token) if need[1] else empty(token),
     ),
-    wrt=(4, 5),
-    saves=lambda inputs, alpha: (*inputs[:6], alpha),
-    options=lambda inputs: (inputs[6],),
 )
 
 
 def attend(clusters: Pattern, query: Tensor | None, token: Tensor, negative_slope: float = 1.0) -> Tensor:
     """As reference.attend."""
-    alpha: Tensor = _attend_op(
-        clusters.rowptr, clusters.col, clusters.rowptr_t, clusters.edge_t, query, token, float(negative_slope)
-    )
+    alpha: Tensor = _attend_op(clusters, query, token, float(negative_slope))
     return alpha
+
+
+def _project(x: Tensor, w: Tensor, slope: float) -> Tensor:
+    x, token = x.detach().contiguous(), x.new_empty(x.size(0))
+    w_ = w.detach().contiguous().numpy()
+    sweep(_project_rows, x.size(0), x.numel(), x.numpy(), w_, _scalar(slope, x), token.numpy())
+    return token
+
+
+def _unproject(g: Tensor, x: Tensor, w: Tensor, slope: float, need: list[bool]) -> tuple[Tensor, Tensor]:
+    x, blocks = x.detach().contiguous(), -(-x.size(0) // BLOCK)
+    dx, dw = torch.empty_like(x), x.new_empty(blocks, x.size(1))
+    arrays = (x.numpy(), w.detach().contiguous().numpy(), _scalar(slope, x), g.numpy(), dx.numpy(), dw.numpy())
+    sweep(_unproject_blocks, blocks, 2 * x.numel(), *arrays)
+    return dx, dw.sum(0)
+
+
+_project_op = differentiable(
+    "project",
+    patterns=0,
+    inputs="Tensor x, Tensor w, float slope",
+    wrt=("x", "w"),
+    saved="Tensor x, Tensor w, float slope",
+    saves=lambda inputs, token: inputs,
+    forward=_project,
+    fake=lambda x, w, slope: x.new_empty(x.size(0)),
+    backward=_unproject,
+    backward_fake=lambda g, x, w, slope, need: (torch.empty_like(x), torch.empty_like(w)),
+)
+
+
+def project(x: Tensor, w: Tensor, negative_slope: float = 1.0) -> Tensor:
+    """As reference.project."""
+    token: Tensor = _project_op(x, w, float(negative_slope))
+    return token

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
 from asapool.kernels.fused.operation import differentiable, empty, register
-from asapool.kernels.fused.pattern import Six, complete, fake_structure, rows_from
-from asapool.kernels.graph import Pattern
+from asapool.kernels.fused.pattern import SIX, Six, complete, fake_structure, rows_from
+from asapool.kernels.graph import Array, Pattern, Rows
 from asapool.kernels.reference.coarsen import strongest
 
 __all__ = ["coarsen", "induce", "strongest"]
@@ -57,14 +57,18 @@ def _by_node(s_rowptr, s_col, s_value, N):  # type: ignore[no-untyped-def]
 
 @Loop
 def _coarsen_rows(start, stop, S, A, T, counts):  # type: ignore[no-untyped-def]
-    """Rows of Ŝᵀ Â Ŝ, columns ascending: S is Ŝ by cluster, T by node, A is Â by row."""
+    """Rows of Ŝᵀ Â Ŝ, columns ascending: S is Ŝ by cluster, T by node, A is Â by row.
+
+    Whether an entry is met for the first time is a coin toss that no processor guesses, so the lists of what was met grow
+    without a branch: the next place is always written, and moves on by new[·], which is 1 just once.
+    """
     s_rowptr, s_col, s_value = S
     a_rowptr, a_col, a_value = A
     t_rowptr, t_col, t_value = T
-    N, K = a_rowptr.size - 1, s_rowptr.size - 1
+    N, K, zero = a_rowptr.size - 1, s_rowptr.size - 1, s_value.dtype.type(0)
     row, out = np.zeros(N, s_value.dtype), np.zeros(K, s_value.dtype)
-    in_row, in_out = np.zeros(N, np.bool_), np.zeros(K, np.bool_)
-    nodes, clusters = np.empty(N, np.int64), np.empty(K, np.int64)
+    new_node, new_cluster = np.ones(N, np.uint8), np.ones(K, np.uint8)
+    nodes, clusters = np.empty(N + 1, np.int64), np.empty(K + 1, np.int64)
     cols, values = np.empty(16 + 8 * (stop - start), np.int64), np.empty(16 + 8 * (stop - start), s_value.dtype)
     size = 0
     for p in range(start, stop):
@@ -73,72 +77,79 @@ def _coarsen_rows(start, stop, S, A, T, counts):  # type: ignore[no-untyped-def]
             j, a = s_col[k], s_value[k]
             for e in range(a_rowptr[j], a_rowptr[j + 1]):
                 m = a_col[e]
-                if not in_row[m]:
-                    in_row[m] = True
-                    nodes[n] = m
-                    n += 1
+                nodes[n] = m
+                n += new_node[m]
+                new_node[m] = 0
                 row[m] += a * a_value[e]
         found, low, high = 0, K, -1
         for k in range(n):
             m = nodes[k]
             t = row[m]
-            row[m], in_row[m] = 0, False
-            for e in range(t_rowptr[m], t_rowptr[m + 1]):
+            row[m], new_node[m] = zero, 1
+            begin, end = t_rowptr[m], t_rowptr[m + 1]
+            for e in range(begin, end):
                 q = t_col[e]
-                if not in_out[q]:
-                    in_out[q] = True
-                    clusters[found] = q
-                    found += 1
-                    low, high = min(low, q), max(high, q)
+                clusters[found] = q
+                found += new_cluster[q]
+                new_cluster[q] = 0
                 out[q] += t * t_value[e]
-        if size + found > cols.size:
-            wider_cols, wider_values = np.empty(2 * (size + found), np.int64), np.empty(2 * (size + found), out.dtype)
+            if end > begin:
+                low, high = min(low, t_col[begin]), max(high, t_col[end - 1])
+        if size + found >= cols.size:  # one place to spare: the walk below writes before it knows
+            wider = 2 * (size + found) + 1
+            wider_cols, wider_values = np.empty(wider, np.int64), np.empty(wider, out.dtype)
             wider_cols[:size], wider_values[:size] = cols[:size], values[:size]
             cols, values = wider_cols, wider_values
-        if high - low < 4 * found:  # nearly full: walking over the gaps is cheaper than sorting
+        if high - low < 16 * found:  # walking over the gaps is cheaper than sorting
             for q in range(low, high + 1):
-                if in_out[q]:
-                    cols[size], values[size] = q, out[q]
-                    size += 1
-                    out[q], in_out[q] = 0, False
+                cols[size], values[size] = q, out[q]
+                size += 1 - new_cluster[q]
+                out[q], new_cluster[q] = zero, 1
         else:
             ordered = np.sort(clusters[:found])
             for k in range(found):
                 q = ordered[k]
                 cols[size], values[size] = q, out[q]
                 size += 1
-                out[q], in_out[q] = 0, False
+                out[q], new_cluster[q] = zero, 1
         counts[p] = found
     return cols[:size].copy(), values[:size].copy()
 
 
 @Loop
 def _alpha_rows(start, stop, S, A, G, ds):  # type: ignore[no-untyped-def]
-    """ds_pj += Σ_l Â_jl d_l with d = Σ_q G_pq α_q."""
+    """ds_pj += Σ_l Â_jl d_l + Â_lj d'_l with d = Σ_q G_pq α_q and d' = Σ_q G_qp α_q.
+
+    A and G carry the value of an entry and of the entry mirrored at the diagonal.
+    """
     s_rowptr, s_col, s_value = S
-    a_rowptr, a_col, a_value = A
-    g_rowptr, g_col, g_value = G
-    d, nodes = np.zeros(a_rowptr.size - 1, s_value.dtype), np.empty(a_rowptr.size - 1, np.int64)
-    touched = np.zeros(a_rowptr.size - 1, np.bool_)
+    a_rowptr, a_col, a_value, a_mirror = A
+    g_rowptr, g_col, g_value, g_mirror = G
+    N, zero = a_rowptr.size - 1, s_value.dtype.type(0)
+    d = np.zeros((N, 2), s_value.dtype)
     for p in range(start, stop):
-        n = 0
+        low, high = N, 0
         for e in range(g_rowptr[p], g_rowptr[p + 1]):
-            q, g = g_col[e], g_value[e]
-            for k in range(s_rowptr[q], s_rowptr[q + 1]):
-                m = s_col[k]
-                if not touched[m]:
-                    touched[m] = True
-                    nodes[n] = m
-                    n += 1
-                d[m] += g * s_value[k]
+            q, g, g_ = g_col[e], g_value[e], g_mirror[e]
+            begin, end = s_rowptr[q], s_rowptr[q + 1]
+            low, high = min(low, s_col[begin]), max(high, s_col[end - 1])
+            for k in range(begin, end):
+                m, a = s_col[k], s_value[k]
+                d[m, 0] += g * a
+                d[m, 1] += g_ * a
         for k in range(s_rowptr[p], s_rowptr[p + 1]):
-            j = s_col[k]
-            total = s_value.dtype.type(0)
+            j, total = s_col[k], zero
             for e in range(a_rowptr[j], a_rowptr[j + 1]):
-                total += a_value[e] * d[a_col[e]]
+                m = a_col[e]
+                total += a_value[e] * d[m, 0] + a_mirror[e] * d[m, 1]
             ds[k] += total
-        for k in range(n):
-            d[nodes[k]], touched[nodes[k]] = 0, False
+        if high - low < 64 * (g_rowptr[p + 1] - g_rowptr[p]):  # wiping the stretch is cheaper than walking again
+            for m in range(low, high + 1):
+                d[m, 0], d[m, 1] = zero, zero
+        else:
+            for e in range(g_rowptr[p], g_rowptr[p + 1]):
+                for k in range(s_rowptr[g_col[e]], s_rowptr[g_col[e] + 1]):
+                    d[s_col[k], 0], d[s_col[k], 1] = zero, zero
 
 
 @Loop
@@ -146,26 +157,28 @@ def _hat_rows(start, stop, rowptr, col, T, G, dhat):  # type: ignore[no-untyped-
     """∂Â_jl = Σ_q r_q α_ql with r = Σ_p α_pj G_p."""
     t_rowptr, t_col, t_value = T
     g_rowptr, g_col, g_value = G
-    K = g_rowptr.size - 1
-    r, clusters, touched = np.zeros(K, g_value.dtype), np.empty(K, np.int64), np.zeros(K, np.bool_)
+    K, zero = g_rowptr.size - 1, g_value.dtype.type(0)
+    r = np.zeros(K, g_value.dtype)
     for j in range(start, stop):
-        n = 0
+        low, high, steps = K, -1, 0
         for k in range(t_rowptr[j], t_rowptr[j + 1]):
             p, a = t_col[k], t_value[k]
-            for e in range(g_rowptr[p], g_rowptr[p + 1]):
-                q = g_col[e]
-                if not touched[q]:
-                    touched[q] = True
-                    clusters[n] = q
-                    n += 1
-                r[q] += a * g_value[e]
+            begin, end = g_rowptr[p], g_rowptr[p + 1]
+            low, high, steps = min(low, g_col[begin]), max(high, g_col[end - 1]), steps + end - begin
+            for e in range(begin, end):
+                r[g_col[e]] += a * g_value[e]
         for e in range(rowptr[j], rowptr[j + 1]):
-            total = g_value.dtype.type(0)
+            total = zero
             for k in range(t_rowptr[col[e]], t_rowptr[col[e] + 1]):
                 total += r[t_col[k]] * t_value[k]
             dhat[e] = total
-        for k in range(n):
-            r[clusters[k]], touched[clusters[k]] = 0, False
+        if high - low < 8 * steps:
+            for q in range(low, high + 1):
+                r[q] = zero
+        else:
+            for k in range(t_rowptr[j], t_rowptr[j + 1]):
+                for e in range(g_rowptr[t_col[k]], g_rowptr[t_col[k] + 1]):
+                    r[g_col[e]] = zero
 
 
 @Loop
@@ -186,65 +199,58 @@ def _induce_rows(start, stop, rowptr, col, perm, place, counts):  # type: ignore
     return cols[:size].copy(), source[:size].copy()
 
 
-def _views(rowptr: Tensor, col: Tensor, alpha: Tensor, perm: Tensor) -> tuple[Any, Any, Tensor]:
-    """Ŝ by cluster and by node, as arrays, and the entries of S it consists of."""
-    K, N = perm.numel(), rowptr.numel() - 1
-    s_rowptr, s_edge = rowptr.new_zeros(K + 1), torch.empty_like(col)
-    s_col, s_value = _kept_rows(*(t.numpy() for t in (rowptr, col, alpha, perm, s_rowptr, s_edge)))
-    S = (s_rowptr.numpy(), s_col, s_value)
-    return S, _by_node(*S, N), s_edge[: s_col.size]
+def _views(clusters: Rows, alpha: Tensor, perm: Tensor) -> tuple[Any, Any, Array]:
+    """Ŝ by cluster and by node, and the entries of S it consists of."""
+    s_rowptr, s_edge = np.zeros(perm.numel() + 1, np.int64), np.empty_like(clusters.col)
+    s_col, s_value = _kept_rows(clusters.rowptr, clusters.col, alpha.numpy(), perm.numpy(), s_rowptr, s_edge)
+    S = (s_rowptr, s_col, s_value)
+    return S, _by_node(*S, clusters.rowptr.size - 1), s_edge[: s_col.size]
 
 
 def _forward(
-    c_rowptr: Tensor, c_col: Tensor, alpha: Tensor, rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor,
-    edge_t: Tensor, hat: Tensor, perm: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    clusters: Rows, edges: Rows, alpha: Tensor, hat: Tensor, perm: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     alpha, hat = alpha.detach().contiguous(), hat.detach().contiguous()
-    S, T, _ = _views(c_rowptr, c_col, alpha, perm)
+    S, T, _ = _views(clusters, alpha, perm)
     counts = torch.empty_like(perm)
-    A = (rowptr.numpy(), col.numpy(), hat.numpy())
-    pieces = sweep(_coarsen_rows, perm.numel(), 20 * col.numel(), S, A, T, counts.numpy())
+    A = (edges.rowptr, edges.col, hat.numpy())
+    pieces = sweep(_coarsen_rows, perm.numel(), 20 * hat.numel(), S, A, T, counts.numpy())
     values = [torch.from_numpy(v) for _, v in pieces]
     weight = torch.cat(values) if len(values) > 1 else values[0] if values else alpha.new_empty(0)
     return (*complete(*rows_from(counts, [c for c, _ in pieces])), weight)
 
 
 def _backward(
-    g: Tensor, c_rowptr: Tensor, c_col: Tensor, alpha: Tensor, rowptr: Tensor, col: Tensor, rowptr_t: Tensor,
-    col_t: Tensor, edge_t: Tensor, hat: Tensor, perm: Tensor, p_rowptr: Tensor, p_col: Tensor, p_rowptr_t: Tensor,
-    p_col_t: Tensor, p_edge_t: Tensor, need: list[bool],
+    clusters: Rows, edges: Rows, gradient: Tensor, alpha: Tensor, hat: Tensor, perm: Tensor, rowptr: Tensor,
+    col: Tensor, rowptr_t: Tensor, col_t: Tensor, edge_t: Tensor, need: list[bool],
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    alpha, hat = alpha.detach().contiguous(), hat.detach().contiguous()
-    S, T, s_edge = _views(c_rowptr, c_col, alpha, perm)
-    work = 20 * p_col.numel()
-    G = (p_rowptr.numpy(), p_col.numpy(), g.numpy())
-    dalpha, dhat = empty(alpha), empty(hat)
+    alpha, hat_ = alpha.detach().contiguous(), hat.detach().contiguous().numpy()
+    S, T, s_edge = _views(clusters, alpha, perm)
+    pooled, g = Rows(*(t.numpy() for t in (rowptr, col, rowptr_t, col_t, edge_t))), gradient.numpy()
+    work, dalpha, dhat = 40 * g.size, empty(alpha), empty(hat)
     if need[0]:
         ds = np.zeros_like(S[2])
-        A = (rowptr.numpy(), col.numpy(), hat.numpy())
-        A_t = (rowptr_t.numpy(), col_t.numpy(), hat[edge_t].numpy())
-        G_t = (p_rowptr_t.numpy(), p_col_t.numpy(), g[p_edge_t].numpy())
-        sweep(_alpha_rows, perm.numel(), work, S, A, G, ds)
-        sweep(_alpha_rows, perm.numel(), work, S, A_t, G_t, ds)
-        dalpha = torch.zeros_like(alpha).index_copy_(0, s_edge, torch.from_numpy(ds))
+        for A, G in _mirrored(edges, hat_, pooled, g):
+            sweep(_alpha_rows, perm.numel(), work, S, A, G, ds)
+        dalpha = torch.zeros_like(alpha)
+        dalpha.numpy()[s_edge] = ds
     if need[1]:
-        dhat = torch.empty_like(hat)
-        sweep(_hat_rows, rowptr.numel() - 1, work, rowptr.numpy(), col.numpy(), T, G, dhat.numpy())
+        dhat = hat.new_empty(hat_.size)
+        G3 = (pooled.rowptr, pooled.col, g)
+        sweep(_hat_rows, edges.rowptr.size - 1, work, edges.rowptr, edges.col, T, G3, dhat.numpy())
     return dalpha, dhat
 
 
-_coarsen_op = differentiable(
-    "coarsen",
-    forward=_forward,
-    fake=lambda c_rowptr, c_col, alpha, rowptr, col, rowptr_t, col_t, edge_t, hat, perm: _fake(perm, alpha),
-    backward=_backward,
-    backward_fake=lambda g, c_rowptr, c_col, alpha, rowptr, col, rowptr_t, col_t, edge_t, hat, *rest: (
-        torch.empty_like(alpha) if rest[-1][0] else empty(alpha),
-        torch.empty_like(hat) if rest[-1][1] else empty(hat),
-    ),
-    wrt=(2, 8),
-    saves=lambda inputs, out: (*inputs, out[0], out[1], out[3], out[4], out[5]),
-)
+def _mirrored(edges: Rows, hat: Array, pooled: Rows, g: Array) -> list[tuple[Any, Any]]:
+    """Â and G with their mirrored values: in one go where the structures are symmetric, else one after the other."""
+    hat_t, g_t = hat[edges.edge_t], g[pooled.edge_t]
+    if all(np.array_equal(P.rowptr, P.rowptr_t) and np.array_equal(P.col, P.col_t) for P in (edges, pooled)):
+        return [((edges.rowptr, edges.col, hat, hat_t), (pooled.rowptr, pooled.col, g, g_t))]
+    no_hat, no_g = np.zeros_like(hat), np.zeros_like(g)
+    return [
+        ((edges.rowptr, edges.col, hat, no_hat), (pooled.rowptr, pooled.col, g, no_g)),
+        ((edges.rowptr_t, edges.col_t, hat_t, no_hat), (pooled.rowptr_t, pooled.col_t, g_t, no_g)),
+    ]
 
 
 def _fake(perm: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -252,14 +258,29 @@ def _fake(perm: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, 
     return (*six, torch.empty_like(six[1], dtype=alpha.dtype))
 
 
+_coarsen_op = differentiable(
+    "coarsen",
+    patterns=2,
+    inputs="Tensor alpha, Tensor hat, Tensor perm",
+    outputs=f"({SIX}, Tensor)",
+    wrt=("alpha", "hat"),
+    saved="Tensor alpha, Tensor hat, Tensor perm, Tensor rowptr, Tensor col, Tensor rowptr_t, Tensor col_t, Tensor edge_t",
+    saves=lambda inputs, out: (*inputs, out[0], out[1], out[3], out[4], out[5]),
+    forward=_forward,
+    fake=lambda c_col, col, alpha, hat, perm: _fake(perm, alpha),
+    backward=_backward,
+    backward_fake=lambda c_col, e_col, g, alpha, hat, perm, rowptr, col, rowptr_t, col_t, edge_t, need: (
+        torch.empty_like(alpha) if need[0] else empty(alpha),
+        torch.empty_like(hat) if need[1] else empty(hat),
+    ),
+)
+
+
 def coarsen(
     clusters: Pattern, alpha: Tensor, pattern: Pattern, hat: Tensor, perm: Tensor, ptr: Tensor
 ) -> tuple[Pattern, Tensor]:
     """As reference.coarsen."""
-    _, rowptr, col, _, rowptr_t, col_t, edge_t = pattern
-    *six, weight = _coarsen_op(
-        clusters.rowptr, clusters.col, alpha, rowptr, col, rowptr_t, col_t, edge_t, hat, perm
-    )
+    *six, weight = _coarsen_op(clusters, pattern, alpha, hat, perm)
     return Pattern(ptr, *six), weight
 
 
@@ -278,7 +299,13 @@ def _fake_induce(rowptr: Tensor, col: Tensor, perm: Tensor) -> tuple[Tensor, ...
     return (*six, torch.empty_like(six[1]))
 
 
-_induce_op = register("induce", _induce, _fake_induce)
+_induce_op = register(
+    "induce",
+    _induce,
+    _fake_induce,
+    inputs="Tensor rowptr, Tensor col, Tensor perm",
+    outputs=f"({SIX}, Tensor)",
+)
 
 
 def induce(pattern: Pattern, weight: Tensor, perm: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor]:

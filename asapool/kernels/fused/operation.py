@@ -1,7 +1,8 @@
-"""One differentiable operation, two doors.
+"""One operation, two doors.
 
-In eager mode a call goes through a torch.autograd.Function, which costs the least; under torch.compile and torch.export it
-goes through the operation registered with torch.library under the same name. Both run the same forward and backward.
+In eager mode a call goes straight to the loops through a torch.autograd.Function, with a pattern's arrays at hand; that
+costs the least. Under torch.compile and torch.export it goes through the operation registered with torch.library, where a
+pattern is five tensors. Both run the same forward and backward.
 """
 
 from __future__ import annotations
@@ -12,13 +13,33 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from asapool.errors import AsapoolError
+from asapool.kernels.graph import Rows
+
 Run = Callable[..., Any]
+PARTS = ("rowptr", "col", "rowptr_t", "col_t", "edge_t")
 
 
-def register(name: str, run: Run, fake: Run) -> Run:
-    """Register an operation without gradient; under torch.compile calls go through torch.library, else straight to `run`."""
-    op = torch.library.custom_op(f"asapool::{name}", run, mutates_args=(), device_types="cpu")
-    op.register_fake(fake)
+def _schema(patterns: int, inputs: str, outputs: str) -> str:
+    named = [f"Tensor {part}_{k}" for k in range(patterns) for part in PARTS]
+    return f"({', '.join([*named, *([inputs] if inputs else [])])}) -> {outputs}"
+
+
+def _library(name: str, run: Run, fake: Run, patterns: int, schema: str) -> Any:
+    """The operation as torch.library knows it; `run` gets Rows where the schema has five tensors, `fake` the columns only."""
+
+    def flat(*args: Any) -> Any:
+        rows = [Rows(*(t.numpy() for t in args[5 * k : 5 * k + 5])) for k in range(patterns)]
+        return run(*rows, *args[5 * patterns :])
+
+    op = torch.library.custom_op(f"asapool::{name}", flat, mutates_args=(), device_types="cpu", schema=schema)
+    op.register_fake(lambda *args: fake(*args[1 : 5 * patterns : 5], *args[5 * patterns :]))
+    return op
+
+
+def register(name: str, run: Run, fake: Run, *, inputs: str, outputs: str) -> Run:
+    """An operation on tensors, without gradient."""
+    op = _library(name, run, fake, 0, _schema(0, inputs, outputs))
 
     def call(*args: Any) -> Any:
         return op(*args) if torch.compiler.is_compiling() else run(*args)
@@ -29,58 +50,79 @@ def register(name: str, run: Run, fake: Run) -> Run:
 def differentiable(
     name: str,
     *,
+    patterns: int,
+    inputs: str,
+    outputs: str = "Tensor",
+    wrt: Sequence[str],
+    saved: str,
+    saves: Callable[[Sequence[Any], Any], Sequence[Any]],
     forward: Run,
     fake: Run,
     backward: Run,
     backward_fake: Run,
-    wrt: Sequence[int],
-    saves: Callable[[Sequence[Any], Any], Sequence[Tensor | None]],
-    options: Callable[[Sequence[Any]], Sequence[Any]] = lambda inputs: (),
 ) -> Run:
-    """Register forward and backward as operations and tie them together.
+    """An operation on patterns and tensors, of which the last output has gradients with respect to the inputs `wrt`.
 
-    forward(*inputs) -> tensor or tuple; wrt: positions of the inputs that have gradients. backward(grad, *saved, *options,
-    need) -> one gradient for each of wrt, an empty tensor where `need` (a list of bools, one for each of wrt) says no.
-    Only the last output carries a gradient.
+    inputs, outputs, saved: in the language of torch.library. saves(inputs, output) picks what `saved` describes, tensors
+    before options. forward(*rows, *inputs); backward(*rows, gradient, *saved, need) -> one gradient for each of `wrt`, of
+    any content where need (bools) says that nobody asked. The fakes get each pattern's columns in the place of its rows.
     """
-    op = torch.library.custom_op(f"asapool::{name}", forward, mutates_args=(), device_types="cpu")
-    op.register_fake(fake)
-    back_op = torch.library.custom_op(f"asapool::{name}_backward", backward, mutates_args=(), device_types="cpu")
-    back_op.register_fake(backward_fake)
+    names = [part.split()[-1] for part in inputs.split(", ")]
+    places = [names.index(n) for n in wrt]
+    kept = sum(part.startswith("Tensor") for part in saved.split(", "))
+    op = _library(name, forward, fake, patterns, _schema(patterns, inputs, outputs))
+    gradients = "Tensor" if len(wrt) == 1 else f"({', '.join(['Tensor'] * len(wrt))})"
+    back_schema = _schema(patterns, f"Tensor gradient, {saved}, bool[] need", gradients)
+    back_op = _library(f"{name}_backward", backward, backward_fake, patterns, back_schema)
 
-    def keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-        ctx.save_for_backward(*saves(inputs, output))
-        ctx.options, ctx.length = options(inputs), len(inputs)
+    def spread(found: Any, need: Sequence[bool], offset: int) -> list[Tensor | None]:
+        result: list[Tensor | None] = [None] * (offset + len(names))
+        for place, wanted, gradient in zip(places, need, [found] if len(places) == 1 else found, strict=True):
+            if wanted:
+                result[offset + place] = gradient
+        return result
 
-    def back(run: Run, ctx: Any, grads: Sequence[Any]) -> tuple[Tensor | None, ...]:
-        need = [bool(ctx.needs_input_grad[i]) for i in wrt]
-        result: list[Tensor | None] = [None] * ctx.length
-        if any(need):
-            found = run(grads[-1].contiguous(), *ctx.saved_tensors, *ctx.options, need)
-            for i, wanted, gradient in zip(wrt, need, [found] if isinstance(found, Tensor) else found, strict=True):
-                result[i] = gradient if wanted else None
-        return tuple(result)
+    def setup(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+        keep = saves(inputs[5 * patterns :], output)
+        ctx.save_for_backward(*inputs[: 5 * patterns], *keep[:kept])
+        ctx.options = keep[kept:]
 
-    op.register_autograd(lambda ctx, *grads: back(back_op, ctx, grads), setup_context=keep)
+    def library_backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
+        need = [bool(ctx.needs_input_grad[5 * patterns + i]) for i in places]
+        held = ctx.saved_tensors
+        flat = (*held[: 5 * patterns], grads[-1].contiguous(), *held[5 * patterns :], *ctx.options)
+        return tuple(spread(back_op(*flat, need), need, 5 * patterns))
+
+    op.register_autograd(library_backward, setup_context=setup)
 
     class Eager(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, *inputs: Any) -> Any:
-            output = forward(*inputs)
-            keep(ctx, inputs, output)
+        def forward(ctx: Any, rows: tuple[Rows, ...], *inputs: Any) -> Any:
+            output = forward(*rows, *inputs)
+            keep = saves(inputs, output)
+            ctx.rows, ctx.options = rows, keep[kept:]
+            ctx.save_for_backward(*keep[:kept])
             if isinstance(output, tuple):
                 ctx.mark_non_differentiable(*output[:-1])
+                ctx.set_materialize_grads(False)
             return output
 
         @staticmethod
-        @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
         def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
-            return back(backward, ctx, grads)
+            if torch.is_grad_enabled():
+                raise AsapoolError("asapool's operators have first derivatives only; leave out create_graph=True")
+            if grads[-1] is None:
+                return (None,) * (1 + len(names))
+            asked = ctx.needs_input_grad
+            need = [asked[1 + i] for i in places]
+            return tuple(spread(backward(*ctx.rows, grads[-1].contiguous(), *ctx.saved_tensors, *ctx.options, need), need, 1))
 
-    Eager.__name__ = name
+    Eager.__name__ = Eager.__qualname__ = name
 
     def call(*args: Any) -> Any:
-        return op(*args) if torch.compiler.is_compiling() else Eager.apply(*args)
+        if torch.compiler.is_compiling():
+            return op(*(t for pattern in args[:patterns] for t in pattern.tensors), *args[patterns:])
+        return Eager.apply(tuple(pattern.rows for pattern in args[:patterns]), *args[patterns:])
 
     return call
 

@@ -178,13 +178,28 @@ def fake_structure(nodes: int | torch.SymInt, like: Tensor) -> Six:
     return rows(), entries(), like.new_empty(nodes, dtype=torch.int64), rows(), entries(), entries()
 
 
+SIX = ", ".join(["Tensor"] * 6)
 _pack_op = register(
-    "pack", _run_pack, lambda edge_index, N: (*fake_structure(N, edge_index), torch.empty_like(edge_index[0]))
+    "pack",
+    _run_pack,
+    lambda edge_index, N: (*fake_structure(N, edge_index), torch.empty_like(edge_index[0])),
+    inputs="Tensor edge_index, SymInt N",
+    outputs=f"({SIX}, Tensor)",
 )
 _pack_rows_op = register(
-    "pack_rows", _run_pack_rows, lambda rowptr, col: (*fake_structure(rowptr.numel() - 1, rowptr), torch.empty_like(col))
+    "pack_rows",
+    _run_pack_rows,
+    lambda rowptr, col: (*fake_structure(rowptr.numel() - 1, rowptr), torch.empty_like(col)),
+    inputs="Tensor rowptr, Tensor col",
+    outputs=f"({SIX}, Tensor)",
 )
-_reach_op = register("reach", _run_reach, lambda rowptr, col, hops: fake_structure(rowptr.numel() - 1, rowptr))
+_reach_op = register(
+    "reach",
+    _run_reach,
+    lambda rowptr, col, hops: fake_structure(rowptr.numel() - 1, rowptr),
+    inputs="Tensor rowptr, Tensor col, int hops",
+    outputs=f"({SIX})",
+)
 
 
 def pack(edge_index: Tensor, ptr: Tensor, N: int) -> tuple[Pattern, Tensor]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
 from asapool.kernels.fused.operation import differentiable, empty
-from asapool.kernels.graph import Pattern
+from asapool.kernels.graph import Array, Pattern, Rows
 
 
 @Loop
@@ -22,7 +22,7 @@ def _sum_rows(start, stop, rowptr, col, weight, x, bias, relu, y):  # type: igno
                 y[i, f] = bias[f]
         else:
             for f in range(F):
-                y[i, f] = 0
+                y[i, f] = zero
         while e + 1 < end:  # two neighbours at a time: half as many trips of y through the registers
             a, b, j, k = weight[e], weight[e + 1], col[e], col[e + 1]
             for f in range(F):
@@ -35,19 +35,6 @@ def _sum_rows(start, stop, rowptr, col, weight, x, bias, relu, y):  # type: igno
         if relu:
             for f in range(F):
                 y[i, f] = y[i, f] if y[i, f] > zero else zero
-
-
-@Loop
-def _spread_rows(start, stop, rowptr_t, col_t, edge_t, weight, g, dx):  # type: ignore[no-untyped-def]
-    """dx_j = Σ_i w_ij g_i, by columns."""
-    F = g.shape[1]
-    for j in range(start, stop):
-        for f in range(F):
-            dx[j, f] = 0
-        for e in range(rowptr_t[j], rowptr_t[j + 1]):
-            w, i = weight[edge_t[e]], col_t[e]
-            for f in range(F):
-                dx[j, f] += w * g[i, f]
 
 
 @Loop
@@ -64,20 +51,13 @@ def _match_rows(start, stop, rowptr, col, x, g, dw):  # type: ignore[no-untyped-
 
 
 @Loop
-def _both_rows(start, stop, rowptr_t, col_t, edge_t, weight, x, g, dx, dw):  # type: ignore[no-untyped-def]
-    """dx and dw in one walk: each row of g is read once for both."""
-    F = g.shape[1]
-    for j in range(start, stop):
-        for f in range(F):
-            dx[j, f] = 0
-        for e in range(rowptr_t[j], rowptr_t[j + 1]):
-            w, i = weight[edge_t[e]], col_t[e]
-            total = x[j, 0] * g[i, 0]
-            dx[j, 0] += w * g[i, 0]
-            for f in range(1, F):
-                dx[j, f] += w * g[i, f]
-                total += x[j, f] * g[i, f]
-            dw[edge_t[e]] = total
+def _scale_rows(start, stop, rowptr, hat, scale):  # type: ignore[no-untyped-def]
+    """s_i = (Σ_j Â_ij)^-½, 0 for an empty row."""
+    for i in range(start, stop):
+        d = hat.dtype.type(0)
+        for e in range(rowptr[i], rowptr[i + 1]):
+            d += hat[e]
+        scale[i] = 1 / np.sqrt(d) if d > 0 else 0
 
 
 @Loop
@@ -89,22 +69,11 @@ def _normalise_rows(start, stop, rowptr, col, hat, scale, n):  # type: ignore[no
 
 
 @Loop
-def _scale_rows(start, stop, rowptr, hat, scale):  # type: ignore[no-untyped-def]
-    """s_i = (Σ_j Â_ij)^-½, 0 for an empty row."""
-    for i in range(start, stop):
-        d = hat[0] * 0
-        for e in range(rowptr[i], rowptr[i + 1]):
-            d += hat[e]
-        scale[i] = 1 / np.sqrt(d) if d > 0 else 0
-
-
-@Loop
-def _unscale_rows(start, stop, by_row, by_col, hat, g, scale, ds):  # type: ignore[no-untyped-def]
+def _unscale_rows(start, stop, rows, hat, g, scale, ds):  # type: ignore[no-untyped-def]
     """∂/∂d_i = −½ s_i³ (Σ_j g_ij Â_ij s_j + Σ_k g_ki Â_ki s_k)."""
-    rowptr, col = by_row
-    rowptr_t, col_t, edge_t = by_col
+    rowptr, col, rowptr_t, col_t, edge_t = rows
     for i in range(start, stop):
-        total = hat[0] * 0
+        total = hat.dtype.type(0)
         for e in range(rowptr[i], rowptr[i + 1]):
             total += g[e] * hat[e] * scale[col[e]]
         for e in range(rowptr_t[i], rowptr_t[i + 1]):
@@ -120,52 +89,47 @@ def _unnormalise_rows(start, stop, rowptr, col, g, scale, ds, dhat):  # type: ig
             dhat[e] = scale[i] * scale[col[e]] * g[e] + ds[i]
 
 
-def _forward(
-    rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor, edge_t: Tensor, weight: Tensor, x: Tensor,
-    bias: Tensor | None, relu: bool,
-) -> Tensor:  # fmt: skip
-    x, weight = x.detach().contiguous(), weight.detach().contiguous()
-    y = torch.empty_like(x)
-    b = x.new_empty(0) if bias is None else bias.detach()
-    work = col.numel() * x.size(1)
-    arrays = (t.numpy() for t in (rowptr, col, weight, x, b))
-    sweep(_sum_rows, x.size(0), work, *arrays, relu, y.numpy())
+def _forward(rows: Rows, weight: Tensor, x: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
+    x, y = x.detach().contiguous(), torch.empty_like(x, memory_format=torch.contiguous_format)
+    b = empty(x) if bias is None else bias.detach()
+    w = weight.detach().contiguous()
+    work = w.numel() * x.size(1)
+    sweep(_sum_rows, x.size(0), work, rows.rowptr, rows.col, w.numpy(), x.numpy(), b.numpy(), relu, y.numpy())
     return y
 
 
 def _backward(
-    g: Tensor, rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor, edge_t: Tensor, weight: Tensor, x: Tensor,
-    y: Tensor, relu: bool, need: list[bool],
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    x, weight = x.detach().contiguous(), weight.detach().contiguous()
+    rows: Rows, g: Tensor, weight: Tensor, x: Tensor, y: Tensor, relu: bool, need: list[bool]
+) -> tuple[Tensor, Tensor, Tensor]:
     if relu:
-        g = torch.where(y > 0, g, 0)
-    N, work = x.size(0), col.numel() * x.size(1)
-    dw = torch.empty_like(weight) if need[0] else empty(x)
-    dx = torch.empty_like(x) if need[1] else empty(x)
-    if need[0] and need[1]:
-        arrays = (t.numpy() for t in (rowptr_t, col_t, edge_t, weight, x, g, dx, dw))
-        sweep(_both_rows, N, 2 * work, *arrays)
-    elif need[1]:
-        sweep(_spread_rows, N, work, *(t.numpy() for t in (rowptr_t, col_t, edge_t, weight, g, dx)))
-    elif need[0]:
-        sweep(_match_rows, N, work, *(t.numpy() for t in (rowptr, col, x, g, dw)))
-    return dw, dx, g.sum(0) if need[2] else empty(x)
+        g = torch.ops.aten.threshold_backward(g, y, 0)
+    (N, F), work, none = x.shape, weight.numel() * x.size(1), empty(x)
+    dw, dx, g_ = none, none, g.numpy()
+    if need[0]:
+        dw = weight.new_empty(weight.numel())
+        sweep(_match_rows, N, work, rows.rowptr, rows.col, x.detach().contiguous().numpy(), g_, dw.numpy())
+    if need[1]:
+        dx = x.new_empty(N, F)  # the gradient of a weighted sum is a weighted sum along the columns
+        by_column = weight.detach().numpy()[rows.edge_t]
+        sweep(_sum_rows, N, work, rows.rowptr_t, rows.col_t, by_column, g_, none.numpy(), False, dx.numpy())
+    return dw, dx, g.sum(0) if need[2] else none
 
 
 _propagate_op = differentiable(
     "propagate",
+    patterns=1,
+    inputs="Tensor weight, Tensor x, Tensor? bias, bool relu",
+    wrt=("weight", "x", "bias"),
+    saved="Tensor weight, Tensor x, Tensor y, bool relu",
+    saves=lambda inputs, y: (inputs[0], inputs[1], y if inputs[3] else empty(y), inputs[3]),
     forward=_forward,
-    fake=lambda rowptr, col, rowptr_t, col_t, edge_t, weight, x, bias, relu: torch.empty_like(x),
+    fake=lambda col, weight, x, bias, relu: torch.empty_like(x),
     backward=_backward,
-    backward_fake=lambda g, rowptr, col, rowptr_t, col_t, edge_t, weight, x, y, relu, need: (
+    backward_fake=lambda col, g, weight, x, y, relu, need: (
         torch.empty_like(weight) if need[0] else empty(x),
         torch.empty_like(x) if need[1] else empty(x),
         x.new_empty(x.size(1)) if need[2] else empty(x),
     ),
-    wrt=(5, 6, 7),
-    saves=lambda inputs, y: (*inputs[:7], y if inputs[8] else empty(y)),
-    options=lambda inputs: (inputs[8],),
 )
 
 
@@ -173,58 +137,55 @@ def propagate(
     pattern: Pattern, weight: Tensor, x: Tensor, bias: Tensor | None = None, relu: bool = False, transpose: bool = False
 ) -> Tensor:
     """As reference.propagate."""
-    _, rowptr, col, _, rowptr_t, col_t, edge_t = pattern
     if transpose:
-        weight = weight[edge_t]
-        back = torch.empty_like(edge_t).scatter(0, edge_t, torch.arange(edge_t.numel()))
-        rowptr, col, rowptr_t, col_t, edge_t = rowptr_t, col_t, rowptr, col, back
-    y: Tensor = _propagate_op(rowptr, col, rowptr_t, col_t, edge_t, weight, x, bias, relu)
+        back = torch.empty_like(pattern.edge_t)
+        back[pattern.edge_t] = torch.arange(back.numel())
+        weight = weight[pattern.edge_t]
+        pattern = Pattern(
+            pattern.ptr, pattern.rowptr_t, pattern.col_t, back[pattern.diag], pattern.rowptr, pattern.col, back
+        )
+    y: Tensor = _propagate_op(pattern, weight, x, bias, relu)
     return y
 
 
-def _scale(rowptr: Tensor, hat: Tensor) -> Tensor:
-    scale = hat.new_empty(rowptr.numel() - 1)
-    sweep(_scale_rows, scale.numel(), hat.numel(), rowptr.numpy(), hat.numpy(), scale.numpy())
+def _scale(rowptr: Array, hat: Tensor) -> Tensor:
+    scale = hat.new_empty(rowptr.size - 1)
+    sweep(_scale_rows, scale.numel(), hat.numel(), rowptr, hat.numpy(), scale.numpy())
     return scale
 
 
-def _normalise(
-    rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor, edge_t: Tensor, hat: Tensor
-) -> Tensor:
-    hat = hat.detach().contiguous()
-    n = torch.empty_like(hat)
-    arrays = (t.numpy() for t in (rowptr, col, hat, _scale(rowptr, hat), n))
-    sweep(_normalise_rows, rowptr.numel() - 1, 2 * hat.numel(), *arrays)
+def _normalise(rows: Rows, hat: Tensor) -> Tensor:
+    hat, N = hat.detach().contiguous(), rows.rowptr.size - 1
+    n, scale = torch.empty_like(hat), _scale(rows.rowptr, hat)
+    sweep(_normalise_rows, N, 2 * hat.numel(), rows.rowptr, rows.col, hat.numpy(), scale.numpy(), n.numpy())
     return n
 
 
-def _unnormalise(
-    g: Tensor, rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor, edge_t: Tensor, hat: Tensor,
-    need: list[bool],
-) -> Tensor:  # fmt: skip
-    hat = hat.detach().contiguous()
-    N, scale, dhat = rowptr.numel() - 1, _scale(rowptr, hat), torch.empty_like(hat)
+def _unnormalise(rows: Rows, g: Tensor, hat: Tensor, need: list[bool]) -> Tensor:
+    hat, N = hat.detach().contiguous(), rows.rowptr.size - 1
+    dhat, scale = torch.empty_like(hat), _scale(rows.rowptr, hat)
     ds = torch.empty_like(scale)
-    by_row, by_col = (rowptr.numpy(), col.numpy()), (rowptr_t.numpy(), col_t.numpy(), edge_t.numpy())
-    sweep(_unscale_rows, N, 4 * hat.numel(), by_row, by_col, hat.numpy(), g.numpy(), scale.numpy(), ds.numpy())
-    arrays = (t.numpy() for t in (g, scale, ds, dhat))
-    sweep(_unnormalise_rows, N, 2 * hat.numel(), *by_row, *arrays)
+    sweep(_unscale_rows, N, 4 * hat.numel(), rows, hat.numpy(), g.numpy(), scale.numpy(), ds.numpy())
+    arrays = (g.numpy(), scale.numpy(), ds.numpy(), dhat.numpy())
+    sweep(_unnormalise_rows, N, 2 * hat.numel(), rows.rowptr, rows.col, *arrays)
     return dhat
 
 
 _normalise_op = differentiable(
     "normalise",
-    forward=_normalise,
-    fake=lambda rowptr, col, rowptr_t, col_t, edge_t, hat: torch.empty_like(hat),
-    backward=_unnormalise,
-    backward_fake=lambda g, rowptr, col, rowptr_t, col_t, edge_t, hat, need: torch.empty_like(hat),
-    wrt=(5,),
+    patterns=1,
+    inputs="Tensor hat",
+    wrt=("hat",),
+    saved="Tensor hat",
     saves=lambda inputs, n: inputs,
+    forward=_normalise,
+    fake=lambda col, hat: torch.empty_like(hat),
+    backward=_unnormalise,
+    backward_fake=lambda col, g, hat, need: torch.empty_like(hat),
 )
 
 
 def normalise(pattern: Pattern, hat: Tensor) -> Tensor:
     """As reference.normalise."""
-    _, rowptr, col, _, rowptr_t, col_t, edge_t = pattern
-    n: Tensor = _normalise_op(rowptr, col, rowptr_t, col_t, edge_t, hat)
+    n: Tensor = _normalise_op(pattern, hat)
     return n

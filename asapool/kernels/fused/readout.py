@@ -56,19 +56,22 @@ def _forward(x: Tensor, ptr: Tensor) -> Tensor:
 def _backward(g: Tensor, x: Tensor, ptr: Tensor, r: Tensor, need: list[bool]) -> Tensor:
     x = x.detach().contiguous()
     dx, tied = torch.empty_like(x), x.new_empty(r.size(0), x.size(1))
-    arrays = (t.numpy() for t in (x, ptr, r, g, dx, tied))
+    arrays = (x.numpy(), ptr.numpy(), r.numpy(), g.numpy(), dx.numpy(), tied.numpy())
     sweep(_unreadout_graphs, r.size(0), 4 * x.numel(), *arrays)
     return dx
 
 
 _readout_op = differentiable(
     "readout",
+    patterns=0,
+    inputs="Tensor x, Tensor ptr",
+    wrt=("x",),
+    saved="Tensor x, Tensor ptr, Tensor r",
+    saves=lambda inputs, r: (*inputs, r),
     forward=_forward,
     fake=lambda x, ptr: x.new_empty(ptr.numel() - 1, 2 * x.size(1)),
     backward=_backward,
     backward_fake=lambda g, x, ptr, r, need: torch.empty_like(x),
-    wrt=(0,),
-    saves=lambda inputs, r: (*inputs, r),
 )
 
 

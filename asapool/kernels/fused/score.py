@@ -7,7 +7,7 @@ from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
 from asapool.kernels.fused.operation import differentiable, empty
-from asapool.kernels.graph import Pattern
+from asapool.kernels.graph import Pattern, Rows
 
 
 @Loop
@@ -68,53 +68,51 @@ def _unscore_weights(start, stop, rowptr, col, u, g, loops, dw):  # type: ignore
             dw[e] = total
 
 
-def _forward(
-    rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor, edge_t: Tensor, weight: Tensor | None, u: Tensor,
-    loops: bool,
-) -> Tensor:  # fmt: skip
+def _forward(rows: Rows, weight: Tensor | None, u: Tensor, loops: bool) -> Tensor:
     u = u.detach().contiguous()
     A = empty(u) if weight is None else weight.detach().contiguous()
     N, C = u.size(0), u.size(1) // 3
     phi = u.new_empty(N, C)
-    sweep(_score_rows, N, 4 * C * col.numel(), *(t.numpy() for t in (rowptr, col, A, u)), loops, phi.numpy())
+    arrays = (rows.rowptr, rows.col, A.numpy(), u.numpy())
+    sweep(_score_rows, N, 4 * C * rows.col.size, *arrays, loops, phi.numpy())
     return phi
 
 
 def _backward(
-    g: Tensor, rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor, edge_t: Tensor, weight: Tensor | None,
-    u: Tensor, loops: bool, need: list[bool],
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    rows: Rows, g: Tensor, weight: Tensor | None, u: Tensor, loops: bool, need: list[bool]
+) -> tuple[Tensor, Tensor]:
     u = u.detach().contiguous()
     A = empty(u) if weight is None else weight.detach().contiguous()
-    N, work = u.size(0), 4 * g.size(1) * col.numel()
-    dw = torch.empty_like(A) if need[0] else empty(u)
-    du = torch.empty_like(u) if need[1] else empty(u)
+    N, work, g_, A_ = u.size(0), 4 * g.size(1) * rows.col.size, g.numpy(), A.numpy()
+    dw, du = empty(u), empty(u)
     if need[0]:
-        sweep(_unscore_weights, N, work, *(t.numpy() for t in (rowptr, col, u, g)), loops, dw.numpy())
+        dw = torch.empty_like(A)
+        sweep(_unscore_weights, N, work, rows.rowptr, rows.col, u.numpy(), g_, loops, dw.numpy())
     if need[1]:
-        sweep(_unscore_own, N, work, *(t.numpy() for t in (rowptr, col, A, g)), loops, du.numpy())
-        by_col = (t.numpy() for t in (rowptr_t, col_t, edge_t, A, g))
-        sweep(_unscore_others, N, work, *by_col, loops, du.numpy())
+        du = torch.empty_like(u)
+        sweep(_unscore_own, N, work, rows.rowptr, rows.col, A_, g_, loops, du.numpy())
+        sweep(_unscore_others, N, work, rows.rowptr_t, rows.col_t, rows.edge_t, A_, g_, loops, du.numpy())
     return dw, du
 
 
 _score_op = differentiable(
     "score",
+    patterns=1,
+    inputs="Tensor? weight, Tensor u, bool loops",
+    wrt=("weight", "u"),
+    saved="Tensor? weight, Tensor u, bool loops",
+    saves=lambda inputs, phi: inputs,
     forward=_forward,
-    fake=lambda rowptr, col, rowptr_t, col_t, edge_t, weight, u, loops: u.new_empty(u.size(0), u.size(1) // 3),
+    fake=lambda col, weight, u, loops: u.new_empty(u.size(0), u.size(1) // 3),
     backward=_backward,
-    backward_fake=lambda g, rowptr, col, rowptr_t, col_t, edge_t, weight, u, loops, need: (
+    backward_fake=lambda col, g, weight, u, loops, need: (
         torch.empty_like(weight) if need[0] else empty(u),
         torch.empty_like(u) if need[1] else empty(u),
     ),
-    wrt=(5, 6),
-    saves=lambda inputs, phi: inputs[:7],
-    options=lambda inputs: (inputs[7],),
 )
 
 
 def score(pattern: Pattern, weight: Tensor | None, u: Tensor, loops: bool = False) -> Tensor:
     """As reference.score."""
-    _, rowptr, col, _, rowptr_t, col_t, edge_t = pattern
-    phi: Tensor = _score_op(rowptr, col, rowptr_t, col_t, edge_t, weight, u, loops)
+    phi: Tensor = _score_op(pattern, weight, u, loops)
     return phi

@@ -47,7 +47,7 @@ def _ungate_rows(start, stop, x, fitness, perm, g, dx, dphi):  # type: ignore[no
 def _select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     kept_ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
     perm = ptr.new_empty(int(kept_ptr[-1]))
-    arrays = (t.numpy() for t in (fitness.detach().contiguous(), ptr, kept_ptr, perm))
+    arrays = (fitness.detach().contiguous().numpy(), ptr.numpy(), kept_ptr.numpy(), perm.numpy())
     sweep(_select_graphs, count.numel(), 20 * fitness.numel(), *arrays)
     return perm, kept_ptr
 
@@ -56,6 +56,8 @@ _select_op = register(
     "select",
     _select,
     lambda fitness, ptr, count: (ptr.new_empty(torch.library.get_ctx().new_dynamic_size()), torch.empty_like(ptr)),
+    inputs="Tensor fitness, Tensor ptr, Tensor count",
+    outputs="(Tensor, Tensor)",
 )
 
 
@@ -83,6 +85,11 @@ def _ungate(g: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, need: list[bool
 
 _gate_op = differentiable(
     "gate",
+    patterns=0,
+    inputs="Tensor x, Tensor fitness, Tensor perm",
+    wrt=("x", "fitness"),
+    saved="Tensor x, Tensor fitness, Tensor perm",
+    saves=lambda inputs, out: inputs,
     forward=_gate,
     fake=lambda x, fitness, perm: x.new_empty(perm.numel(), x.size(1)),
     backward=_ungate,
@@ -90,8 +97,6 @@ _gate_op = differentiable(
         torch.empty_like(x) if need[0] else empty(x).view(0, 0),
         torch.empty_like(fitness) if need[1] else empty(x),
     ),
-    wrt=(0, 1),
-    saves=lambda inputs, out: inputs,
 )
 
 

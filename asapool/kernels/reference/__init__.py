@@ -1,6 +1,6 @@
 """The operator in plain torch: reads like the paper, runs on any device and dtype."""
 
-from asapool.kernels.reference.attend import attend, cluster_max
+from asapool.kernels.reference.attend import attend, cluster_max, project
 from asapool.kernels.reference.coarsen import coarsen, induce, strongest
 from asapool.kernels.reference.pattern import pack, pack_rows, reach
 from asapool.kernels.reference.propagate import normalise, propagate
@@ -17,6 +17,7 @@ __all__ = [
     "normalise",
     "pack",
     "pack_rows",
+    "project",
     "propagate",
     "reach",
     "readout",

@@ -1,0 +1,110 @@
+"""The convolutions beside GCN: GIN and GraphSAGE on the packed graph, weighted as pooled graphs are."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from asapool import kernels
+from asapool.errors import ConfigError, choose
+from asapool.kernels import Graph, Loops
+from asapool.nn.boundary import as_graph
+from asapool.nn.gcn import GCN
+
+
+class Convolution(Protocol):
+    """What every convolution can do: new features (N, out) from features (N, in) and a packed graph."""
+
+    def __call__(self, x: Tensor, edge_index: Graph) -> Tensor: ...
+
+
+class GIN(nn.Module):
+    """Sum the neighbourhood, then a small network: x'_i = h(x_i + Σ_j A_ij x_j), h = linear, ReLU, linear.
+
+    This is GIN-0 of "How Powerful are Graph Neural Networks?" (ICLR 2019); `relu` puts one more ReLU behind.
+
+    >>> layer = GIN(1, 1)
+    >>> for part in (layer.first, layer.second): _ = torch.nn.init.ones_(part.weight), torch.nn.init.zeros_(part.bias)
+    >>> layer(torch.tensor([[1.], [5.], [2.]]), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).view(-1).tolist()
+    [6.0, 8.0, 7.0]
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, *, relu: bool = False, backend: str = "auto") -> None:
+        super().__init__()
+        _check_channels("GIN", in_channels, out_channels)
+        self.in_channels, self.out_channels, self.relu = in_channels, out_channels, relu
+        self.backend = choose("backend", backend, kernels.BACKENDS)
+        self.first = nn.Linear(in_channels, out_channels)
+        self.second = nn.Linear(out_channels, out_channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None) -> Tensor:
+        """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out)."""
+        x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
+        around = kernels.propagate(graph.pattern, graph.weight, x, backend=self.backend)
+        y: Tensor = self.second(self.first(x + around).relu())
+        return y.relu() if self.relu else y
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.in_channels}, {self.out_channels}, relu={self.relu}"
+
+
+class SAGE(nn.Module):
+    """Put a node beside the mean of its neighbours: x'_i = W x_i + b + V Σ_j A_ij x_j / Σ_j A_ij.
+
+    GraphSAGE's mean aggregator (NeurIPS 2017), weighted; a node without neighbours has W x_i + b.
+
+    >>> layer = SAGE(1, 1)
+    >>> _ = torch.nn.init.ones_(layer.W.weight), torch.nn.init.ones_(layer.V.weight), torch.nn.init.zeros_(layer.W.bias)
+    >>> layer(torch.tensor([[1.], [5.], [2.]]), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).view(-1).tolist()
+    [6.0, 6.5, 7.0]
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, *, relu: bool = False, backend: str = "auto") -> None:
+        super().__init__()
+        _check_channels("SAGE", in_channels, out_channels)
+        self.in_channels, self.out_channels, self.relu = in_channels, out_channels, relu
+        self.backend = choose("backend", backend, kernels.BACKENDS)
+        self.W = nn.Linear(in_channels, out_channels)
+        self.V = nn.Linear(in_channels, out_channels, bias=False)
+
+    def forward(self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None) -> Tensor:
+        """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out)."""
+        x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
+        pattern, A, row = graph.pattern, graph.weight, graph.pattern.row
+        total = A.new_zeros(x.size(0)).index_add(0, row, A)
+        share = A / torch.where(total > 0, total, torch.ones_like(total))[row]
+        if self.in_channels < self.out_channels:  # the narrower side travels along the edges
+            around = self.V(kernels.propagate(pattern, share, x, backend=self.backend))
+        else:
+            around = kernels.propagate(pattern, share, self.V(x), backend=self.backend)
+        y: Tensor = self.W(x) + around
+        return y.relu() if self.relu else y
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.in_channels}, {self.out_channels}, relu={self.relu}"
+
+
+def convolution(
+    name: str, in_channels: int, out_channels: int, *, relu: bool = False, loops: Loops = "add", backend: str = "auto"
+) -> nn.Module:
+    """The convolution of that name; `loops` is GCN's alone.
+
+    >>> convolution("sage", 3, 8, relu=True)
+    SAGE(
+      3, 8, relu=True
+      (W): Linear(in_features=3, out_features=8, bias=True)
+      (V): Linear(in_features=3, out_features=8, bias=False)
+    )
+    """
+    if choose("conv", name, ("gcn", "gin", "sage")) == "gcn":
+        return GCN(in_channels, out_channels, relu=relu, loops=loops, backend=backend)
+    return {"gin": GIN, "sage": SAGE}[name](in_channels, out_channels, relu=relu, backend=backend)
+
+
+def _check_channels(layer: str, in_channels: int, out_channels: int) -> None:
+    if in_channels < 1 or out_channels < 1:
+        raise ConfigError(f"{layer} needs at least one channel on each side, got {in_channels} and {out_channels}")
