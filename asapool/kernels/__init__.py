@@ -24,6 +24,7 @@ __all__ = [
     "cluster_max",
     "coarsen",
     "gate",
+    "gather",
     "gcn_weights",
     "graph_from_rows",
     "induce",
@@ -150,6 +151,14 @@ def select(fitness: Tensor, ptr: Tensor, count: Tensor, *, backend: str = "auto"
 def gate(x: Tensor, fitness: Tensor, perm: Tensor, *, backend: str = "auto") -> Tensor:
     """X^p = φ ⊙ x of the kept."""
     kept: Tensor = backend_for(backend, x, fitness).gate(x, fitness, perm)
+    return kept
+
+
+def gather(
+    clusters: Pattern, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, *, backend: str = "auto"
+) -> Tensor:
+    """X^p = φ ⊙ (S x) of the kept: only the clusters that stay are formed."""
+    kept: Tensor = backend_for(backend, alpha, x, fitness).gather(clusters, alpha, x, fitness, perm)
     return kept
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from asapool import kernels
 from asapool.errors import ConfigError, InputError, choose
-from asapool.kernels import Graph
+from asapool.kernels import Graph, Pattern
 from asapool.nn.attention import Assignment, ClusterAttention, Master2Token, Source2Token, Token2Token
 from asapool.nn.boundary import check_features, pack_batch
 from asapool.nn.gcn import GCN
@@ -138,18 +138,22 @@ class ASAPooling(nn.Module):
             raise InputError(f"x must have one row per node, {pattern.diag.numel()}, got {x.size(0)}")
         clusters = kernels.reach(pattern, self.hops, backend=self.backend)
         alpha = self.attention(self._inner(x, graph), clusters).alpha
-        x_c = x if self.aggregate == "none" else kernels.propagate(clusters, alpha, x, backend=self.backend)
-        phi = self._phi(x_c if self.aggregate == "both" else x, graph)
+        phi = self._phi(x, graph, clusters, alpha)
         count = kept_count(pattern.ptr.diff(), self.ratio)
         perm, ptr = kernels.select(phi, pattern.ptr, count, backend=self.backend)
+        if self.aggregate == "none":
+            x_p = kernels.gate(x, phi, perm, backend=self.backend)
+        else:
+            x_p = kernels.gather(clusters, alpha, x, phi, perm, backend=self.backend)
         return PoolStep(
             before=graph,
+            x_before=x,
             assignment=Assignment(clusters, alpha),
-            cluster_x=x_c,
+            aggregate=self.aggregate,
             fitness=phi,
             perm=perm,
             ptr=ptr,
-            x=kernels.gate(x_c, phi, perm, backend=self.backend),
+            x=x_p,
             after=self._edges(graph, clusters, alpha, perm, ptr) if edges else None,
             order=order,
             backend=self.backend,
@@ -164,14 +168,17 @@ class ASAPooling(nn.Module):
         out: Tensor = self.inner(x=x, edge_index=torch.stack([col, row]), edge_weight=graph.hat(self.rules.loops))
         return out
 
-    def _phi(self, x: Tensor, graph: Graph) -> Tensor:
+    def _phi(self, x: Tensor, graph: Graph, clusters: Pattern, alpha: Tensor) -> Tensor:
+        u = self.fitness.project(x)
+        if self.aggregate == "both":  # x^c W = (S x) W = S (x W): the few numbers that W leaves travel, not all of x
+            u = kernels.propagate(clusters, alpha, u, backend=self.backend)
         if isinstance(self.fitness, GCN):
-            score = self.fitness(x, graph, weighted=self.rules.weighted_fitness)
+            score = self.fitness.compare(u, graph, weighted=self.rules.weighted_fitness)
         else:
-            score = self.fitness(x, graph, weighted=self.rules.weighted_fitness, loops=self.rules.fitness_loops)
+            score = self.fitness.compare(u, graph, weighted=self.rules.weighted_fitness, loops=self.rules.fitness_loops)
         return score.view(-1).sigmoid()
 
-    def _edges(self, graph: Graph, clusters: kernels.Pattern, alpha: Tensor, perm: Tensor, ptr: Tensor) -> Graph:
+    def _edges(self, graph: Graph, clusters: Pattern, alpha: Tensor, perm: Tensor, ptr: Tensor) -> Graph:
         if not self.soft_edges:
             pattern, weight = kernels.induce(graph.pattern, graph.weight, perm, ptr, backend=self.backend)
         else:

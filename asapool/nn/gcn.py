@@ -42,21 +42,28 @@ class GCN(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def forward(
-        self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None, weighted: bool = True
-    ) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None) -> Tensor:
         """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out)."""
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
-        pattern = graph.pattern
+        if self.in_channels >= self.out_channels:
+            return self.compare(self.project(x), graph)
+        # the narrower side travels along the edges
+        n = kernels.gcn_weights(graph, self.loops, backend=self.backend)
+        y = nn.functional.linear(kernels.propagate(graph.pattern, n, x, backend=self.backend), self.lin.weight, self.bias)
+        return y.relu() if self.relu else y
+
+    def project(self, x: Tensor) -> Tensor:
+        """x W, (N, out)."""
+        out: Tensor = self.lin(x)
+        return out
+
+    def compare(self, u: Tensor, graph: Graph, *, weighted: bool = True) -> Tensor:
+        """X' (N, out) from the projection."""
         if weighted:
             n = kernels.gcn_weights(graph, self.loops, backend=self.backend)
         else:
-            n = kernels.normalise(pattern, torch.ones_like(graph.weight), backend=self.backend)
-        if self.in_channels < self.out_channels:  # the narrower side travels along the edges
-            y = self.lin(kernels.propagate(pattern, n, x, backend=self.backend))
-            y = y if self.bias is None else y + self.bias
-            return y.relu() if self.relu else y
-        return kernels.propagate(pattern, n, self.lin(x), self.bias, self.relu, backend=self.backend)
+            n = kernels.normalise(graph.pattern, torch.ones_like(graph.weight), backend=self.backend)
+        return kernels.propagate(graph.pattern, n, u, self.bias, self.relu, backend=self.backend)
 
     def extra_repr(self) -> str:
         """What print shows."""

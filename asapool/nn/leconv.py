@@ -58,11 +58,15 @@ class LEConv(nn.Module):
 
         With a packed graph, `weighted=False` lets every edge count 1 and `loops=False` leaves its diagonal out.
         """
-        if isinstance(edge_index, Graph):
-            graph = edge_index
-        else:
-            x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
-        u = x @ torch.cat([self.W1, self.W2, self.W3], dim=1)
+        x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
+        return self.compare(self.project(x), graph, weighted=weighted, loops=loops)
+
+    def project(self, x: Tensor) -> Tensor:
+        """x W1 ‖ x W2 ‖ x W3, (N, 3·out)."""
+        return x @ torch.cat([self.W1, self.W2, self.W3], dim=1)
+
+    def compare(self, u: Tensor, graph: Graph, *, weighted: bool = True, loops: bool = True) -> Tensor:
+        """φ (N, out) from the projections."""
         if self.b1 is not None and self.b2 is not None:
             u = u + torch.cat([self.b1, self.b2, torch.zeros_like(self.b1)])
         return kernels.score(graph.pattern, graph.weight if weighted else None, u, loops, backend=self.backend)
@@ -107,11 +111,17 @@ class BasicLEConv(nn.Module):
     ) -> Tensor:  # fmt: skip
         """As LEConv.forward."""
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
-        u = x @ self.W
-        out = kernels.score(
-            graph.pattern, graph.weight if weighted else None, torch.cat([u, u, u], dim=1), loops, backend=self.backend
-        )
-        return out if self.b is None else out + self.b
+        return self.compare(self.project(x), graph, weighted=weighted, loops=loops)
+
+    def project(self, x: Tensor) -> Tensor:
+        """x W, (N, out)."""
+        return x @ self.W
+
+    def compare(self, u: Tensor, graph: Graph, *, weighted: bool = True, loops: bool = True) -> Tensor:
+        """φ (N, out) from the projection."""
+        weight = graph.weight if weighted else None
+        phi = kernels.score(graph.pattern, weight, torch.cat([u, u, u], dim=1), loops, backend=self.backend)
+        return phi if self.b is None else phi + self.b
 
     def extra_repr(self) -> str:
         """What print shows."""

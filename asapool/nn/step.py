@@ -28,14 +28,16 @@ class Pooled(NamedTuple):
 class PoolStep:
     """One pooling, with all that was decided on the way.
 
-    before, after: the packed graphs (after is None when its edges were not asked for). assignment: α of every node in every
-    cluster, kept or not. cluster_x (N, F), fitness (N,): of all clusters. perm (K,), ptr (B+1,): the kept centres, fittest
-    first, graph by graph. x (K, F): their features. order: node numbers as the user gave them, where they came unsorted.
+    before, after: the packed graphs (after is None when its edges were not asked for). x_before (N, F): what came in.
+    assignment: α of every node in every cluster, kept or not. fitness (N,): of all clusters. perm (K,), ptr (B+1,): the kept
+    centres, fittest first, graph by graph. x (K, F): their features. order: node numbers as the user gave them, where they
+    came unsorted.
     """
 
     before: Graph
+    x_before: Tensor
     assignment: Assignment
-    cluster_x: Tensor
+    aggregate: str
     fitness: Tensor
     perm: Tensor
     ptr: Tensor
@@ -48,6 +50,13 @@ class PoolStep:
     def centres(self) -> Tensor:
         """Kept centres (K,) by the node numbers of the user."""
         return self.perm if self.order is None else self.order[self.perm]
+
+    @property
+    def cluster_x(self) -> Tensor:
+        """Features x^c (N, F) of all clusters, kept or not."""
+        if self.aggregate == "none":
+            return self.x_before
+        return kernels.propagate(*self.assignment, self.x_before, backend=self.backend)
 
     @property
     def S(self) -> Tensor:

@@ -6,13 +6,14 @@ from asapool.kernels.fused.pattern import pack, pack_rows, reach
 from asapool.kernels.fused.propagate import normalise, propagate
 from asapool.kernels.fused.readout import readout
 from asapool.kernels.fused.score import score
-from asapool.kernels.fused.select import gate, select
+from asapool.kernels.fused.select import gate, gather, select
 
 __all__ = [
     "attend",
     "cluster_max",
     "coarsen",
     "gate",
+    "gather",
     "induce",
     "normalise",
     "pack",

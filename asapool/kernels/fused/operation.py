@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from asapool.errors import AsapoolError
-from asapool.kernels.graph import Rows
+from asapool.kernels.graph import Array, Rows
 
 Run = Callable[..., Any]
 PARTS = ("rowptr", "col", "rowptr_t", "col_t", "edge_t")
@@ -130,3 +130,9 @@ def differentiable(
 def empty(like: Tensor) -> Tensor:
     """What stands for a gradient nobody asked for."""
     return like.new_empty(0)
+
+
+def array(t: Tensor) -> Array:
+    """The numbers of a tensor, in rows, without its history."""
+    a: Array = (t.detach() if t.requires_grad else t).contiguous().numpy()
+    return a

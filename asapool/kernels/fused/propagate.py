@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
-from asapool.kernels.fused.operation import differentiable, empty
+from asapool.kernels.fused.operation import array, differentiable, empty
 from asapool.kernels.graph import Array, Pattern, Rows
 
 
@@ -90,11 +90,10 @@ def _unnormalise_rows(start, stop, rowptr, col, g, scale, ds, dhat):  # type: ig
 
 
 def _forward(rows: Rows, weight: Tensor, x: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
-    x, y = x.detach().contiguous(), torch.empty_like(x, memory_format=torch.contiguous_format)
-    b = empty(x) if bias is None else bias.detach()
-    w = weight.detach().contiguous()
-    work = w.numel() * x.size(1)
-    sweep(_sum_rows, x.size(0), work, rows.rowptr, rows.col, w.numpy(), x.numpy(), b.numpy(), relu, y.numpy())
+    y = x.new_empty(x.shape)
+    b = empty(x) if bias is None else bias
+    work = weight.numel() * x.size(1)
+    sweep(_sum_rows, x.size(0), work, rows.rowptr, rows.col, array(weight), array(x), array(b), relu, y.numpy())
     return y
 
 
@@ -107,10 +106,10 @@ def _backward(
     dw, dx, g_ = none, none, g.numpy()
     if need[0]:
         dw = weight.new_empty(weight.numel())
-        sweep(_match_rows, N, work, rows.rowptr, rows.col, x.detach().contiguous().numpy(), g_, dw.numpy())
+        sweep(_match_rows, N, work, rows.rowptr, rows.col, array(x), g_, dw.numpy())
     if need[1]:
         dx = x.new_empty(N, F)  # the gradient of a weighted sum is a weighted sum along the columns
-        by_column = weight.detach().numpy()[rows.edge_t]
+        by_column = array(weight)[rows.edge_t]
         sweep(_sum_rows, N, work, rows.rowptr_t, rows.col_t, by_column, g_, none.numpy(), False, dx.numpy())
     return dw, dx, g.sum(0) if need[2] else none
 

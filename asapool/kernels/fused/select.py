@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
-from asapool.kernels.fused.operation import differentiable, empty, register
+from asapool.kernels.fused.operation import array, differentiable, empty, register
+from asapool.kernels.graph import Pattern, Rows
 
 
 @Loop
@@ -38,16 +39,64 @@ def _ungate_rows(start, stop, x, fitness, perm, g, dx, dphi):  # type: ignore[no
         phi, total = fitness[i], x.dtype.type(0)
         for f in range(x.shape[1]):
             total += x[i, f] * g[p, f]
+            dx[i, f] = phi * g[p, f]
         dphi[i] = total
-        if dx.size:
+
+
+@Loop
+def _gather_rows(start, stop, rowptr, col, alpha, x, fitness, perm, out):  # type: ignore[no-untyped-def]
+    """out_p = φ_i Σ_j α_ij x_j for i = perm[p]."""
+    F, zero = x.shape[1], x.dtype.type(0)
+    for p in range(start, stop):
+        i = perm[p]
+        phi, e, end = fitness[i], rowptr[i], rowptr[i + 1]
+        for f in range(F):
+            out[p, f] = zero
+        while e + 1 < end:
+            a, b, j, k = phi * alpha[e], phi * alpha[e + 1], col[e], col[e + 1]
+            for f in range(F):
+                out[p, f] += a * x[j, f] + b * x[k, f]
+            e += 2
+        if e < end:
+            a, j = phi * alpha[e], col[e]
+            for f in range(F):
+                out[p, f] += a * x[j, f]
+
+
+@Loop
+def _ungather_rows(start, stop, rows, alpha, x, fitness, perm, g, dalpha, dphi):  # type: ignore[no-untyped-def]
+    """∂α_ij = φ_i (g_p · x_j) and ∂φ_i = Σ_j α_ij (g_p · x_j)."""
+    rowptr, col = rows
+    for p in range(start, stop):
+        i, slope = perm[p], x.dtype.type(0)
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j, match = col[e], x.dtype.type(0)
             for f in range(x.shape[1]):
-                dx[i, f] = phi * g[p, f]
+                match += g[p, f] * x[j, f]
+            dalpha[e] = fitness[i] * match
+            slope += alpha[e] * match
+        dphi[i] = slope
+
+
+@Loop
+def _scatter_rows(start, stop, rowptr_t, col_t, share, place, g, dx):  # type: ignore[no-untyped-def]
+    """∂x_j = Σ_i φ_i α_ij g_p over the kept clusters i that hold j, by columns; share is φ_i α_ij in that order."""
+    F, zero = g.shape[1], g.dtype.type(0)
+    for j in range(start, stop):
+        for f in range(F):
+            dx[j, f] = zero
+        for e in range(rowptr_t[j], rowptr_t[j + 1]):
+            p = place[col_t[e]]
+            if p >= 0:
+                a = share[e]
+                for f in range(F):
+                    dx[j, f] += a * g[p, f]
 
 
 def _select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     kept_ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
     perm = ptr.new_empty(int(kept_ptr[-1]))
-    arrays = (fitness.detach().contiguous().numpy(), ptr.numpy(), kept_ptr.numpy(), perm.numpy())
+    arrays = (array(fitness), ptr.numpy(), kept_ptr.numpy(), perm.numpy())
     sweep(_select_graphs, count.numel(), 20 * fitness.numel(), *arrays)
     return perm, kept_ptr
 
@@ -69,18 +118,15 @@ def select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]
 
 def _gate(x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
     out = x.new_empty(perm.numel(), x.size(1))
-    arrays = (t.numpy() for t in (x.detach().contiguous(), fitness.detach().contiguous(), perm, out))
-    sweep(_gate_rows, perm.numel(), out.numel(), *arrays)
+    sweep(_gate_rows, perm.numel(), out.numel(), array(x), array(fitness), array(perm), out.numpy())
     return out
 
 
 def _ungate(g: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, need: list[bool]) -> tuple[Tensor, Tensor]:
-    x, fitness = x.detach().contiguous(), fitness.detach().contiguous()
-    dx = torch.zeros_like(x) if need[0] else empty(x).view(0, 0)
-    dphi = torch.zeros_like(fitness)
-    arrays = (t.numpy() for t in (x, fitness, perm, g, dx, dphi))
+    dx, dphi = torch.zeros_like(x), torch.zeros_like(fitness)
+    arrays = (array(x), array(fitness), perm.numpy(), g.numpy(), dx.numpy(), dphi.numpy())
     sweep(_ungate_rows, perm.numel(), 2 * g.numel(), *arrays)
-    return dx, dphi if need[1] else empty(x)
+    return dx, dphi
 
 
 _gate_op = differentiable(
@@ -93,14 +139,61 @@ _gate_op = differentiable(
     forward=_gate,
     fake=lambda x, fitness, perm: x.new_empty(perm.numel(), x.size(1)),
     backward=_ungate,
-    backward_fake=lambda g, x, fitness, perm, need: (
-        torch.empty_like(x) if need[0] else empty(x).view(0, 0),
-        torch.empty_like(fitness) if need[1] else empty(x),
-    ),
+    backward_fake=lambda g, x, fitness, perm, need: (torch.empty_like(x), torch.empty_like(fitness)),
 )
 
 
 def gate(x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
     """As reference.gate."""
     kept: Tensor = _gate_op(x, fitness, perm)
+    return kept
+
+
+def _gather(clusters: Rows, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
+    out = x.new_empty(perm.numel(), x.size(1))
+    arrays = (clusters.rowptr, clusters.col, array(alpha), array(x), array(fitness), perm.numpy(), out.numpy())
+    sweep(_gather_rows, perm.numel(), alpha.numel() * x.size(1) // 2, *arrays)
+    return out
+
+
+def _ungather(
+    clusters: Rows, g: Tensor, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, need: list[bool]
+) -> tuple[Tensor, Tensor, Tensor]:
+    x_, alpha_, phi, perm_, g_ = array(x), array(alpha), array(fitness), perm.numpy(), g.numpy()
+    work, none = alpha.numel() * x.size(1) // 2, empty(x)
+    dalpha = dphi = dx = none
+    if need[0] or need[2]:
+        dalpha, dphi = alpha.new_zeros(alpha.numel()), torch.zeros_like(fitness)
+        rows = (clusters.rowptr, clusters.col)
+        sweep(_ungather_rows, perm.numel(), work, rows, alpha_, x_, phi, perm_, g_, dalpha.numpy(), dphi.numpy())
+    if need[1]:
+        dx = x.new_empty(x.shape)
+        place = np.full(phi.size, -1, np.int64)
+        place[perm_] = np.arange(perm_.size)
+        share = alpha_[clusters.edge_t] * phi[clusters.col_t]
+        sweep(_scatter_rows, phi.size, work, clusters.rowptr_t, clusters.col_t, share, place, g_, dx.numpy())
+    return dalpha, dx, dphi
+
+
+_gather_op = differentiable(
+    "gather",
+    patterns=1,
+    inputs="Tensor alpha, Tensor x, Tensor fitness, Tensor perm",
+    wrt=("alpha", "x", "fitness"),
+    saved="Tensor alpha, Tensor x, Tensor fitness, Tensor perm",
+    saves=lambda inputs, out: inputs,
+    forward=_gather,
+    fake=lambda col, alpha, x, fitness, perm: x.new_empty(perm.numel(), x.size(1)),
+    backward=_ungather,
+    backward_fake=lambda col, g, alpha, x, fitness, perm, need: (
+        torch.empty_like(alpha) if need[0] or need[2] else empty(x),
+        torch.empty_like(x) if need[1] else empty(x),
+        torch.empty_like(fitness) if need[0] or need[2] else empty(x),
+    ),
+)
+
+
+def gather(clusters: Pattern, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
+    """As reference.gather."""
+    kept: Tensor = _gather_op(clusters, alpha, x, fitness, perm)
     return kept

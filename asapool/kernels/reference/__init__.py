@@ -6,13 +6,14 @@ from asapool.kernels.reference.pattern import pack, pack_rows, reach
 from asapool.kernels.reference.propagate import normalise, propagate
 from asapool.kernels.reference.readout import readout
 from asapool.kernels.reference.score import score
-from asapool.kernels.reference.select import gate, select
+from asapool.kernels.reference.select import gate, gather, select
 
 __all__ = [
     "attend",
     "cluster_max",
     "coarsen",
     "gate",
+    "gather",
     "induce",
     "normalise",
     "pack",
