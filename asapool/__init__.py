@@ -11,6 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "ASAPClassifier": "asapool.estimator",
     "ASAPooling": "asapool.nn",
     "AsapoolError": "asapool.errors",
     "GraphSet": "asapool.data",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from torch import Tensor
 
 from asapool.errors import ConfigError
+
+BILLION = 10**9
 
 
 def check_ratio(ratio: float | int) -> float | int:
@@ -31,6 +31,6 @@ def kept_count(nodes: Tensor, ratio: float | int) -> Tensor:
     """
     if isinstance(ratio, int):
         return nodes.clamp(max=ratio)
-    # nine decimals: more digits than anyone means, and no overflow below 9·10⁹ nodes
-    k = max(Fraction(f"{ratio:.9f}"), Fraction(1, 10**9))
-    return (nodes * k.numerator + (k.denominator - 1)) // k.denominator
+    # in whole billionths: more digits than anyone means, and no overflow below 9·10⁹ nodes
+    share = max(1, round(ratio * BILLION))
+    return (nodes * share + (BILLION - 1)) // BILLION

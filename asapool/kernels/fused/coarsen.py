@@ -217,7 +217,7 @@ def _forward(
     pieces = sweep(_coarsen_rows, perm.numel(), 20 * hat.numel(), S, A, T, counts.numpy())
     values = [torch.from_numpy(v) for _, v in pieces]
     weight = torch.cat(values) if len(values) > 1 else values[0] if values else alpha.new_empty(0)
-    return (*complete(*rows_from(counts, [c for c, _ in pieces])), weight)
+    return weight, *complete(*rows_from(counts, [c for c, _ in pieces]))
 
 
 def _backward(
@@ -255,17 +255,17 @@ def _mirrored(edges: Rows, hat: Array, pooled: Rows, g: Array) -> list[tuple[Any
 
 def _fake(perm: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     six = fake_structure(perm.numel(), perm)
-    return (*six, torch.empty_like(six[1], dtype=alpha.dtype))
+    return torch.empty_like(six[1], dtype=alpha.dtype), *six
 
 
 _coarsen_op = differentiable(
     "coarsen",
     patterns=2,
     inputs="Tensor alpha, Tensor hat, Tensor perm",
-    outputs=f"({SIX}, Tensor)",
+    outputs=f"(Tensor, {SIX})",
     wrt=("alpha", "hat"),
     saved="Tensor alpha, Tensor hat, Tensor perm, Tensor rowptr, Tensor col, Tensor rowptr_t, Tensor col_t, Tensor edge_t",
-    saves=lambda inputs, out: (*inputs, out[0], out[1], out[3], out[4], out[5]),
+    saves=lambda inputs, out: (*inputs, out[1], out[2], out[4], out[5], out[6]),
     forward=_forward,
     fake=lambda c_col, col, alpha, hat, perm: _fake(perm, alpha),
     backward=_backward,
@@ -280,7 +280,7 @@ def coarsen(
     clusters: Pattern, alpha: Tensor, pattern: Pattern, hat: Tensor, perm: Tensor, ptr: Tensor
 ) -> tuple[Pattern, Tensor]:
     """As reference.coarsen."""
-    *six, weight = _coarsen_op(clusters, pattern, alpha, hat, perm)
+    weight, *six = _coarsen_op(clusters, pattern, alpha, hat, perm)
     return Pattern(ptr, *six), weight
 
 

@@ -61,7 +61,7 @@ def differentiable(
     backward: Run,
     backward_fake: Run,
 ) -> Run:
-    """An operation on patterns and tensors, of which the last output has gradients with respect to the inputs `wrt`.
+    """An operation on patterns and tensors, of which the first output has gradients with respect to the inputs `wrt`.
 
     inputs, outputs, saved: in the language of torch.library. saves(inputs, output) picks what `saved` describes, tensors
     before options. forward(*rows, *inputs); backward(*rows, gradient, *saved, need) -> one gradient for each of `wrt`, of
@@ -90,7 +90,7 @@ def differentiable(
     def library_backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
         need = [bool(ctx.needs_input_grad[5 * patterns + i]) for i in places]
         held = ctx.saved_tensors
-        flat = (*held[: 5 * patterns], grads[-1].contiguous(), *held[5 * patterns :], *ctx.options)
+        flat = (*held[: 5 * patterns], grads[0].contiguous(), *held[5 * patterns :], *ctx.options)
         return tuple(spread(back_op(*flat, need), need, 5 * patterns))
 
     op.register_autograd(library_backward, setup_context=setup)
@@ -103,7 +103,7 @@ def differentiable(
             ctx.rows, ctx.options = rows, keep[kept:]
             ctx.save_for_backward(*keep[:kept])
             if isinstance(output, tuple):
-                ctx.mark_non_differentiable(*output[:-1])
+                ctx.mark_non_differentiable(*output[1:])
                 ctx.set_materialize_grads(False)
             return output
 
@@ -111,11 +111,11 @@ def differentiable(
         def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
             if torch.is_grad_enabled():
                 raise AsapoolError("asapool's operators have first derivatives only; leave out create_graph=True")
-            if grads[-1] is None:
+            if grads[0] is None:
                 return (None,) * (1 + len(names))
             asked = ctx.needs_input_grad
             need = [asked[1 + i] for i in places]
-            return tuple(spread(backward(*ctx.rows, grads[-1].contiguous(), *ctx.saved_tensors, *ctx.options, need), need, 1))
+            return tuple(spread(backward(*ctx.rows, grads[0].contiguous(), *ctx.saved_tensors, *ctx.options, need), need, 1))
 
     Eager.__name__ = Eager.__qualname__ = name
 

@@ -1,0 +1,93 @@
+"""What a person sees on standard error while a training runs; nothing at all when nobody is looking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from asapool.cli._output import note
+from asapool.errors import TrainingError
+
+if TYPE_CHECKING:
+    from asapool.training.crossval import FoldResult
+    from asapool.training.state import Epoch, Progress
+
+
+class EpochBar:
+    """A bar over the epochs of one training, with loss, validation accuracy, rate and time left."""
+
+    def __init__(self, epochs: int, graphs: int) -> None:
+        self.epochs, self.graphs, self.last = epochs, graphs, 0
+        self.bar, self.task = _bar("training", epochs)
+
+    def __call__(self, epoch: Epoch, progress: Progress) -> None:
+        """Take note of a finished epoch."""
+        self.last = epoch.epoch
+        best = "" if progress.best_accuracy is None else f" (best {progress.best_accuracy:.3f})"
+        accuracy = "–" if epoch.val_accuracy is None else f"{epoch.val_accuracy:.3f}{best}"
+        rate = self.graphs / max(epoch.seconds, 1e-9)
+        self.bar.update(
+            self.task, completed=epoch.epoch, total=self.epochs,
+            said=f"loss {epoch.loss:.4f}  validation {accuracy}  {rate:,.0f} graphs/s",
+        )  # fmt: skip
+
+    def __enter__(self) -> EpochBar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+
+class FoldBar:
+    """A bar over the trainings of a cross-validation, with the mean test accuracy so far and the time left."""
+
+    def __init__(self, folds: int) -> None:
+        self.folds = folds
+        self.seen: dict[str, list[float]] = {}
+        self.bar, self.task = _bar("folds", folds)
+
+    def __call__(self, result: FoldResult, left: int) -> None:
+        """Take note of a finished fold; a failed one is told at once."""
+        if result.failure is not None:
+            note(f"{result.method}, seed {result.seed}, fold {result.fold} failed: {result.failure}")
+        elif result.test is not None and result.test["accuracy"] is not None:
+            self.seen.setdefault(result.method, []).append(result.test["accuracy"])
+        means = "  ".join(f"{method} {sum(v) / len(v):.3f}" for method, v in self.seen.items())
+        self.bar.update(self.task, completed=self.folds - left, said=f"mean test accuracy {means}")
+
+    def __enter__(self) -> FoldBar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+
+def _bar(what: str, total: int) -> tuple[Any, Any]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.fields[said]}"),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+    )  # fmt: skip
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    return bar, bar.add_task(what, total=total, said="")
+
+
+@contextmanager
+def ending(go_on: str) -> Iterator[None]:
+    """How work that can go on later ends early: a failure with code 1, Ctrl-C with 130, both with the next step."""
+    try:
+        yield
+    except TrainingError as error:
+        note(f"asapool: {error}")
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        note(f"\nStopped. Go on with: {go_on}")
+        raise

@@ -1,0 +1,136 @@
+"""`asapool cv`: the paper's protocol for one method; and what `asapool compare` shares with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asapool.cli import _options as o
+from asapool.cli._output import note, plain, working
+from asapool.cli._progress import FoldBar, ending
+
+if TYPE_CHECKING:
+    from asapool.training.comparison import Comparison
+
+
+def cv(
+    source: Annotated[str, typer.Argument(help=o.SOURCE)],
+    method: o.Method = None,
+    folds: o.Folds = 10,
+    seeds: o.Seeds = 1,
+    jobs: o.Jobs = 1,
+    epochs: o.Epochs = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="First seed, instead of the authors' list.")] = None,
+    out: o.Out = None,
+    protocol: o.Protocol = "authors",
+    hidden: o.Hidden = None,
+    semantics: o.Semantics = None,
+    batch_size: o.BatchSize = None,
+    lr: o.Lr = None,
+    features: o.Features = None,
+    data_root: o.DataRoot = None,
+    smiles: o.Smiles = None,
+    target: o.Target = None,
+    skip_invalid: o.Skip = False,
+    config: o.Config = None,
+    settings: o.Settings = None,
+    no_report: o.NoReport = False,
+    json: o.Json = False,
+) -> None:
+    """Cross-validate a method: seeds × folds trainings, each judged on a fold it has not seen.
+
+    Finished folds are kept in the folder: the same command again goes on where it was stopped.
+    """
+    tables = o.with_settings(
+        {
+            "data": _data(source, features, data_root, smiles, target, skip_invalid),
+            "model": {"method": method, "hidden": hidden, "semantics": semantics},
+            "train": {"epochs": epochs, "batch_size": batch_size, "lr": lr},
+        },
+        settings,
+    )
+    cross(tables, None, "cv", config, folds, seeds, seed, protocol, jobs, out, json)
+
+
+def cross(
+    tables: dict[str, dict[str, Any]], methods: list[str] | None, command: str, config: Path | None, folds: int,
+    seeds: int, seed: int | None, protocol: str, jobs: int, out: Path | None, json: bool,
+) -> None:  # fmt: skip
+    """Cross-validate methods (None = that of the settings) and show one table."""
+    from dataclasses import replace
+
+    from asapool.training import Plan, compare, cross_validate, resolve
+    from asapool.training.crossval import short_name
+    from asapool.training.presets import seeds as authors_seeds
+    from asapool.training.tables import write_tables
+
+    with working(f"Reading {tables['data']['source']}"):
+        chosen, graphs = resolve(tables, config)
+    names = methods or [chosen.model.method]
+    plan = Plan(
+        models={name: replace(chosen.model, method=name) for name in names},  # type: ignore[arg-type]
+        train=chosen.train,
+        folds=folds,
+        seeds=authors_seeds(seeds) if seed is None else tuple(range(seed, seed + seeds)),
+        protocol=protocol,  # type: ignore[arg-type]
+    )
+    folder = out or Path("runs") / f"{command}-{short_name(graphs, plan)}"
+    with ending(f"the same command; finished folds are in {folder}"), FoldBar(len(plan.tasks)) as bar:
+        results = cross_validate(graphs, plan, folder, jobs=jobs, on_fold=bar)
+        answer = compare(results, folds)
+        write_tables(folder, results, answer)
+    if json:
+        from json import dumps
+
+        typer.echo(dumps({"folder": str(folder), **plain(answer)}, indent=2, ensure_ascii=False))
+    else:
+        show_table(answer, f"{graphs.name}, {folds} folds, seeds {', '.join(map(str, plan.seeds))}", folder)
+    if answer.failures:
+        note(f"asapool: {len(answer.failures)} of {len(results)} trainings failed; the same command tries them again")
+        raise typer.Exit(1)
+
+
+def show_table(answer: Comparison, title: str, folder: Path) -> None:
+    """Print the table: percent of test graphs that are right, the two deviations apart, and the tests."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)  # nothing is cut off in a file or a pipe
+    grid = Table(title=f"Test accuracy in percent: {title}", title_justify="left")
+    names = ["method", "mean", "± over seeds", "± over folds", "validation", "ROC AUC", "folds", "s/fold"]
+    tested = bool(answer.tests)
+    for name in names + ([f"− {answer.reference}", "p (corrected t)", "p (Holm)", "p (Wilcoxon)"] if tested else []):
+        grid.add_column(name, justify="left" if name == "method" else "right")
+    for row in answer.rows:
+        done = f"{row.folds}" + (f" ({row.failed} failed)" if row.failed else "")
+        cells = [row.method, percent(row.mean), percent(row.over_seeds), percent(row.over_folds), percent(row.validation)]
+        cells += [percent(row.scores["roc_auc"]), done, "–" if row.seconds is None else f"{row.seconds:.1f}"]
+        test = answer.tests.get(row.method)
+        if tested:
+            cells += ["", "", "", ""] if test is None else _test_cells(test)
+        grid.add_row(*cells)
+    console.print(grid)
+    console.print(f"folder  {folder}", soft_wrap=True)
+
+
+def percent(value: float | None) -> str:
+    """Two decimals, or a dash."""
+    return "–" if value is None else f"{100 * value:.2f}"
+
+
+def _test_cells(test: dict[str, Any]) -> list[str]:
+    values = (test["p_corrected_t"], test["p_holm"], test["p_wilcoxon"])
+    return [f"{-100 * test['difference']:+.2f}", *("–" if p is None else f"{p:.3g}" for p in values)]
+
+
+def _data(
+    source: str, features: str | None, data_root: Path | None, smiles: str | None, target: str | None, skip_invalid: bool
+) -> dict[str, Any]:
+    return {
+        "source": source, "features": features, "data_root": None if data_root is None else str(data_root),
+        "smiles": smiles, "target": target, "skip_invalid": skip_invalid or None,
+    }  # fmt: skip

@@ -1,0 +1,52 @@
+"""`asapool evaluate`: a model and labelled graphs in, its scores out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from asapool.cli import _options as o
+from asapool.cli._output import note, show, working
+from asapool.cli.predict import tell
+from asapool.cli.train import number, score_rows
+
+if TYPE_CHECKING:
+    from asapool.data import Skipped
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="A model.safetensors that asapool wrote.")],
+    source: Annotated[str, typer.Argument(help=o.SOURCE)],
+    data_root: o.DataRoot = None,
+    smiles: o.Smiles = None,
+    target: o.Target = None,
+    id_column: o.IdColumn = None,
+    encoding: o.Encoding = None,
+    skip_invalid: o.Skip = False,
+    json: o.Json = False,
+) -> None:
+    """Score a model on labelled graphs: accuracy, balanced accuracy, ROC-AUC, PR-AUC, calibration error, confusion."""
+    from asapool.models import checkpoint
+    from asapool.training import predictions as p
+
+    trained = checkpoint.load(model)
+    skipped: list[Skipped] = []
+    prints: list[str] = []
+
+    def watched() -> p.Pairs:
+        options = {"data_root": data_root, "smiles": smiles, "target": target, "id_column": id_column, "encoding": encoding}
+        found = p.predict_source(trained, source, labels=True, skip_invalid=skip_invalid, skipped=skipped, **options)
+        for graphs, probability in found:
+            prints.append(graphs.fingerprint)
+            yield graphs, probability
+
+    with working(f"Predicting {source}"):
+        scores = p.evaluate(watched(), trained.classes, source)
+    tell(skipped)
+    if prints == [trained.fingerprint]:
+        note("These are the graphs the model was trained on: the score says little about new ones.")
+    shown = {"graphs": scores.graphs, **score_rows(scores.to_dict()), "majority class": number(scores.majority)}
+    shown = {name.replace("test accuracy", "accuracy"): cell for name, cell in shown.items()}
+    show(scores, shown, json)

@@ -1,0 +1,135 @@
+"""`asapool train`: a labelled set of graphs in; a classifier and its honest score out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from asapool.cli import _options as o
+from asapool.cli._output import show, working
+from asapool.cli._progress import EpochBar, ending
+from asapool.errors import ConfigError
+
+Split = Annotated[
+    str | None, typer.Option(help="stratified, scaffold, authors, stratified-folds, or the file of a split.")
+]
+Val = Annotated[float | None, typer.Option(help="Share of the graphs by which the best epoch is chosen.")]
+Test = Annotated[float | None, typer.Option(help="Share of the graphs kept for the score.")]
+Stop = Annotated[int | None, typer.Option(min=1, help="Stop after this many epochs without improvement.")]
+Weights = Annotated[str | None, typer.Option(help="none, or balanced: every class counts the same.")]
+Resume = Annotated[Path | None, typer.Option(help="Go on with the run in this folder, with its settings.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in --out.")]
+
+
+def train(
+    ctx: typer.Context,
+    source: Annotated[str | None, typer.Argument(help=f"{o.SOURCE} Default: nci-alerts.")] = None,
+    method: o.Method = None,
+    epochs: o.Epochs = None,
+    seed: o.Seed = None,
+    out: o.Out = None,
+    resume: Resume = None,
+    overwrite: Overwrite = False,
+    split: Split = None,
+    val: Val = None,
+    test: Test = None,
+    hidden: o.Hidden = None,
+    semantics: o.Semantics = None,
+    batch_size: o.BatchSize = None,
+    lr: o.Lr = None,
+    class_weights: Weights = None,
+    early_stopping: Stop = None,
+    features: o.Features = None,
+    data_root: o.DataRoot = None,
+    smiles: o.Smiles = None,
+    target: o.Target = None,
+    id_column: o.IdColumn = None,
+    encoding: o.Encoding = None,
+    skip_invalid: o.Skip = False,
+    config: o.Config = None,
+    settings: o.Settings = None,
+    no_report: o.NoReport = False,
+    json: o.Json = False,
+) -> None:
+    """Train a classifier, score it on graphs it has not seen, and write the run folder.
+
+    The folder gets model.safetensors, metrics.json, history.csv, predictions.csv, config.toml and split.json. A run that was
+    stopped, in whatever way, goes on with: asapool train --resume FOLDER
+    """
+    from asapool.training import resolve, run
+
+    if resume is not None:
+        silent = ("resume", "json", "no_report")
+        given = [name for name, value in ctx.params.items() if value not in (None, False, []) and name not in silent]
+        if given:
+            raise ConfigError(f"--resume goes on with the settings of the run, so {', '.join(given)} cannot be given too")
+        folder = resume
+        with ending(f"asapool train --resume {folder}"), EpochBar(*run.extent(folder)) as bar:
+            metrics = run.resume(folder, on_epoch=bar)
+    else:
+        seeds = {"train": {"seed": seed}, "split": {"seed": seed}}
+        tables: dict[str, dict[str, Any]] = {
+            "data": {
+                "source": source, "features": features, "data_root": None if data_root is None else str(data_root),
+                "smiles": smiles, "target": target, "id_column": id_column, "encoding": encoding,
+                "skip_invalid": skip_invalid or None,
+            },
+            "split": {**seeds["split"], "val": val, "test": test, **_split_table(split)},
+            "model": {"method": method, "hidden": hidden, "semantics": semantics},
+            "train": {
+                **seeds["train"], "epochs": epochs, "batch_size": batch_size, "lr": lr, "class_weights": class_weights,
+                "early_stopping": early_stopping,
+            },
+        }  # fmt: skip
+        with working(f"Reading {source or 'the graphs'}"):
+            chosen, graphs = resolve(o.with_settings(tables, settings), config)
+        folder = out or run.new_folder(Path("runs"), f"{graphs.name}-{chosen.model.method}")
+        with ending(f"asapool train --resume {folder}"), EpochBar(chosen.train.epochs, len(graphs)) as bar:
+            metrics = run.start(chosen, graphs, folder, overwrite=overwrite, on_epoch=bar)
+    show({"folder": str(folder), **metrics}, rows(folder, metrics), json)
+
+
+def rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
+    """What a person wants to know of a run."""
+    parts, best = metrics["parts"], metrics["majority_class"]
+    shown: dict[str, Any] = {
+        "data": f"{metrics['data']['name']}: {parts['train']:,} train, {parts['val']:,} validation, {parts['test']:,} test",
+        "method": f"{metrics['method']} ({metrics['parameters']:,} weights)",
+        "best epoch": f"{metrics['best_epoch']} of {metrics['epochs']}"
+        + (f" ({metrics['stopped']})" if metrics["stopped"] else ""),
+    }
+    if metrics["validation"] is not None:
+        shown["validation accuracy"] = number(metrics["validation"]["accuracy"])
+    if metrics["test"] is not None:
+        shown |= score_rows(metrics["test"])
+        shown["majority class"] = f"{number(best['test_accuracy'])} (always {best['class']!r})"
+    return shown | {"time": f"{metrics['seconds']:.1f} s", "folder": str(folder)}
+
+
+def score_rows(scores: dict[str, Any]) -> dict[str, str]:
+    """The scores of a part, with the reason where one is missing."""
+    shown = {}
+    for name in ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error"):
+        why = scores["notes"].get(name)
+        label = "test accuracy" if name == "accuracy" else name.replace("_", " ").replace("auc", "AUC").replace("roc", "ROC")
+        shown[label.replace("pr AUC", "PR AUC")] = number(scores[name]) + (f" ({why})" if why else "")
+    names = scores["class_names"]
+    told = (f"{name} → {dict(zip(names, row, strict=True))}" for name, row in zip(names, scores["confusion"], strict=True))
+    return shown | {"confusion": "; ".join(told)}
+
+
+def number(value: float | None) -> str:
+    """Four decimals, or a dash."""
+    return "–" if value is None else f"{value:.4f}"
+
+
+def _split_table(split: str | None) -> dict[str, Any]:
+    if split is None:
+        return {}
+    if split in ("stratified", "scaffold", "authors", "stratified-folds"):
+        return {"kind": split}
+    if not Path(split).is_file():
+        raise ConfigError(f"--split takes stratified, scaffold, authors, stratified-folds or a file, got {split!r}")
+    return {"kind": "file", "file": str(Path(split).resolve())}

@@ -1,0 +1,16 @@
+"""From files and objects to packed graphs: GraphSet, mini-batches, readers, splits.
+
+>>> from asapool.data import load
+>>> graphs = load("synthetic:motifs?graphs=4")
+>>> len(graphs), graphs.batch([0, 2]).x.shape[0]
+(4, 50)
+"""
+
+from asapool.data.batch import Batch
+from asapool.data.graphset import GraphSet
+from asapool.data.loading import load, stream
+from asapool.data.options import Skipped
+from asapool.data.splits import Split
+from asapool.data.summary import Summary
+
+__all__ = ["Batch", "GraphSet", "Skipped", "Split", "Summary", "load", "stream"]

@@ -1,0 +1,182 @@
+"""Graphs that come one by one (JSON lines, GraphML, NetworkX, PyG, synthetic) become one packed set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data.classes import check_labels, number_classes
+from asapool.data.features import Nodes, check_recipe, columns, resolve, write_recipe
+from asapool.data.graphset import GraphSet
+from asapool.data.options import ReadOptions
+from asapool.data.pack import Bytes, Edges, Floats, Ints, mirrored, pack_edges, pointer
+from asapool.errors import DataError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One graph as a source tells it; node numbers count from 0 within the graph."""
+
+    at: str  # where it was found, for messages: "graphs.jsonl, line 3"
+    line: int = 0
+    nodes: int
+    source: Ints
+    target: Ints
+    directed: bool = False  # False = each edge is listed once and stands for both directions
+    weight: Floats | None = None
+    edge_attr: Floats | None = None
+    labels: tuple[npt.NDArray[Any], ...] = ()
+    attributes: Floats | None = None
+    truth: Bytes | None = None
+    label: str | None = None
+    id: str | None = None
+    text: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a graph that is wrong in itself."""
+        if self.nodes < 1:
+            raise DataError(f"{self.at}: the graph has no nodes. Leave it out: an empty graph has no class")
+        if len(self.source):
+            low, high = min(self.source.min(), self.target.min()), max(self.source.max(), self.target.max())
+            if low < 0 or high >= self.nodes:
+                bad = high if high >= self.nodes else low
+                raise DataError(
+                    f"{self.at}: an edge names node {bad}, but nodes are 0 to {self.nodes - 1}. Correct the edge"
+                )
+        for what, values in (
+            ("a node feature", self.attributes), ("an edge weight", self.weight), ("an edge feature", self.edge_attr),
+        ):  # fmt: skip
+            if values is not None and not bool(np.isfinite(values).all()):
+                raise DataError(f"{self.at}: {what} is NaN or infinite. Replace or drop that value")
+
+
+def assemble(
+    records: Sequence[Record],
+    *,
+    name: str,
+    options: ReadOptions,
+    attribute_names: tuple[str, ...] = (),
+    label_names: tuple[str, ...] = (),
+    features: str | None = None,
+    classes: Sequence[str] | None = None,
+) -> GraphSet:
+    """Pack records; features is what to make columns of when the options leave it open."""
+    if not records:
+        raise DataError(f"{name}: there are no graphs. Check that this is the right file")
+    _check_alike(records)
+    sizes = np.array([r.nodes for r in records], np.int64)
+    ptr = pointer(sizes)
+    N = int(ptr[-1])
+    edges = _edges(records, ptr)
+    attributes = None if records[0].attributes is None else np.concatenate([_have(r.attributes) for r in records])
+    labels = [np.concatenate([r.labels[k] for r in records]) for k in range(len(records[0].labels))]
+    if attributes is not None and not attribute_names:
+        attribute_names = tuple(f"x{k}" for k in range(attributes.shape[1]))
+    nodes = Nodes(np.diff(edges.rowptr), labels, attributes, attribute_names, label_names)
+    if options.recipe is not None:
+        check_recipe(options.recipe, "graph")
+        recipe = dict(options.recipe)
+    else:
+        wanted = options.features if options.features not in (None, "auto") else features
+        recipe = write_recipe(resolve(wanted, nodes, name), nodes, name)
+    x, feature_names = columns(recipe, nodes, name)
+    told = [None if options.label_rule == "ignored" else r.label for r in records]
+    y, class_names = number_classes(told, name, options.classes or classes)
+    check_labels(y, name, options.label_rule)
+    return GraphSet(
+        x=x, ptr=ptr, rowptr=edges.rowptr, col=edges.col, weight=edges.weight, edge_attr=edges.edge_attr, y=y,
+        class_names=class_names, feature_names=feature_names, ids=_ids(records), name=name,
+        truth=_truth(records, N), source_text=_text(records), recipe=recipe | {"classes": list(class_names)},
+    )  # fmt: skip
+
+
+def _have(value: Floats | None) -> Floats:
+    assert value is not None
+    return value
+
+
+def _check_alike(records: Sequence[Record]) -> None:
+    """Every graph must tell the same things of its nodes."""
+    first = records[0]
+    width = None if first.attributes is None else first.attributes.shape[1]
+    for r in records:
+        came = None if r.attributes is None else r.attributes.shape[1]
+        if came != width:
+            raise DataError(
+                f"{r.at}: {came or 'no'} features per node, but {first.at} has {width or 'none'}. "
+                "Give every node the same"
+            )
+        if len(r.labels) != len(first.labels):
+            raise DataError(
+                f"{r.at}: {len(r.labels) or 'no'} labels per node, but {first.at} has {len(first.labels) or 'none'}. "
+                "Give every node the same"
+            )
+
+
+def _edges(records: Sequence[Record], ptr: Ints) -> Edges:
+    counts = np.array([len(r.source) for r in records], np.int64)
+    shift = np.repeat(ptr[:-1], counts)
+    source = np.concatenate([r.source for r in records]).astype(np.int64) + shift
+    target = np.concatenate([r.target for r in records]).astype(np.int64) + shift
+    weight = edge_attr = None
+    if any(r.weight is not None for r in records):  # a graph without weights among weighted ones: all ones
+        weight = np.concatenate([np.ones(len(r.source), np.float32) if r.weight is None else r.weight for r in records])
+    wide = [r for r in records if r.edge_attr is not None and len(r.source)]
+    if wide:
+        width = _have(wide[0].edge_attr).shape[1]
+        for r in records:
+            came = None if r.edge_attr is None else r.edge_attr.shape[1]
+            if len(r.source) and came != width:
+                raise DataError(
+                    f"{r.at}: {came or 'no'} features per edge, but {wide[0].at} has {width}. Give every edge the same"
+                )
+        edge_attr = np.concatenate([_have(r.edge_attr) for r in records if len(r.source)])
+    both = np.repeat([not r.directed for r in records], counts)
+    N = int(ptr[-1])
+    _refuse_both_ways(source[both], target[both], records, ptr)
+    source, target, weight, edge_attr = mirrored(source, target, weight, edge_attr, both)
+    return pack_edges(source, target, N, weight, edge_attr)
+
+
+def _refuse_both_ways(source: Ints, target: Ints, records: Sequence[Record], ptr: Ints) -> None:
+    """An undirected edge listed as a-b and again as b-a would silently count twice."""
+    N = int(ptr[-1])
+    key = np.minimum(source, target) * N + np.maximum(source, target)
+    up, down = np.unique(key[source < target]), np.unique(key[source > target])
+    twice = np.intersect1d(up, down, assume_unique=True)
+    if len(twice):
+        a, b = divmod(int(twice[0]), N)
+        g = int(np.searchsorted(ptr, a, side="right")) - 1
+        a, b = a - int(ptr[g]), b - int(ptr[g])
+        raise DataError(
+            f"{records[g].at}: the undirected edge {a}-{b} is listed in both directions. "
+            "List it once, or mark the graph as directed"
+        )
+
+
+def _ids(records: Sequence[Record]) -> tuple[str, ...]:
+    if all(r.id is None for r in records):
+        return ()
+    seen: dict[str, Record] = {}
+    for k, r in enumerate(records):
+        own = str(k) if r.id is None else r.id
+        if own in seen:
+            raise DataError(f"{r.at}: id {own!r} was used before, at {seen[own].at}. Give every graph an id of its own")
+        seen[own] = r
+    return tuple(seen)
+
+
+def _truth(records: Sequence[Record], N: int) -> Bytes | None:
+    if all(r.truth is None for r in records):
+        return None
+    return np.concatenate([np.zeros(r.nodes, np.int8) if r.truth is None else r.truth for r in records])
+
+
+def _text(records: Sequence[Record]) -> tuple[str, ...] | None:
+    if all(r.text is None for r in records):
+        return None
+    return tuple(r.text or "" for r in records)

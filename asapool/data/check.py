@@ -1,0 +1,101 @@
+"""What must be true of a GraphSet: shapes, ranges, order, and no edge between two graphs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data.pack import Ints, owners
+from asapool.errors import DataError
+
+if TYPE_CHECKING:
+    from asapool.data.graphset import GraphSet
+
+
+def check(graphs: GraphSet) -> None:
+    """Bring the fields of a new set to their types, or say what is wrong with them."""
+
+    def put(name: str, value: Any) -> None:
+        object.__setattr__(graphs, name, value)
+
+    for name, dtype, dims in (
+        ("x", np.float32, 2), ("ptr", np.int64, 1), ("rowptr", np.int64, 1), ("col", np.int64, 1),
+        ("weight", np.float32, 1), ("y", np.int64, 1), ("truth", np.int8, 1), ("edge_attr", np.float32, 2),
+    ):  # fmt: skip
+        value = getattr(graphs, name)
+        if value is not None:
+            put(name, _array(name, value, dtype, dims))
+    _pointers(graphs)
+    G, N, E = len(graphs.ptr) - 1, len(graphs.x), len(graphs.col)
+    if getattr(graphs, "y", None) is None:
+        put("y", _array("y", np.full(G, -1), np.int64, 1))
+    put("feature_names", tuple(graphs.feature_names) or tuple(f"x{k}" for k in range(graphs.x.shape[1])))
+    put("ids", tuple(graphs.ids) or tuple(map(str, range(G))))
+    put("class_names", tuple(graphs.class_names))
+    if graphs.source_text is not None:
+        put("source_text", tuple(graphs.source_text))
+    for name, came, expected in (
+        ("y", len(graphs.y), G), ("ids", len(graphs.ids), G),
+        ("feature_names", len(graphs.feature_names), graphs.x.shape[1]),
+        ("source_text", G if graphs.source_text is None else len(graphs.source_text), G),
+        ("truth", N if graphs.truth is None else len(graphs.truth), N),
+        ("weight", E if graphs.weight is None else len(graphs.weight), E),
+        ("edge_attr", E if graphs.edge_attr is None else len(graphs.edge_attr), E),
+    ):  # fmt: skip
+        if came != expected:
+            raise DataError(f"{graphs.name}: {name} has {came} entries, expected {expected}")
+    _values(graphs)
+
+
+def _array(name: str, value: Any, dtype: type, dims: int) -> npt.NDArray[Any]:
+    came = np.asarray(value)
+    whole = np.issubdtype(dtype, np.integer)
+    if came.ndim != dims or (came.size and came.dtype.kind not in ("iub" if whole else "iubf")):
+        kind = "whole numbers" if whole else "numbers"
+        raise DataError(f"{name} must be {dims}-dimensional {kind}, got {came.dtype} of shape {came.shape}")
+    array: npt.NDArray[Any] = np.ascontiguousarray(came, dtype=dtype)
+    if array is value and array.flags.writeable:  # freezing the caller's own array would surprise them: take a view
+        array = array.view()
+    array.flags.writeable = False
+    return array
+
+
+def _pointers(graphs: GraphSet) -> None:
+    for name, ptr, last, of in (
+        ("ptr", graphs.ptr, len(graphs.x), "nodes"), ("rowptr", graphs.rowptr, len(graphs.col), "edges"),
+    ):  # fmt: skip
+        if not len(ptr) or ptr[0] != 0 or ptr[-1] != last or bool((np.diff(ptr) < 0).any()):
+            raise DataError(f"{graphs.name}: {name} must rise from 0 to {last}, the number of {of}")
+    if len(graphs.rowptr) != len(graphs.x) + 1:
+        raise DataError(f"{graphs.name}: rowptr has {len(graphs.rowptr)} entries, expected {len(graphs.x) + 1}")
+    if bool((np.diff(graphs.ptr) == 0).any()):
+        empty = int(np.flatnonzero(np.diff(graphs.ptr) == 0)[0])
+        raise DataError(f"{graphs.name}: graph {empty} has no nodes. Leave it out: an empty graph has no class")
+
+
+def _values(graphs: GraphSet) -> None:
+    N, classes = len(graphs.x), len(graphs.class_names)
+    if graphs.y.size and (graphs.y.min() < -1 or graphs.y.max() >= classes):
+        bad = graphs.y.max() if graphs.y.max() >= classes else graphs.y.min()
+        raise DataError(f"{graphs.name}: class number {bad}, expected -1 (no label) to {classes - 1} (class_names)")
+    if graphs.truth is not None and not bool(((graphs.truth == 0) | (graphs.truth == 1)).all()):
+        raise DataError(f"{graphs.name}: truth must be 0 or 1 for every node")
+    for name, values in (("x", graphs.x), ("weight", graphs.weight), ("edge_attr", graphs.edge_attr)):
+        if values is not None and not bool(np.isfinite(values).all()):
+            raise DataError(f"{graphs.name}: {name} holds NaN or infinity. Replace or drop those values")
+    col: Ints = graphs.col
+    if col.size and (col.min() < 0 or col.max() >= N):
+        bad = col.max() if col.max() >= N else col.min()
+        raise DataError(f"{graphs.name}: an edge names node {bad}, but there are {N} nodes")
+    row = owners(graphs.rowptr)
+    if bool(((col[1:] <= col[:-1]) & (row[1:] == row[:-1])).any()):
+        raise DataError(f"{graphs.name}: the columns of a row must ascend, each once. pack_edges sorts and sums them")
+    graph = owners(graphs.ptr)
+    if col.size and not np.array_equal(graph[row], graph[col]):
+        e = int(np.flatnonzero(graph[row] != graph[col])[0])
+        raise DataError(
+            f"{graphs.name}: edge {col[e]} -> {row[e]} joins graph {graph[col[e]]} to graph {graph[row[e]]}; "
+            "an edge must stay in its graph"
+        )

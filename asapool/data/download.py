@@ -1,0 +1,72 @@
+"""TU data sets by name: in the caller's folders, in the cache, or fetched into it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from asapool.data.cache import cache_folder
+from asapool.errors import DataError
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+def find_tu(name: str, data_root: str | Path | None = None) -> Path:
+    """The folder or zip of a TU data set: under data_root, else $ASAPOOL_DATA, else the cache, else downloaded."""
+    if not NAME.fullmatch(name):
+        raise DataError(f"{name}: there is no such file, and a data set's name has letters, digits, - and _ only")
+    looked = list(_roots(data_root))
+    for root in looked:
+        for place in (root / f"{name}.zip", root / name, root / name / "raw", root):
+            if place.suffix == ".zip" and place.is_file():
+                return place
+            if (place / f"{name}_A.txt").is_file():
+                return place
+    return _fetch(name, looked)
+
+
+def _roots(data_root: str | Path | None) -> Iterator[Path]:
+    for root in (data_root, os.environ.get("ASAPOOL_DATA"), cache_folder() / "tu"):
+        if root:
+            yield Path(root).expanduser()
+
+
+def _fetch(name: str, looked: list[Path]) -> Path:
+    """Download with PyG's own data set class, into a folder that takes its name when it is complete."""
+    places = ", ".join(str(root) for root in looked)
+    advice = "Check the name and the network, or give the folder with --data-root or ASAPOOL_DATA"
+    target = looked[-1] / name
+    try:
+        looked[-1].mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=looked[-1]))
+    except OSError as error:
+        raise DataError(
+            f"{name}: not in {places}, and nothing can be kept there ({error.strerror}). {advice}"
+        ) from None
+    try:
+        _download(name, folder)
+        if not (folder / name / "raw" / f"{name}_A.txt").is_file():
+            raise DataError(f"{name}: the download holds no {name}_A.txt. {advice}")
+        shutil.rmtree(target, ignore_errors=True)
+        os.replace(folder / name, target)
+    except DataError:
+        raise
+    except Exception as error:  # whatever the network layers raise
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise DataError(f"{name}: not in {places}, and it could not be downloaded ({reason}). {advice}") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return target / "raw"
+
+
+def _download(name: str, folder: Path) -> None:
+    from torch_geometric.datasets import TUDataset
+
+    # not TUDataset(...): making one would also parse the text, which is what asapool does a dozen times faster
+    fetcher = object.__new__(TUDataset)
+    fetcher.root, fetcher.name, fetcher.cleaned = str(folder), name, False
+    fetcher.download()

@@ -1,0 +1,174 @@
+"""Node features: labels, attributes or degrees become the columns of x; a recipe says how, so new data get the same.
+
+A recipe is plain JSON data:
+    {"version": 1, "kind": "graph", "features": "labels", "labels": [["1", "2", "3"]], "classes": ["-1", "1"]}
+"labels" holds one list of known labels per label column, "attributes" the names of the attribute columns,
+"max_degree" the last degree with a column of its own, "classes" the names of the classes in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data.pack import Floats, Ints
+from asapool.errors import DataError, choose
+
+Recipe = dict[str, Any]
+VERSION = 1
+CHOICES = ("auto", "labels", "attributes", "both", "degree", "constant")
+MAX_LABELS = 4096  # one-hot columns beyond this are numbers of another kind, not labels
+MAX_DEGREE = 64  # degrees from here on share one column
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """What a source says of its nodes, before it becomes columns."""
+
+    degree: Ints  # (N,)
+    labels: Sequence[npt.NDArray[Any]] = ()  # per label column (N,) whole numbers or text
+    attributes: Floats | None = None  # (N, A)
+    attribute_names: tuple[str, ...] = ()
+    label_names: tuple[str, ...] = ()
+    noun: str = "node"  # edges are described in the same way
+
+
+def resolve(features: str | None, nodes: Nodes, where: str) -> str:
+    """The choice of features that will be used: labels if there are any, else attributes, else degrees."""
+    wanted = choose("features", features or "auto", CHOICES)
+    if wanted == "auto":
+        return "labels" if nodes.labels else "attributes" if nodes.attributes is not None else "degree"
+    if wanted in ("labels", "both") and not nodes.labels:
+        raise DataError(
+            f"{where}: there are no {nodes.noun} labels. Choose features='attributes', 'degree' or 'constant'"
+        )
+    if wanted in ("attributes", "both") and nodes.attributes is None:
+        raise DataError(
+            f"{where}: there are no {nodes.noun} attributes. Choose features='labels', 'degree' or 'constant'"
+        )
+    return wanted
+
+
+def write_recipe(features: str, nodes: Nodes, where: str) -> Recipe:
+    """Note how x is made of these nodes."""
+    recipe: Recipe = {"version": VERSION, "kind": "graph", "features": features}
+    if features in ("attributes", "both"):
+        recipe["attributes"] = list(nodes.attribute_names)
+    if features in ("labels", "both"):
+        recipe["labels"] = [_known(column, where) for column in nodes.labels]
+    if features == "degree":
+        recipe["max_degree"] = int(min(nodes.degree.max(initial=0), MAX_DEGREE))
+    return recipe
+
+
+def check_recipe(recipe: Mapping[str, Any], kind: str) -> None:
+    """Refuse a recipe that this source cannot follow: molecules have one of their own, all other graphs share one."""
+    if recipe.get("version") != VERSION:
+        raise DataError(f"the recipe has version {recipe.get('version')!r}, expected {VERSION}. Update asapool")
+    if recipe.get("kind") != kind:
+        raise DataError(
+            f"the recipe is for sources of kind {recipe.get('kind')!r}, and this one is {kind!r}. "
+            "Give new graphs in the format of the training data"
+        )
+    if kind == "graph" and recipe.get("features") not in CHOICES[1:]:
+        raise DataError(
+            f"the recipe asks for features {recipe.get('features')!r}, expected one of {_list(CHOICES[1:])}"
+        )
+
+
+def columns(recipe: Mapping[str, Any], nodes: Nodes, where: str) -> tuple[Floats, tuple[str, ...]]:
+    """Make x and the names of its columns as the recipe says: attributes first, then one-hot labels.
+
+    >>> nodes = Nodes(np.array([1, 1]), labels=[np.array([7, 5])])
+    >>> columns({"features": "labels", "labels": [["5", "6", "7"]]}, nodes, "two nodes")[0].tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    features, N = recipe["features"], len(nodes.degree)
+    if features == "constant":
+        return np.ones((N, 1), np.float32), ("constant",)
+    if features == "degree":
+        last = int(recipe["max_degree"])
+        names = (*(f"degree={d}" for d in range(last)), f"degree>={last}")
+        return _one_hot([np.minimum(nodes.degree, last)], [last + 1]), names
+    resolve(features, nodes, where)
+    names = ()
+    if features in ("attributes", "both"):
+        expected = tuple(recipe["attributes"])
+        if nodes.attribute_names != expected:
+            raise DataError(
+                f"{where}: {nodes.noun} attributes {_list(nodes.attribute_names)}, expected {_list(expected)}"
+            )
+        names = expected
+        if features == "attributes":
+            return _attributes(nodes), names
+    tables: list[list[str]] = recipe["labels"]
+    if len(tables) != len(nodes.labels):
+        raise DataError(f"{where}: {len(nodes.labels)} label columns, expected {len(tables)}")
+    at = f"{where}: {nodes.noun}"
+    codes = [_codes(column, table, at) for column, table in zip(nodes.labels, tables, strict=True)]
+    hot = _one_hot(codes, [len(table) for table in tables])
+    prefixes = nodes.label_names or tuple("label" if len(tables) == 1 else f"label{k}" for k in range(len(tables)))
+    names += tuple(f"{p}={label}" for p, table in zip(prefixes, tables, strict=True) for label in table)
+    return (hot if features == "labels" else np.concatenate([_attributes(nodes), hot], axis=1)), names
+
+
+def _attributes(nodes: Nodes) -> Floats:
+    assert nodes.attributes is not None
+    return nodes.attributes
+
+
+def _known(column: npt.NDArray[Any], where: str) -> list[str]:
+    """The labels that get a column, in order.
+
+    Whole numbers with few gaps get every number from the smallest to the largest, as PyG and the authors count them.
+    """
+    seen = np.unique(column)
+    if column.dtype.kind in "iu" and seen.size:
+        low, high = int(seen[0]), int(seen[-1])
+        if high - low + 1 <= 2 * seen.size and high - low < MAX_LABELS:
+            return [str(label) for label in range(low, high + 1)]
+    if seen.size > MAX_LABELS:
+        raise DataError(
+            f"{where}: {seen.size:,} different labels, at most {MAX_LABELS:,} can be columns. "
+            "Choose features='attributes', 'degree' or 'constant'"
+        )
+    return [str(label) for label in seen.tolist()]
+
+
+def _codes(column: npt.NDArray[Any], table: list[str], where: str) -> Ints:
+    """The place of every label in the table, (N,)."""
+    try:
+        known: npt.NDArray[Any] = np.array(table, dtype=np.int64 if column.dtype.kind in "iu" else str)
+    except ValueError:
+        known, column = np.array(table, dtype=str), column.astype(str)
+    order = np.argsort(known, kind="stable")
+    place = np.searchsorted(known, column, sorter=order)
+    code = order[np.minimum(place, len(known) - 1)] if len(known) else np.zeros(len(column), np.int64)
+    wrong = known[code] != column if len(known) else np.ones(len(column), bool)
+    if bool(wrong.any()):
+        new = sorted({str(label) for label in np.unique(column[wrong]).tolist()})
+        raise DataError(
+            f"{where} label {_list(new)} does not occur in the data the recipe was made from, "
+            f"which has {_list(table)}. Drop those graphs, or train again with them"
+        )
+    return code.astype(np.int64)
+
+
+def _one_hot(codes: Sequence[Ints], widths: Sequence[int]) -> Floats:
+    """One column per value, a 1 in the column of each node's value; codes are per label column (N,)."""
+    N, start = len(codes[0]), 0
+    x = np.zeros((N, sum(widths)), np.float32)
+    for code, width in zip(codes, widths, strict=True):
+        x.reshape(-1)[np.arange(N) * x.shape[1] + start + code] = 1  # flat places: faster than x[rows, columns]
+        start += width
+    return x
+
+
+def _list(words: Sequence[str]) -> str:
+    shown = ", ".join(repr(str(word)) for word in words[:8])
+    return shown + (f" and {len(words) - 8} more" if len(words) > 8 else "") or "none"
+

@@ -1,0 +1,221 @@
+"""GraphSet: a whole data set of graphs in one packed structure of numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data.batch import Batch, Cutter
+from asapool.data.check import check
+from asapool.data.pack import Bytes, Floats, Ints, pointer, spans
+from asapool.errors import DataError
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from torch_geometric.data import Data
+
+    from asapool.data.summary import Summary
+
+Indices = Sequence[int] | npt.NDArray[Any] | slice
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GraphSet:
+    """G graphs with N nodes and E edges in all; row i of the CSR lists the neighbours j of the edges j -> i.
+
+    Undirected graphs store both directions; a self-loop is one entry. The arrays are read-only.
+
+    >>> one_edge = GraphSet(x=np.ones((2, 1)), ptr=[0, 2], rowptr=[0, 1, 2], col=[1, 0])
+    >>> len(one_edge), one_edge.num_features, one_edge.y.tolist()
+    (1, 1, [-1])
+    """
+
+    x: Floats  # (N, F)
+    ptr: Ints  # (G+1,), first node of each graph
+    rowptr: Ints  # (N+1,)
+    col: Ints  # (E,), ascending within each row, numbers count through the whole set
+    weight: Floats | None = None  # (E,), None = all ones
+    y: Ints = None  # type: ignore[assignment]  # (G,), class number or -1 = no label; given as None = all -1
+    class_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    truth: Bytes | None = None  # (N,), 1 = the node is part of the reason for the label
+    edge_attr: Floats | None = None  # (E, Fe)
+    source_text: tuple[str, ...] | None = None  # what each graph was made from, such as its SMILES
+    name: str = "graphs"
+    recipe: Mapping[str, Any] = field(default_factory=dict)  # how x was made from the source; plain JSON data
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @classmethod
+    def _trusted(cls, **values: Any) -> GraphSet:
+        """A set whose arrays were cut from a checked one, so that checking them again would be a waste."""
+        made = object.__new__(cls)
+        for value in values.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        made.__dict__.update(values)
+        return made
+
+    # what it holds
+
+    def __len__(self) -> int:
+        return len(self.ptr) - 1
+
+    def __repr__(self) -> str:
+        return (
+            f"GraphSet({self.name!r}, graphs={len(self)}, nodes={len(self.x)}, edges={len(self.col)}, "
+            f"features={self.num_features}, classes={self.num_classes})"
+        )
+
+    @property
+    def num_features(self) -> int:
+        """F, the columns of x."""
+        return int(self.x.shape[1])
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes have a name."""
+        return len(self.class_names)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the content (not of the name or recipe), the same on every machine and after save and load."""
+        from asapool.data.store import digest
+
+        return digest(self)
+
+    def summary(self) -> Summary:
+        """The paper's Table 3 for this set, and more."""
+        from asapool.data.summary import summarise
+
+        return summarise(self)
+
+    # some of the graphs
+
+    @overload
+    def __getitem__(self, index: int) -> Data: ...
+    @overload
+    def __getitem__(self, index: Indices) -> GraphSet: ...
+    def __getitem__(self, index: int | Indices) -> Data | GraphSet:
+        """graphs[3] is one graph for PyG; graphs[3:7] and graphs[[5, 1]] are sets."""
+        if isinstance(index, (int, np.integer)):
+            return self.to_pyg(int(index))
+        return self.subset(index)
+
+    def subset(self, indices: Indices) -> GraphSet:
+        """The graphs named by indices, in that order, as a set of their own."""
+        chosen = self._resolve(indices)
+        first, sizes = self.ptr[chosen], self.ptr[chosen + 1] - self.ptr[chosen]
+        begin = self.rowptr[first]
+        counts = self.rowptr[first + sizes] - begin
+        ptr, eptr = pointer(sizes), pointer(counts)
+        nodes, entries = spans(first, sizes), spans(begin, counts)
+        rowptr = np.append(self.rowptr[nodes] + np.repeat(eptr[:-1] - begin, sizes), eptr[-1])
+        numbers = chosen.tolist()
+        return GraphSet._trusted(
+            x=self.x.take(nodes, axis=0),
+            ptr=ptr,
+            rowptr=rowptr,
+            col=self.col.take(entries) + np.repeat(ptr[:-1] - first, counts),
+            weight=None if self.weight is None else self.weight.take(entries),
+            y=self.y.take(chosen),
+            class_names=self.class_names,
+            feature_names=self.feature_names,
+            ids=tuple([self.ids[i] for i in numbers]),
+            truth=None if self.truth is None else self.truth.take(nodes),
+            edge_attr=None if self.edge_attr is None else self.edge_attr.take(entries, axis=0),
+            source_text=None if self.source_text is None else tuple([self.source_text[i] for i in numbers]),
+            name=self.name,
+            recipe=self.recipe,
+        )
+
+    def batch(self, indices: Indices) -> Batch:
+        """The graphs named by indices, in that order, as torch tensors."""
+        return self._cutter.cut(self._resolve(indices))
+
+    @cached_property
+    def _cutter(self) -> Cutter:
+        return Cutter(self)
+
+    def renamed(self, name: str) -> GraphSet:
+        """The same graphs under another name."""
+        return self._changed(name=name)
+
+    def _changed(self, **values: Any) -> GraphSet:
+        """The same set with some fields replaced by values that are known to fit."""
+        return GraphSet._trusted(**{f.name: getattr(self, f.name) for f in fields(self)} | values)
+
+    def _resolve(self, indices: Indices) -> Ints:
+        """Indices as numbers in [0, G); negative ones count from the end, a mask of G booleans chooses."""
+        if isinstance(indices, slice):
+            return np.arange(*indices.indices(len(self)), dtype=np.int64)
+        given = np.asarray(indices)
+        if given.dtype.kind == "b" and given.shape == (len(self),):
+            return np.flatnonzero(given)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise DataError(f"graphs are chosen by a list of whole numbers, got {given.dtype} of shape {given.shape}")
+        chosen: Ints = given.astype(np.int64, copy=False)
+        if bool((chosen.view(np.uint64) < len(self)).all()):  # a negative number is a huge one without its sign
+            return chosen
+        if chosen.min() < -len(self) or chosen.max() >= len(self):
+            worst = chosen.max() if chosen.max() >= len(self) else chosen.min()
+            raise DataError(f"graph {worst} was asked for, but {self.name} has {len(self)} graphs")
+        return np.where(chosen < 0, chosen + len(self), chosen)
+
+    # other libraries' objects
+
+    def __iter__(self) -> Iterator[Data]:
+        return (self.to_pyg(i) for i in range(len(self)))
+
+    def iter_networkx(self) -> Iterator[nx.Graph[int] | nx.DiGraph[int]]:
+        """The graphs one after the other as NetworkX objects."""
+        return (self.to_networkx(i) for i in range(len(self)))
+
+    def to_pyg(self, i: int) -> Data:
+        """Graph i as PyG's Data."""
+        from asapool.data.pyg_objects import to_pyg
+
+        return to_pyg(self, i)
+
+    def to_networkx(self, i: int) -> nx.Graph[int] | nx.DiGraph[int]:
+        """Graph i as a NetworkX graph (a DiGraph when an edge has no opposite)."""
+        from asapool.data.networkx_objects import to_networkx
+
+        return to_networkx(self, i)
+
+    @staticmethod
+    def from_pyg(data: Sequence[Any], **options: Any) -> GraphSet:
+        """A list or data set of PyG's Data; see asapool.data.pyg_objects.from_pyg for the options."""
+        from asapool.data.pyg_objects import from_pyg
+
+        return from_pyg(data, **options)
+
+    @staticmethod
+    def from_networkx(graphs: Sequence[Any], labels: Sequence[Any] | None = None, **options: Any) -> GraphSet:
+        """A list of NetworkX graphs; see asapool.data.networkx_objects.from_networkx for the options."""
+        from asapool.data.networkx_objects import from_networkx
+
+        return from_networkx(graphs, labels, **options)
+
+    # files
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the set as an .npz file, whole or not at all."""
+        from asapool.data.store import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> GraphSet:
+        """Read a set that save wrote."""
+        from asapool.data.store import read
+
+        return read(path)

@@ -1,0 +1,237 @@
+"""JSON lines: one graph per line, version 1 of the schema.
+
+    {"id": "a", "nodes": 3, "edges": [[0, 1], [1, 2, 0.5]], "features": [[1, 0], [0, 1], [0, 1]], "label": "toxic"}
+
+nodes            how many, or a list with the label of each node (text or whole numbers; they become one-hot columns)
+edges            [a, b] or [a, b, weight], nodes counted from 0; both directions are meant unless "directed" is true
+features         optional: one list of numbers per node
+label            optional: the class, text or number; null or absent = no label
+id               optional: text or number, unique in the file
+directed         optional: true = each edge is a -> b only
+edge_features    optional: one list of numbers per edge
+truth            optional: 0 or 1 per node, 1 = part of the reason for the label
+text             optional: what the graph was made from, such as a SMILES
+
+A first line {"asapool": 1, "name": ..., "class_names": [...], "feature_names": [...], "recipe": {...}} may come before
+the graphs; `asapool data convert` writes it, and with it a set comes back exactly as it was. Empty lines are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data.adopt import adopt
+from asapool.data.assemble import Record, assemble
+from asapool.data.classes import as_text
+from asapool.data.graphset import GraphSet
+from asapool.data.options import ReadOptions, Skipped
+from asapool.data.pack import Floats, Ints
+from asapool.errors import DataError
+
+VERSION = 1
+KEYS = {"id", "nodes", "edges", "features", "label", "directed", "edge_features", "truth", "text"}
+MAX_NODES = 10_000_000  # of one graph: a mistyped count must not fill the memory
+
+
+def read_jsonl(path: Path, options: ReadOptions | None = None) -> GraphSet:
+    """Read all graphs of a file."""
+    options = options or ReadOptions()
+    header, records = open_jsonl(path, options)
+    return _build(path, header, list(records), options)
+
+
+def stream_jsonl(path: Path, options: ReadOptions, chunk: int) -> Iterator[GraphSet]:
+    """Read chunk graphs at a time, so that memory does not grow with the file."""
+    header, records = open_jsonl(path, options)
+    while held := list(islice(records, chunk)):
+        try:
+            yield _build(path, header, held, options)
+        except DataError:
+            if not options.skip_invalid:
+                raise
+            kept = [record for record in held if _fits(path, header, record, options)]
+            if kept:
+                yield _build(path, header, kept, options)
+
+
+def _fits(path: Path, header: dict[str, Any], record: Record, options: ReadOptions) -> bool:
+    """Whether a graph can be read by itself; if not it is noted as skipped."""
+    try:
+        _build(path, header, [record], options)
+    except DataError as error:
+        options.skipped.append(Skipped(record.line, str(error)))
+        return False
+    return True
+
+
+def open_jsonl(path: Path, options: ReadOptions) -> tuple[dict[str, Any], Iterator[Record]]:
+    """The header (empty when there is none), and the graphs as they are read."""
+    lines = _lines(path)
+    first = next(lines, None)
+    if first is None:
+        raise DataError(f"{path}: the file is empty. One JSON object per line is expected")
+    line, text = first
+    header: dict[str, Any] = {}
+    if b'"asapool"' in text:
+        header = _header(_parse(text, f"{path}, line {line}"), f"{path}, line {line}")
+    return header, _records(path, lines if header else chain([first], lines), options)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with path.open("rb") as stream:
+            for line, text in enumerate(stream, start=1):
+                text = text.removeprefix(b"\xef\xbb\xbf").strip() if line == 1 else text.strip()
+                if text:
+                    yield line, text
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _records(path: Path, lines: Iterator[tuple[int, bytes]], options: ReadOptions) -> Iterator[Record]:
+    for line, text in lines:
+        at = f"{path}, line {line}"
+        try:
+            yield _record(_parse(text, at), at, line)
+        except DataError as error:
+            if not options.skip_invalid:
+                raise
+            options.skipped.append(Skipped(line, str(error).removeprefix(f"{at}: ")))
+
+
+def _parse(text: bytes, at: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except UnicodeDecodeError:
+        raise DataError(f"{at}: not UTF-8 text. Save the file as UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{at}: not JSON ({error}). One JSON object per line is expected") from None
+    if not isinstance(value, dict):
+        raise DataError(f"{at}: a JSON object expected, {type(value).__name__} came. See docs/data.md for the schema")
+    return value
+
+
+def _header(value: dict[str, Any], at: str) -> dict[str, Any]:
+    if value.get("asapool") != VERSION:
+        raise DataError(f"{at}: version {value.get('asapool')!r} of the schema, expected {VERSION}. Update asapool")
+    for key in ("class_names", "feature_names"):
+        names = value.get(key, [])
+        if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+            raise DataError(f"{at}: {key} must be a list of text")
+    if not isinstance(value.get("name", ""), str) or not isinstance(value.get("recipe", {}), dict):
+        raise DataError(f"{at}: name must be text and recipe an object")
+    return value
+
+
+def _record(value: dict[str, Any], at: str, line: int) -> Record:
+    unknown = sorted(set(value) - KEYS)
+    if unknown:
+        raise DataError(
+            f"{at}: unknown key {unknown[0]!r}, expected some of {', '.join(sorted(KEYS))}. Correct the name"
+        )
+    if "nodes" not in value:
+        raise DataError(f"{at}: 'nodes' is missing. Say how many nodes the graph has")
+    nodes = value["nodes"]
+    labels: tuple[npt.NDArray[Any], ...] = ()
+    if isinstance(nodes, list):
+        if not all(isinstance(label, (str, int)) and not isinstance(label, bool) for label in nodes):
+            raise DataError(f"{at}: the labels in 'nodes' must be text or whole numbers")
+        labels = (np.array([str(label) for label in nodes], dtype=str),)
+        nodes = len(nodes)
+    if not isinstance(nodes, int) or isinstance(nodes, bool) or not 0 <= nodes <= MAX_NODES:
+        raise DataError(
+            f"{at}: 'nodes' must be a whole number up to {MAX_NODES:,} or a list of labels, {str(nodes)[:40]!r} came"
+        )
+    source, target, weight = _edges(value.get("edges", []), at)
+    for key in ("text", "directed"):
+        if key in value and not isinstance(value[key], str if key == "text" else bool):
+            raise DataError(f"{at}: {key!r} must be {'text' if key == 'text' else 'true or false'}")
+    for key in ("id", "label"):
+        if isinstance(value.get(key), (list, dict)):
+            raise DataError(f"{at}: {key!r} must be text or a number")
+    truth = value.get("truth")
+    marks = isinstance(truth, list) and len(truth) == nodes and all(t in (0, 1) for t in truth)
+    if truth is not None and not marks:
+        raise DataError(f"{at}: 'truth' must be a list of {nodes} times 0 or 1, one per node")
+    return Record(
+        at=at, line=line, nodes=nodes, source=source, target=target, weight=weight,
+        directed=value.get("directed", False),
+        edge_attr=_table(value.get("edge_features"), len(source), "edge_features", at),
+        labels=labels, attributes=_table(value.get("features"), nodes, "features", at),
+        truth=None if truth is None else np.array(truth, np.int8), label=as_text(value.get("label")),
+        id=None if value.get("id") is None else str(value["id"]), text=value.get("text"),
+    )  # fmt: skip
+
+
+def _edges(edges: Any, at: str) -> tuple[Ints, Ints, Floats | None]:
+    if not isinstance(edges, list):
+        raise DataError(f"{at}: 'edges' must be a list of [a, b] or [a, b, weight]")
+    if not edges:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), None
+    table = _numbers(edges)
+    if table is None or table.ndim != 2 or table.shape[1] not in (2, 3):
+        raise DataError(f"{at}: 'edges' must be a list of [a, b] or of [a, b, weight], all alike and all numbers")
+    ends = table[:, :2]
+    if table.dtype.kind == "f" and not bool(((np.abs(ends) < 2**53) & (ends == np.floor(ends))).all()):
+        raise DataError(f"{at}: the ends of an edge must be whole numbers")
+    weight = _narrow(table[:, 2]) if table.shape[1] == 3 else None
+    return ends[:, 0].astype(np.int64), ends[:, 1].astype(np.int64), weight
+
+
+def _table(rows: Any, expected: int, key: str, at: str) -> Floats | None:
+    """Lists of numbers, equally long, one per node or edge: (expected, F)."""
+    if rows is None:
+        return None
+    of = "node" if key == "features" else "edge"
+    if not isinstance(rows, list) or len(rows) != expected:
+        came = len(rows) if isinstance(rows, list) else "no"
+        raise DataError(f"{at}: {key!r} must hold one list per {of}: {expected} expected, {came} came")
+    if not rows:
+        return None
+    table = _numbers(rows)
+    if table is None or table.ndim != 2 or table.shape[1] == 0:
+        raise DataError(f"{at}: {key!r} must hold lists of numbers, all of one length")
+    return _narrow(table)
+
+
+def _numbers(rows: list[Any]) -> npt.NDArray[Any] | None:
+    try:
+        table = np.array(rows)
+    except (ValueError, OverflowError):
+        return None
+    return table if table.dtype.kind in "iuf" else None
+
+
+def _narrow(values: npt.NDArray[Any]) -> Floats:
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
+def _build(path: Path, header: dict[str, Any], records: list[Record], options: ReadOptions) -> GraphSet:
+    ready = dict(header.get("recipe") or {})
+    names = tuple(header.get("feature_names") or ())
+    if names and any(r.attributes is None or r.attributes.shape[1] != len(names) for r in records):
+        raise DataError(f"{path}: the first line names {len(names)} features, and not every node has that many numbers")
+    if not ready:
+        return assemble(
+            records, name=header.get("name", path.stem), options=options, attribute_names=names,
+            classes=header.get("class_names") or None, features=_default(records),
+        )  # fmt: skip
+    # the columns are finished: they were made by the recipe of the first line
+    plain = ReadOptions(features="attributes", labels="ignored" if options.label_rule == "ignored" else "optional")
+    made = assemble(
+        records, name=header.get("name", path.stem), options=plain, attribute_names=names,
+        classes=header.get("class_names") or None,
+    )  # fmt: skip
+    return adopt(made._changed(recipe=ready), options)
+
+
+def _default(records: list[Record]) -> str | None:
+    return "both" if records and records[0].labels and records[0].attributes is not None else None

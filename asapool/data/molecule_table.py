@@ -1,0 +1,185 @@
+"""Tables of molecules: a column of SMILES, and a column with the class of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asapool.data.classes import as_text, check_labels, number_classes
+from asapool.data.features import check_recipe
+from asapool.data.graphset import GraphSet
+from asapool.data.molecule_workers import read_many
+from asapool.data.molecules import ATOM_NAMES, VERSION, Molecules, atom_features, bond_features, load_rdkit
+from asapool.data.options import ReadOptions, Skipped
+from asapool.data.pack import pointer
+from asapool.data.tables import find, guess, open_table
+from asapool.errors import DataError
+
+SMILES_COLUMNS = ("smiles", "canonical_smiles", "smi", "smile", "structure")
+CLASS_COLUMNS = ("label", "target", "class", "y", "activity", "active", "outcome")
+ID_COLUMNS = ("id", "graph_id", "mol_id", "molecule_id", "compound_id")
+
+
+class Row(NamedTuple):
+    """A molecule as the table tells it."""
+
+    line: int
+    smiles: str
+    label: str | None
+    id: str | None
+
+
+class Columns(NamedTuple):
+    """Which columns of the table are used, by name."""
+
+    smiles: str
+    target: str | None
+
+
+def read_molecules(path: Path, options: ReadOptions | None = None) -> GraphSet:
+    """Read a whole table."""
+    options = options or ReadOptions()
+    load_rdkit()
+    columns, rows = _open(path, options)
+    listed = list(rows)
+    if not listed:
+        raise DataError(f"{path}: there are column names but no rows. Add one row per molecule")
+    graphs = _build(path, columns, listed, options)
+    if graphs is None:
+        raise DataError(f"{path}: none of the {len(listed)} molecules could be read; see the reasons in skipped")
+    check_labels(graphs.y, str(path), options.label_rule)
+    return graphs
+
+
+def stream_molecules(path: Path, options: ReadOptions, chunk: int) -> Iterator[GraphSet]:
+    """Read chunk rows at a time, so that memory does not grow with the file."""
+    load_rdkit()
+    columns, rows = _open(path, options)
+    while held := list(islice(rows, chunk)):
+        graphs = _build(path, columns, held, options)
+        if graphs is not None:
+            yield graphs
+
+
+def _open(path: Path, options: ReadOptions) -> tuple[Columns, Iterator[Row]]:
+    """Choose the columns, and the rows as they are read."""
+    if options.features not in (None, "auto"):
+        raise DataError(
+            f"{path}: molecules have atom features of their own, so features={options.features!r} does not apply"
+        )
+    if options.recipe is not None:
+        check_recipe(options.recipe, "smiles")
+    rows = _rows(path, options)
+    columns = next(rows)
+    assert isinstance(columns, Columns)
+    return columns, rows  # type: ignore[return-value]
+
+
+def _rows(path: Path, options: ReadOptions) -> Iterator[Columns | Row]:
+    """First the columns, then every row."""
+    with open_table(path, options.encoding) as (header, rows):
+        smiles = guess(header, options.smiles, _preferred(options), path, "smiles", "the SMILES")
+        own = find(header, options.id_column, ID_COLUMNS, path)
+        target = _target(header, path, options, {smiles, own})
+        yield Columns(header[smiles], None if target is None else header[target])
+        for line, row in rows:
+            if len(row) != len(header):
+                reason = f"{len(header)} fields expected, {len(row)} came"
+                if not options.skip_invalid:
+                    raise DataError(f"{path}, line {line}: {reason}. Quote fields that hold a separator")
+                options.skipped.append(Skipped(line, reason))
+                continue
+            yield Row(
+                line,
+                "" if row[smiles] is None else str(row[smiles]).strip(),
+                None if target is None else as_text(row[target]),
+                None if own is None or row[own] is None else str(row[own]).strip() or None,
+            )
+
+
+def _preferred(options: ReadOptions) -> tuple[str, ...]:
+    """Names of the SMILES column: the one in the data of the recipe, before the usual ones."""
+    known = None if options.recipe is None else options.recipe.get("smiles")
+    return (known.lower(), *SMILES_COLUMNS) if isinstance(known, str) else SMILES_COLUMNS
+
+
+def _target(header: Sequence[str], path: Path, options: ReadOptions, used: set[int | None]) -> int | None:
+    """The column of the classes: named, known to the recipe, usual, or the only one left."""
+    if options.label_rule == "ignored":
+        return None
+    if options.target is not None:
+        return find(header, options.target, (), path)
+    if options.recipe is not None:  # new data: only a column called as in the training data surely means the same
+        known = options.recipe.get("target")
+        return list(header).index(known) if isinstance(known, str) and known in header else None
+    found = find(header, None, CLASS_COLUMNS, path)
+    left = [k for k in range(len(header)) if k not in used]
+    if found is not None or len(left) == 1:
+        return found if found is not None else left[0]
+    if options.label_rule == "optional":
+        return None
+    if not left:
+        raise DataError(
+            f"{path}: there is no column with the classes. Add one, or read with labels='optional' to predict only"
+        )
+    return guess(header, None, CLASS_COLUMNS, path, "target", "the classes")
+
+
+def _build(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions) -> GraphSet | None:
+    """Pack the molecules of some rows; None when none could be read."""
+    found = read_many([row.smiles for row in rows], options.workers)
+    if found.failed:
+        if not options.skip_invalid:
+            lines = ", ".join(str(rows[k].line) for k, _ in found.failed[:10])
+            first, reason = found.failed[0]
+            raise DataError(
+                f"{path}, line {rows[first].line}: {reason}. "
+                f"{len(found.failed)} of {len(rows)} molecules cannot be read (lines {lines}"
+                f"{', ...' if len(found.failed) > 10 else ''}). "
+                "Correct them, or leave them out with skip_invalid=True (--skip-invalid)"
+            )
+        options.skipped.extend(Skipped(rows[k].line, reason) for k, reason in found.failed)
+    if not len(found.rows):
+        return None
+    kept = [rows[k] for k in found.rows.tolist()]
+    y, names = number_classes([row.label for row in kept], str(path), options.classes, [row.line for row in kept])
+    recipe: dict[str, Any] = {"version": VERSION, "kind": "smiles", "smiles": columns.smiles, "target": columns.target}
+    recipe = dict(options.recipe) if options.recipe is not None else recipe | {"classes": list(names)}
+    return pack_molecules(
+        found,
+        y=y,
+        class_names=names,
+        ids=_ids(kept, path),
+        source_text=tuple(row.smiles for row in kept),
+        name=path.stem,
+        recipe=recipe,
+    )
+
+
+def pack_molecules(found: Molecules, **fields: Any) -> GraphSet:
+    """The packed set of molecules that were read; fields are the rest of what a GraphSet holds."""
+    ptr = pointer(found.atoms)
+    first = np.repeat(ptr[:-1], found.bonds)
+    row = found.ends[:, 0] + first
+    return GraphSet(
+        x=atom_features(found.codes), ptr=ptr, rowptr=pointer(np.bincount(row, minlength=int(ptr[-1]))),
+        col=found.ends[:, 1] + first, edge_attr=bond_features(found.kinds), feature_names=ATOM_NAMES, **fields,
+    )  # fmt: skip
+
+
+def _ids(rows: Sequence[Row], path: Path) -> tuple[str, ...]:
+    """The table's own ids, each once; without them, the line of each molecule."""
+    seen: dict[str, int] = {}
+    for row in rows:
+        own = row.id if row.id is not None else str(row.line)
+        if own in seen:
+            raise DataError(
+                f"{path}, line {row.line}: id {own!r} was used before, in line {seen[own]}. "
+                "Give every molecule an id of its own"
+            )
+        seen[own] = row.line
+    return tuple(seen)

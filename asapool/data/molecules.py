@@ -1,0 +1,173 @@
+"""Molecules: a SMILES becomes atoms with 36 features and bonds with 6 (version 1 of the recipe "smiles").
+
+Atoms: element (H B C N O F Si P S Cl Se Br I, or other), neighbours (0 to 4, or more), charge (-2 or less, -1, 0, 1, 2
+or more), hydrogens (0 to 2, or more), hybridisation (s, sp, sp2, sp3, or other), aromatic, in a ring. Hydrogens are not
+nodes unless RDKit keeps them as atoms. Bonds: single, double, triple, aromatic, or other; in a ring; both directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data.pack import Floats, Ints, pointer
+from asapool.errors import MissingExtraError
+
+VERSION = 1
+ELEMENTS = (1, 5, 6, 7, 8, 9, 14, 15, 16, 17, 34, 35, 53)
+SYMBOLS = ("H", "B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I")
+ORBITALS = ("S", "SP", "SP2", "SP3")
+ATOM_NAMES = (
+    *(f"element={s}" for s in SYMBOLS), "element=other",
+    *(f"neighbours={d}" for d in range(5)), "neighbours>=5",
+    "charge<=-2", "charge=-1", "charge=0", "charge=1", "charge>=2",
+    *(f"hydrogens={h}" for h in range(3)), "hydrogens>=3",
+    *(f"hybridisation={o.lower()}" for o in ORBITALS), "hybridisation=other",
+    "aromatic", "ring",
+)  # fmt: skip
+WIDTHS = (14, 6, 5, 4, 5, 2, 2)  # values of each atom property; the last two are yes or no
+BOND_NAMES = ("single", "double", "triple", "aromatic", "other", "ring")
+LARGE = 400  # atoms from which on bonds are listed one by one: the matrix of all pairs would be mostly zeros
+
+
+class Molecules(NamedTuple):
+    """Many molecules as codes, before they become features; one row per molecule that could be read."""
+
+    rows: Ints  # (G,) which of the SMILES given
+    atoms: Ints  # (G,) atoms of each
+    codes: npt.NDArray[np.int8]  # (N, 7) the value of each atom property
+    bonds: Ints  # (G,) entries of each: two per bond
+    ends: npt.NDArray[np.int32]  # (E, 2) target and source, numbered within the molecule, sorted
+    kinds: npt.NDArray[np.int8]  # (E, 2) bond type, in a ring
+    failed: list[tuple[int, str]]  # which of the SMILES given could not be read, and why
+
+
+def load_rdkit() -> Any:
+    """rdkit.Chem, or the sentence that says how to get it."""
+    try:
+        from rdkit import Chem
+    except ImportError:
+        raise MissingExtraError("rdkit", "chem") from None
+    return Chem
+
+
+def read_smiles(smiles: Sequence[str], visit: Callable[[Any], None] | None = None) -> Molecules:
+    """Read SMILES one after the other into codes; those RDKit cannot read are listed as failed.
+
+    visit is called with every RDKit molecule that was read, in order.
+    """
+    Chem = load_rdkit()
+    from rdkit import rdBase
+
+    orbital = {getattr(Chem.HybridizationType, name): k for k, name in enumerate(ORBITALS)}
+    rows: list[int] = []
+    atoms: list[int] = []
+    bonds: list[int] = []
+    failed: list[tuple[int, str]] = []
+    flat: list[int] = []  # seven numbers per atom; clipped and coded for all molecules at once below
+    targets, sources, orders = [], [], []
+    rings: list[int] = []  # first and second atom of every step around every ring, numbered through all molecules
+    first = 0
+    with rdBase.BlockLogs():
+        for row, text in enumerate(smiles):
+            mol = Chem.MolFromSmiles(text)
+            N = 0 if mol is None else mol.GetNumAtoms()
+            if not N:
+                failed.append((row, _reason(Chem, text)))
+                continue
+            atom = mol.GetAtomWithIdx
+            for v in range(N):
+                a = atom(v)
+                flat += (
+                    a.GetAtomicNum(), a.GetDegree(), a.GetFormalCharge(), a.GetTotalNumHs(),
+                    orbital.get(a.GetHybridization(), 4), a.GetIsAromatic(), a.IsInRing(),
+                )  # fmt: skip
+            i, j, order = _bonds(Chem, mol, N)
+            for ring in mol.GetRingInfo().AtomRings():
+                before = ring[-1]
+                for v in ring:  # atoms that follow each other in a ring's list are joined by a ring bond
+                    rings += (first + before, first + v)
+                    before = v
+            targets.append(i)
+            sources.append(j)
+            orders.append(order)
+            rows.append(row)
+            atoms.append(N)
+            bonds.append(len(i))
+            first += N
+            if visit is not None:
+                visit(mol)
+    counts, entries = np.array(atoms, np.int64), np.array(bonds, np.int64)
+    target, source = (np.concatenate([np.zeros(0, np.int64), *ends]) for ends in (targets, sources))
+    base = np.repeat(pointer(counts)[:-1], entries)
+    kinds = _kinds(base + target, base + source, np.concatenate([np.zeros(0), *orders]), rings, first)
+    ends = np.stack([target, source], axis=1).astype(np.int32)
+    return Molecules(np.array(rows, np.int64), counts, _codes(flat), entries, ends, kinds, failed)
+
+
+def _bonds(Chem: Any, mol: Any, N: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Entries (i, j) of the bonds in row order, and their orders, each (E,)."""
+    if N < LARGE:  # RDKit fills the matrix in C++, which beats asking every bond for its atoms
+        i, j = Chem.GetAdjacencyMatrix(mol).nonzero()
+        return i, j, Chem.GetAdjacencyMatrix(mol, useBO=True)[i, j]
+    listed = [(b.GetBeginAtomIdx(), b.GetEndAtomIdx(), b.GetBondTypeAsDouble()) for b in mol.GetBonds()]
+    table = np.array(listed + [(b, a, o) for a, b, o in listed]).reshape(-1, 3)
+    table = table[np.lexsort((table[:, 1], table[:, 0]))]
+    return table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2]
+
+
+def _codes(flat: list[int]) -> npt.NDArray[np.int8]:
+    """Atom properties as places in their lists of values, (N, 7)."""
+    table = np.array(flat, np.int32).reshape(-1, len(WIDTHS))
+    element = np.full(256, len(ELEMENTS))
+    element[list(ELEMENTS)] = np.arange(len(ELEMENTS))
+    table[:, 0] = element[table[:, 0]]
+    table[:, 1] = np.minimum(table[:, 1], 5)
+    table[:, 2] = np.clip(table[:, 2], -2, 2) + 2
+    table[:, 3] = np.minimum(table[:, 3], 3)
+    return table.astype(np.int8)
+
+
+def _kinds(target: Ints, source: Ints, order: npt.NDArray[Any], rings: list[int], N: int) -> npt.NDArray[np.int8]:
+    """Type of every entry, and whether it lies in a ring, (E, 2)."""
+    key, back = target * N + source, source * N + target  # key ascends: entries come in row order
+    order = np.maximum(order, order[np.searchsorted(key, back)])  # a dative bond has its order in one direction only
+    kind = np.full((len(key), 2), 4, np.int8)
+    for code, value in enumerate((1.0, 2.0, 3.0, 1.5)):
+        kind[order == value, 0] = code
+    a, b = np.array(rings, np.int64).reshape(-1, 2).T
+    kind[:, 1] = np.isin(key, np.concatenate([a * N + b, b * N + a]))
+    return kind
+
+
+def _reason(Chem: Any, text: str) -> str:
+    shown = repr(text if len(text) <= 60 else text[:57] + "...")
+    if not text.strip():
+        return "the SMILES is empty"
+    raw = Chem.MolFromSmiles(text, sanitize=False)
+    if raw is None:
+        return f"{shown} is not SMILES that RDKit can read"
+    problems = [problem.Message() for problem in Chem.DetectChemistryProblems(raw)]
+    return f"{shown} is not a possible molecule ({problems[0] if problems else 'no atoms'})"
+
+
+def atom_features(codes: npt.NDArray[np.int8]) -> Floats:
+    """One-hot columns of the five many-valued properties, then aromatic and ring, (N, 36); names in ATOM_NAMES."""
+    x = np.zeros((len(codes), len(ATOM_NAMES)), np.float32)
+    row, start = np.arange(len(codes)), 0
+    for k, width in enumerate(WIDTHS[:5]):
+        x[row, start + codes[:, k]] = 1
+        start += width
+    x[:, start:] = codes[:, 5:]
+    return x
+
+
+def bond_features(kinds: npt.NDArray[np.int8]) -> Floats:
+    """One-hot type, then ring, (E, 6); names in BOND_NAMES."""
+    attr = np.zeros((len(kinds), len(BOND_NAMES)), np.float32)
+    attr[np.arange(len(kinds)), kinds[:, 0]] = 1
+    attr[:, 5] = kinds[:, 1]
+    return attr

@@ -1,0 +1,58 @@
+"""How a source is to be read: one frozen object that every reader takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from asapool.data.classes import LABELS, Labels
+from asapool.data.features import CHOICES
+from asapool.errors import ConfigError, choose
+
+Features = Literal["auto", "labels", "attributes", "both", "degree", "constant"]
+
+
+class Skipped(NamedTuple):
+    """A row that could not be read, and was left out because skip_invalid was set."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """The settings of asapool.load; a reader uses those that concern it."""
+
+    features: Features | None = None  # what the node features are made of; None = the source's own default
+    labels: Labels | None = None  # None = "required", and "optional" where a recipe is given or the source has none
+    recipe: Mapping[str, Any] | None = None  # columns and classes of an earlier set, for new data of the same kind
+    data_root: str | Path | None = None  # where TU names are looked up; else $ASAPOOL_DATA
+    smiles: str | None = None  # column of a table that holds the SMILES
+    target: str | None = None  # column of a table that holds the class
+    id_column: str | None = None  # column of a table that holds the graphs' names
+    encoding: str = "utf-8"  # of a text table
+    skip_invalid: bool = False  # leave out rows that cannot be read instead of refusing the file
+    skipped: list[Skipped] = field(default_factory=list)  # rows left out are appended here
+    workers: int | None = None  # processes for a large table; None = as many as pay off
+
+    def __post_init__(self) -> None:
+        if self.features is not None:
+            choose("features", self.features, CHOICES)
+        if self.labels is not None:
+            choose("labels", self.labels, LABELS)
+        if self.workers is not None and self.workers < 1:
+            raise ConfigError(f"workers must be at least 1, got {self.workers}")
+        if self.recipe is not None and self.features is not None:
+            raise ConfigError("features and recipe exclude each other: the recipe says which features to make")
+
+    @property
+    def label_rule(self) -> Labels:
+        """Whether labels must be there: yes to learn from a set, no to predict with a model's recipe."""
+        return self.labels or ("required" if self.recipe is None else "optional")
+
+    @property
+    def classes(self) -> list[str] | None:
+        """The class names the recipe fixes."""
+        return None if self.recipe is None else list(self.recipe.get("classes") or []) or None

@@ -1,0 +1,90 @@
+"""A GraphSet as an .npz file, and the hash that tells one set from another.
+
+The file is an ordinary npz: one .npy member per array, and `meta.npy`, the bytes of a JSON text with everything else.
+Nothing in it is pickled, and the fingerprint inside is checked when the file is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data.archive import check_sizes
+from asapool.data.atomic import writing
+from asapool.data.graphset import GraphSet
+from asapool.errors import DataError
+
+VERSION = 1
+ARRAYS = ("x", "ptr", "rowptr", "col", "y", "weight", "truth", "edge_attr")
+NAMES = ("class_names", "feature_names", "ids", "source_text")
+
+
+def digest(graphs: GraphSet) -> str:
+    """Hash the arrays, byte for byte in little-endian order, and the names: 32 hexadecimal digits."""
+    sha = hashlib.sha256()
+    for name in ARRAYS:
+        array = getattr(graphs, name)
+        if array is not None:
+            sha.update(f"{name}{array.shape}{array.dtype.kind}{array.itemsize}".encode())
+            sha.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).data)
+    sha.update(json.dumps([getattr(graphs, name) for name in NAMES]).encode())
+    return sha.hexdigest()[:32]
+
+
+def save(graphs: GraphSet, path: str | PathLike[str]) -> None:
+    """Write graphs to path; the same graphs give the same bytes."""
+    meta = {
+        "format": "asapool-graphset", "version": VERSION, "name": graphs.name, "recipe": graphs.recipe,
+        "fingerprint": graphs.fingerprint, **{name: getattr(graphs, name) for name in NAMES},
+    }  # fmt: skip
+    members: dict[str, npt.NDArray[Any]] = {"meta": np.frombuffer(json.dumps(meta).encode(), np.uint8)}
+    members |= {name: getattr(graphs, name) for name in ARRAYS if getattr(graphs, name) is not None}
+    # level 1: one-hot columns shrink a hundredfold at the speed of the disk
+    with writing(path) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in members.items():
+            # a member opened by name carries no time of day, so the same graphs give the same bytes
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def read(path: str | PathLike[str]) -> GraphSet:
+    """Read what save wrote; a file that was changed or cut short is refused."""
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
+    try:
+        members = _members(path)
+        meta = json.loads(bytes(members.pop("meta")))
+        if not isinstance(meta, dict) or meta.get("format") != "asapool-graphset":
+            raise DataError(f"{path}: not a set of graphs that asapool saved")
+        if meta.get("version") != VERSION:
+            raise DataError(f"{path}: version {meta.get('version')} of the format, expected {VERSION}. Update asapool")
+        names = {name: None if meta[name] is None else tuple(map(str, meta[name])) for name in NAMES}
+        graphs = GraphSet(name=str(meta["name"]), recipe=dict(meta["recipe"]), **names, **members)  # type: ignore[arg-type]
+        if graphs.fingerprint != meta["fingerprint"]:
+            raise DataError(f"{path}: the content does not match its fingerprint. Make the file again")
+    except DataError:
+        raise
+    except (Exception, MemoryError) as error:  # zipfile, zlib and numpy raise a dozen kinds for a damaged file
+        raise DataError(f"{path}: not a set of graphs that asapool saved ({error}). Make the file again") from None
+    return graphs
+
+
+def _members(path: Path) -> dict[str, npt.NDArray[Any]]:
+    with zipfile.ZipFile(path) as archive:
+        check_sizes(archive, path, ratio=None)
+        found = {}
+        for info in archive.infolist():
+            name = info.filename.removesuffix(".npy")
+            if name not in (*ARRAYS, "meta"):
+                raise DataError(f"{path}: unexpected part {info.filename!r}; not a set of graphs that asapool saved")
+            found[name] = np.lib.format.read_array(io.BytesIO(archive.read(info)), allow_pickle=False)
+        return found

@@ -1,0 +1,105 @@
+"""What a data set looks like in numbers: the paper's Table 3, and what one asks next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from asapool.data.graphset import GraphSet
+from asapool.data.pack import Ints, is_symmetric, owners
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Statistics of a set; averages are over graphs unless the name says otherwise."""
+
+    name: str
+    graphs: int
+    classes: int
+    class_counts: dict[str, int]  # graphs of each class
+    unlabelled: int  # graphs without a label
+    nodes_mean: float
+    nodes_min: int
+    nodes_max: int
+    nodes_total: int
+    edges_mean: float  # an undirected edge counts once, and so does a self-loop
+    edges_total: int
+    degree_mean: float  # over nodes: neighbours of a node, itself not counted
+    degree_max: int
+    density_mean: float  # edges over possible edges; 0 for a single node
+    components_mean: float  # connected pieces per graph
+    connected: int  # graphs of one piece
+    isolated_nodes: int
+    self_loops: int
+    features: int
+    edge_features: int
+    directed: bool
+    weighted: bool
+    has_truth: bool
+    bytes: int  # of the packed arrays
+    fingerprint: str
+
+
+def summarise(graphs: GraphSet) -> Summary:
+    """Count what a set holds."""
+    G, N = len(graphs), len(graphs.x)
+    sizes = np.diff(graphs.ptr)  # (G,)
+    row = owners(graphs.rowptr)
+    loops = np.bincount(row[row == graphs.col], minlength=N)  # (N,)
+    degree = np.diff(graphs.rowptr) - loops
+    directed = not is_symmetric(graphs.rowptr, graphs.col)
+    entries, looped = _per_graph(degree, graphs.ptr), _per_graph(loops, graphs.ptr)
+    edges = entries + looped if directed else entries // 2 + looped  # (G,)
+    possible = sizes * (sizes - 1)
+    density = np.divide(entries, possible, out=np.zeros(G), where=possible > 0)
+    pieces = _components(graphs)
+    counts = np.bincount(graphs.y[graphs.y >= 0], minlength=graphs.num_classes)
+    arrays = (graphs.x, graphs.ptr, graphs.rowptr, graphs.col, graphs.y, graphs.weight, graphs.truth, graphs.edge_attr)
+    return Summary(
+        name=graphs.name,
+        graphs=G,
+        classes=graphs.num_classes,
+        class_counts=dict(zip(graphs.class_names, counts.tolist(), strict=True)),
+        unlabelled=int((graphs.y < 0).sum()),
+        nodes_mean=N / max(G, 1),
+        nodes_min=int(sizes.min(initial=N)),
+        nodes_max=int(sizes.max(initial=0)),
+        nodes_total=N,
+        edges_mean=float(edges.sum()) / max(G, 1),
+        edges_total=int(edges.sum()),
+        degree_mean=float(degree.sum()) / max(N, 1),
+        degree_max=int(degree.max(initial=0)),
+        density_mean=float(density.mean()) if G else 0.0,
+        components_mean=float(pieces.mean()) if G else 0.0,
+        connected=int((pieces == 1).sum()),
+        isolated_nodes=int((degree == 0).sum()),
+        self_loops=int(loops.sum()),
+        features=graphs.num_features,
+        edge_features=0 if graphs.edge_attr is None else int(graphs.edge_attr.shape[1]),
+        directed=directed,
+        weighted=graphs.weight is not None,
+        has_truth=graphs.truth is not None,
+        bytes=sum(a.nbytes for a in arrays if a is not None),
+        fingerprint=graphs.fingerprint,
+    )
+
+
+def _per_graph(values: Ints, ptr: Ints) -> Ints:
+    total = np.concatenate([[0], np.cumsum(values)])
+    per: Ints = total[ptr[1:]] - total[ptr[:-1]]
+    return per
+
+
+def _components(graphs: GraphSet) -> Ints:
+    """Connected pieces of every graph, directions ignored, (G,)."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    N = len(graphs.x)
+    if not N:
+        return np.zeros(len(graphs), np.int64)
+    links = csr_array((np.ones(len(graphs.col), np.int8), graphs.col, graphs.rowptr), shape=(N, N))
+    _, piece = connected_components(links, directed=True, connection="weak")
+    _, first = np.unique(piece, return_index=True)  # one node of every piece
+    return np.bincount(owners(graphs.ptr)[first], minlength=len(graphs))

@@ -1,0 +1,170 @@
+"""Synthetic graphs, seeded and parameterised: motifs, cycles, blocks, and the trees and paths of the theory.
+
+A source such as "synthetic:motifs?graphs=200&seed=3" names a function of this module and its arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from urllib.parse import parse_qsl
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data.assemble import Record, assemble
+from asapool.data.graphset import GraphSet
+from asapool.data.options import ReadOptions
+from asapool.errors import ConfigError
+
+Pairs = npt.NDArray[np.int64]  # (E, 2), each undirected edge once
+Drawn = tuple[int, Pairs, str | None, npt.NDArray[np.int8] | None]  # nodes, edges, class, truth
+HOUSE = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 4], [1, 4]])  # a square with a roof
+MOST = 50_000_000  # nodes of a set
+
+
+def motifs(*, graphs: int = 200, nodes: int = 20, seed: int = 0, options: ReadOptions | None = None) -> GraphSet:
+    """Random trees with a house of five nodes (class "house") or a ring of five (class "ring"); truth marks the motif.
+
+    Even numbers carry a house; every tree has nodes nodes besides the motif, and one edge ties the two.
+
+    >>> made = motifs(graphs=2, nodes=3)
+    >>> made.truth.reshape(2, 8).sum(axis=1).tolist(), made.class_names
+    ([5, 5], ('house', 'ring'))
+    """
+    _positive(graphs=graphs, nodes=nodes)
+
+    def make(g: int, rng: np.random.Generator) -> Drawn:
+        motif = HOUSE if g % 2 == 0 else _ring(5)
+        tie = np.array([[rng.integers(nodes), nodes + rng.integers(5)]])
+        truth = np.repeat(np.array([0, 1], np.int8), [nodes, 5])
+        pairs = np.concatenate([_random_tree(nodes, rng), motif + nodes, tie])
+        return nodes + 5, pairs, ("house", "ring")[g % 2], truth
+
+    return _make("motifs", graphs, seed, make, options)
+
+
+def cycles(*, graphs: int = 200, nodes: int = 20, seed: int = 0, options: ReadOptions | None = None) -> GraphSet:
+    """Rings (class "cycle") against paths (class "path") of 3 to nodes nodes: alike everywhere but at the ends."""
+    _positive(graphs=graphs, nodes=nodes - 2)
+
+    def make(g: int, rng: np.random.Generator) -> Drawn:
+        n = int(rng.integers(3, nodes + 1))
+        return (n, _ring(n), "cycle", None) if g % 2 == 0 else (n, _path(n), "path", None)
+
+    return _make("cycles", graphs, seed, make, options)
+
+
+def blocks(
+    *, graphs: int = 200, nodes: int = 40, parts: int = 4, inside: float = 0.5, across: float = 0.02, seed: int = 0,
+    options: ReadOptions | None = None,
+) -> GraphSet:  # fmt: skip
+    """Stochastic blocks (class "blocks") against random graphs of the same density (class "uniform")."""
+    _positive(graphs=graphs, nodes=nodes, parts=parts)
+    if not (0 <= inside <= 1 and 0 <= across <= 1):
+        raise ConfigError(f"inside and across must lie in [0, 1], got {inside} and {across}")
+    if nodes > 5000:
+        raise ConfigError(f"nodes must be at most 5000 for blocks, got {nodes}")
+    a, b = np.triu_indices(nodes, k=1)
+    chance = np.where(a * parts // nodes == b * parts // nodes, inside, across)
+
+    def make(g: int, rng: np.random.Generator) -> Drawn:
+        drawn = rng.random(len(a)) < (chance if g % 2 == 0 else chance.mean())
+        return nodes, np.stack([a[drawn], b[drawn]], axis=1), ("blocks", "uniform")[g % 2], None
+
+    return _make("blocks", graphs, seed, make, options)
+
+
+def trees(
+    *, graphs: int = 200, nodes: int = 20, height: int = 2, seed: int = 0, options: ReadOptions | None = None
+) -> GraphSet:
+    """Balanced starlike trees with legs of this height (class "starlike") against random trees (class "random")."""
+    _positive(graphs=graphs, nodes=nodes, height=height)
+
+    def make(g: int, rng: np.random.Generator) -> Drawn:
+        if g % 2:
+            return nodes, _random_tree(nodes, rng), "random", None
+        v = np.arange(1, nodes)  # every height-th node begins a leg at the root
+        return nodes, np.stack([np.where((v - 1) % height == 0, 0, v - 1), v], axis=1), "starlike", None
+
+    return _make("trees", graphs, seed, make, options)
+
+
+def paths(*, graphs: int = 20, nodes: int = 2, seed: int = 0, options: ReadOptions | None = None) -> GraphSet:
+    """Paths of nodes, nodes + 1, … nodes, without labels; nothing is random but the numbering of the nodes."""
+    _positive(graphs=graphs, nodes=nodes)
+    return _make("paths", graphs, seed, lambda g, rng: (nodes + g, _path(nodes + g), None, None), options)
+
+
+SETS: dict[str, Callable[..., GraphSet]] = {
+    "motifs": motifs, "cycles": cycles, "blocks": blocks, "trees": trees, "paths": paths,
+}  # fmt: skip
+
+
+def make_synthetic(source: str, options: ReadOptions | None = None) -> GraphSet:
+    """Make the set that a source such as "synthetic:cycles?graphs=10" describes.
+
+    >>> make_synthetic("synthetic:cycles?graphs=10").class_names
+    ('cycle', 'path')
+    """
+    name, _, query = source.removeprefix("synthetic:").partition("?")
+    if name not in SETS:
+        raise ConfigError(f"{source}: unknown set {name!r}, expected one of {', '.join(map(repr, SETS))}")
+    defaults = {k: p.default for k, p in inspect.signature(SETS[name]).parameters.items() if k != "options"}
+    given: dict[str, int | float] = {}
+    for key, text in parse_qsl(query, keep_blank_values=True):
+        if key not in defaults:
+            raise ConfigError(f"{source}: unknown parameter {key!r}, expected some of {', '.join(defaults)}")
+        kind = type(defaults[key])
+        try:
+            given[key] = kind(text)
+        except ValueError:
+            word = "a whole number" if kind is int else "a number"
+            raise ConfigError(f"{source}: {key} must be {word}, got {text!r}") from None
+    return SETS[name](**given, options=options)
+
+
+def _make(
+    name: str, graphs: int, seed: int,
+    make: Callable[[int, np.random.Generator], Drawn],
+    options: ReadOptions | None,
+) -> GraphSet:  # fmt: skip
+    """Draw every graph from a stream of its own, so that graph g is the same however many there are."""
+    if seed < 0:
+        raise ConfigError(f"seed must be at least 0, got {seed}")
+    records, total = [], 0
+    for g in range(graphs):
+        rng = np.random.default_rng([seed, g])
+        n, pairs, label, truth = make(g, rng)
+        total += n
+        if total > MOST:
+            raise ConfigError(f"more than {MOST:,} nodes. Ask for fewer or smaller graphs")
+        place = rng.permutation(n)  # the motif must not be found by its node numbers
+        moved = None if truth is None else truth[np.argsort(place)]
+        source, target = place[pairs.reshape(-1, 2)].T
+        records.append(Record(at=f"graph {g}", nodes=n, source=source, target=target, label=label, truth=moved))
+    options = options or ReadOptions(labels="optional")
+    return assemble(records, name=f"synthetic:{name}", options=options, features="degree")
+
+
+def _positive(**numbers: int) -> None:
+    for name, value in numbers.items():
+        if value < 1:
+            raise ConfigError(f"{name} is too small")
+    if numbers["graphs"] * numbers["nodes"] > MOST:
+        raise ConfigError(f"more than {MOST:,} nodes. Ask for fewer or smaller graphs")
+
+
+def _path(n: int) -> Pairs:
+    v = np.arange(n)
+    return np.stack([v[:-1], v[1:]], axis=1)
+
+
+def _ring(n: int) -> Pairs:
+    return np.concatenate([_path(n), [[n - 1, 0]]])
+
+
+def _random_tree(n: int, rng: np.random.Generator) -> Pairs:
+    """Each node joins one that came before it."""
+    v = np.arange(1, n)
+    return np.stack([(rng.random(n - 1) * v).astype(np.int64), v], axis=1)

@@ -1,0 +1,156 @@
+"""Tables (CSV, TSV, Parquet, .smi) as a header and rows that know their line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from asapool.errors import DataError, MissingExtraError
+
+Rows = Iterator[tuple[int, Sequence[Any]]]
+SUFFIXES = (".csv", ".tsv", ".parquet", ".smi")
+
+
+@contextmanager
+def open_table(path: Path, encoding: str = "utf-8") -> Iterator[tuple[list[str], Rows]]:
+    """Open a table; rows are read as they are asked for, each with its line (of Parquet: its row, counted from 1)."""
+    if path.suffix.lower() == ".parquet":
+        yield _open_parquet(path)
+        return
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    with stream:
+        try:
+            # utf-8-sig: spreadsheets put a byte order mark before the first column's name
+            known = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+            text = io.TextIOWrapper(stream, known, newline="")
+        except LookupError:
+            raise DataError(f"{path}: {encoding!r} is not the name of a text encoding") from None
+        if path.suffix.lower() == ".smi":
+            yield ["smiles", "id"], _guarded(_smi_rows(text), path, encoding)
+            return
+        rows = _guarded(_csv_rows(text, path), path, encoding)
+        first = next(rows, None)
+        if first is None:
+            raise DataError(f"{path}: the file is empty. A line with column names and one line per graph are expected")
+        header = [str(name).strip() for name in first[1]]
+        twice = {name for name in header if header.count(name) > 1}
+        if twice:
+            raise DataError(f"{path}, line {first[0]}: two columns are called {min(twice)!r}. Rename one of them")
+        yield header, rows
+
+
+def _csv_rows(text: io.TextIOWrapper, path: Path) -> Rows:
+    start = text.readline()
+    if not start:
+        return
+    separator = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=start.count)
+    reader = csv.reader(chain([start], text), delimiter=separator)
+    line = 1
+    for row in reader:
+        if any(field.strip() for field in row):
+            yield line, row
+        line = reader.line_num + 1
+
+
+def _smi_rows(text: io.TextIOWrapper) -> Rows:
+    for line, row in enumerate(text, start=1):
+        fields = row.split(None, 1)
+        if fields:
+            yield line, [fields[0], fields[1].strip() if len(fields) > 1 else str(line)]
+
+
+def _guarded(rows: Rows, path: Path, encoding: str) -> Rows:
+    """The rows, with the complaints of the csv and text modules turned into sentences."""
+    line = 0
+    try:
+        for line, row in rows:
+            yield line, row
+    except csv.Error as error:
+        raise DataError(f"{path}, after line {line}: not a table ({error}). Save it again as CSV") from None
+    except KeyError:
+        wrong, byte = _undecodable(path, encoding)
+        raise DataError(
+            f"{path}, line {wrong}: byte 0x{byte:02x} is not {encoding} text. "
+            "Save the file as UTF-8, or name its encoding, such as encoding='latin-1' (--encoding latin-1)"
+        ) from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _undecodable(path: Path, encoding: str) -> tuple[int, int]:
+    with path.open("rb") as stream:
+        for line, text in enumerate(stream, start=1):
+            try:
+                text.decode(encoding)
+            except UnicodeDecodeError as error:
+                return line, text[error.start]
+    return line, 0
+
+
+def _open_parquet(path: Path) -> tuple[list[str], Rows]:
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise MissingExtraError("pyarrow", "chem") from None
+    try:
+        file = ParquetFile(path)
+        header = [str(name) for name in file.schema_arrow.names]
+    except (ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{path}: not readable as Parquet ({error}). Write the file again") from None
+
+    def rows() -> Rows:
+        number = 0
+        try:
+            for batch in file.iter_batches(batch_size=4096):
+                for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    number += 1
+                    yield number, row
+        except (ArrowException, OSError, ValueError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(
+                f"{path}, after row {number}: not readable as Parquet ({error}). Write the file again"
+            ) from None
+
+    return header, rows()
+
+
+def even(rows: Rows, header: Sequence[str], path: Path) -> Rows:
+    """The rows, each with as many fields as there are columns."""
+    for line, row in rows:
+        if len(row) != len(header):
+            raise DataError(
+                f"{path}, line {line}: {len(header)} fields expected, {len(row)} came. "
+                "Quote fields that hold a separator"
+            )
+        yield line, row
+
+
+def guess(header: Sequence[str], named: str | None, usual: Sequence[str], path: Path, option: str, what: str) -> int:
+    """The place of a column: the one named, else the one with a usual name, else a question."""
+    found = find(header, named, usual, path)
+    if found is None:
+        raise DataError(
+            f"{path}: no column is called {' or '.join(usual[:3])}, so say which one holds {what}: {option}=one of "
+            f"{', '.join(map(repr, header))}"
+        )
+    return found
+
+
+def find(header: Sequence[str], named: str | None, usual: Sequence[str], path: Path) -> int | None:
+    """As guess, but None when no column has a usual name."""
+    if named is not None:
+        if named not in header:
+            raise DataError(f"{path}: there is no column {named!r}; the columns are {', '.join(map(repr, header))}")
+        return list(header).index(named)
+    lower = [name.lower() for name in header]
+    return next((lower.index(name) for name in usual if name in lower), None)

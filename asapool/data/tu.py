@@ -1,0 +1,187 @@
+"""TU text: NAME_A.txt, NAME_graph_indicator.txt and their companions, from a folder or a zip.
+
+Lines of A are "source, target", numbered from 1 through all graphs; line v of every node file is about node v, line g
+of graph_labels about graph g, line e of every edge file about line e of A. Line ends and spaces may be of any kind.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data.archive import Files, open_files
+from asapool.data.classes import as_text, check_labels, number_classes
+from asapool.data.features import Nodes, Recipe, check_recipe, columns, resolve, write_recipe
+from asapool.data.graphset import GraphSet
+from asapool.data.number_text import expect_lines, read_table
+from asapool.data.options import ReadOptions
+from asapool.data.pack import Floats, Ints, pack_edges, pointer
+from asapool.errors import DataError
+
+# What the authors use is the default here. For other sets: labels, else attributes, else degrees.
+AUTHORS = {"PROTEINS": "labels", "NCI1": "labels", "NCI109": "labels", "DD": "labels", "FRANKENSTEIN": "attributes"}
+
+
+def read_tu(path: Path, options: ReadOptions | None = None) -> GraphSet:
+    """Read a TU folder or zip into one packed set."""
+    options = options or ReadOptions()
+    with open_files(path) as files:
+        return _Reader(files, path, options).read()
+
+
+class _Reader:
+    """The files of one data set, by the part of the name after the prefix."""
+
+    def __init__(self, files: Files, path: Path, options: ReadOptions) -> None:
+        self.files, self.options = files, options
+        names = files.names()
+        seen = [n for n in names if n.endswith("_A.txt") and not PurePosixPath(n).name.startswith(".")]
+        prefixes = [n.removesuffix("_A.txt") for n in seen]
+        named = [p for p in prefixes if PurePosixPath(p).name == path.stem]
+        if not prefixes:
+            raise DataError(
+                f"{path}: no file ends with _A.txt, so this is not a TU data set. Name the folder that holds NAME_A.txt"
+            )
+        if len(prefixes) > 1 and len(named) != 1:
+            raise DataError(f"{path}: several data sets, {', '.join(sorted(prefixes))}. Give each a folder of its own")
+        self.prefix = named[0] if named else prefixes[0]
+        self.name = PurePosixPath(self.prefix).name
+        self.present = set(names)
+
+    def has(self, part: str) -> bool:
+        return f"{self.prefix}_{part}.txt" in self.present
+
+    def file(self, part: str) -> str:
+        return f"{self.name}_{part}.txt"
+
+    def table(self, part: str, dtype: type[Any], columns: int | None = None) -> npt.NDArray[Any]:
+        if not self.has(part):
+            raise DataError(f"{self.files.where}: {self.file(part)} is missing. Fetch the data set again")
+        return read_table(self.files.blocks(f"{self.prefix}_{part}.txt"), self.file(part), dtype, columns)
+
+    def read(self) -> GraphSet:
+        graph, ptr = self.indicator()
+        N = len(graph)
+        source, target = self.edges(graph)
+        edge_attr, edge_tables, edge_width = self.edge_attr(len(source))
+        packed = pack_edges(source, target, N, None, edge_attr)
+        nodes, features = self.nodes(np.diff(packed.rowptr), N)
+        recipe: Recipe
+        if self.options.recipe is not None:
+            recipe = dict(self.options.recipe)
+        else:
+            recipe = write_recipe(resolve(features, nodes, self.name), nodes, self.name)
+            recipe |= {"edge_labels": edge_tables, "edge_attributes": edge_width}
+        x, feature_names = columns(recipe, nodes, self.name)
+        y, classes = self.classes(len(ptr) - 1)
+        return GraphSet(
+            x=x, ptr=ptr, rowptr=packed.rowptr, col=packed.col, weight=packed.weight, edge_attr=packed.edge_attr, y=y,
+            class_names=classes, feature_names=feature_names, name=self.name,
+            ids=tuple(map(str, range(1, len(ptr)))), recipe=recipe | {"classes": list(classes)},
+        )  # fmt: skip
+
+    def indicator(self) -> tuple[Ints, Ints]:
+        """The graph of every node (N,), counted from 0, and the first node of every graph."""
+        graph: Ints = self.table("graph_indicator", np.int64, 1)[:, 0]
+        step = np.diff(graph, prepend=0)
+        wrong = np.flatnonzero((step < 0) | (step > 1) | (graph < 1))
+        if len(wrong):
+            v = int(wrong[0])
+            before = int(graph[v - 1]) if v else 0
+            at = f"{self.file('graph_indicator')}, line {v + 1}"
+            if graph[v] > before + 1:
+                raise DataError(
+                    f"{at}: graph {graph[v]} follows graph {before}, so graph {before + 1} has no nodes. "
+                    "Number graphs without gaps"
+                )
+            raise DataError(
+                f"{at}: graph {graph[v]} follows graph {before}; numbers begin at 1 and never fall. "
+                "Sort the nodes by graph"
+            )
+        return graph - 1, pointer(np.bincount(graph - 1))
+
+    def edges(self, graph: Ints) -> tuple[Ints, Ints]:
+        """Source and target of every edge, counted from 0; both in the same graph."""
+        pairs = self.table("A", np.int64, 2)
+        N = len(graph)
+        wrong = np.flatnonzero(((pairs < 1) | (pairs > N)).any(axis=1))
+        if len(wrong):
+            e = int(wrong[0])
+            bad = next(v for v in pairs[e].tolist() if not 1 <= v <= N)
+            listed = f"but {self.file('graph_indicator')} lists {N}" if bad > N else "but nodes are counted from 1"
+            raise DataError(f"{self.file('A')}, line {e + 1}: node {bad}, {listed}. Fetch the data set again")
+        pairs -= 1
+        source, target = pairs[:, 0], pairs[:, 1]
+        apart = np.flatnonzero(graph[source] != graph[target])
+        if len(apart):
+            e = int(apart[0])
+            a, b = int(source[e]), int(target[e])
+            raise DataError(
+                f"{self.file('A')}, line {e + 1}: nodes {a + 1} and {b + 1} are of graphs {graph[a] + 1} and "
+                f"{graph[b] + 1}, and an edge must stay in its graph. Fetch the data set again"
+            )
+        return source, target
+
+    def nodes(self, degree: Ints, N: int) -> tuple[Nodes, str | None]:
+        """Node labels and attributes, as far as the choice of features asks for them."""
+        recipe = self.options.recipe
+        if recipe is not None:
+            check_recipe(recipe, "graph")
+        wanted = recipe["features"] if recipe is not None else self.options.features
+        if wanted in (None, "auto"):
+            wanted = AUTHORS.get(self.name, "labels")
+            wanted = wanted if self.has(f"node_{wanted}") else None
+        labels, attributes = [], None
+        because = f"{self.file('graph_indicator')} lists {N} nodes"
+        if wanted in ("labels", "both") and self.has("node_labels"):
+            table = self.table("node_labels", np.int64)
+            expect_lines(table, self.file("node_labels"), N, because)
+            labels = list(table.T)
+        if wanted in (None, "attributes", "both") and self.has("node_attributes"):
+            attributes = self.table("node_attributes", np.float32)
+            expect_lines(attributes, self.file("node_attributes"), N, because)
+        names = tuple(f"attribute{k}" for k in range(0 if attributes is None else attributes.shape[1]))
+        return Nodes(degree, labels, attributes, names), wanted
+
+    def edge_attr(self, E: int) -> tuple[Floats | None, list[list[str]], int]:
+        """Edge attributes, then one-hot edge labels (E', Fe); the known labels; how many columns are attributes."""
+        recipe = self.options.recipe
+        because = f"{self.file('A')} lists {E} edges"
+        attributes, labels = None, []
+        if self.has("edge_attributes") and (recipe is None or recipe.get("edge_attributes")):
+            attributes = self.table("edge_attributes", np.float32)
+            expect_lines(attributes, self.file("edge_attributes"), E, because)
+        if self.has("edge_labels") and (recipe is None or recipe.get("edge_labels")):
+            table = self.table("edge_labels", np.int64)
+            expect_lines(table, self.file("edge_labels"), E, because)
+            labels = list(table.T)
+        if not labels and attributes is None:
+            return None, [], 0
+        width = 0 if attributes is None else int(attributes.shape[1])
+        names = tuple(f"attribute{k}" for k in range(width))
+        edges = Nodes(np.zeros(E, np.int64), labels, attributes, names, noun="edge")
+        made = write_recipe("both" if labels and width else "labels" if labels else "attributes", edges, self.name)
+        if recipe is not None:
+            made |= {"labels": recipe["edge_labels"]} if labels else {}
+            made |= {"attributes": [f"attribute{k}" for k in range(recipe["edge_attributes"])]} if width else {}
+        return columns(made, edges, self.name)[0], made.get("labels", []), width
+
+    def classes(self, G: int) -> tuple[Ints, tuple[str, ...]]:
+        """The class of every graph, and the names of the classes."""
+        rule, file = self.options.label_rule, self.file("graph_labels")
+        if rule == "ignored" or (rule == "optional" and not self.has("graph_labels")):
+            return np.full(G, -1, np.int64), tuple(self.options.classes or ())
+        if not self.has("graph_labels"):
+            raise DataError(
+                f"{self.files.where}: {file} is missing, so there are no class labels. "
+                "Add it, or read with labels='optional'"
+            )
+        table = self.table("graph_labels", np.int64, 1)
+        expect_lines(table, file, G, f"{self.file('graph_indicator')} lists {G} graphs")
+        lines = range(1, G + 1)
+        y, names = number_classes([as_text(v) for v in table[:, 0].tolist()], file, self.options.classes, lines)
+        check_labels(y, file, rule)
+        return y, names

@@ -1,0 +1,241 @@
+"""One file that holds a trained classifier and all it takes to use it: weights, config, classes, the features' recipe.
+
+The file is an ordinary safetensors file, so nothing in it can run. Its header has one text, `asapool`, with the JSON of
+everything that is not a weight, and with a checksum over the weights and that JSON, so that damage is noticed. It is
+one text and not several: safetensors writes several in random order, and the same model must give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from asapool.errors import AsapoolError, CheckpointError
+from asapool.models.classifier import GraphClassifier, build
+from asapool.models.config import ModelConfig
+
+if TYPE_CHECKING:
+    from asapool.data import GraphSet
+
+FORMAT = 1
+KEY = "asapool"
+AGAIN = "Train again, or fetch the file again"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoadedModel:
+    """A classifier as it came from its file, in eval mode, with what is known about it."""
+
+    model: GraphClassifier
+    classes: tuple[str, ...]  # names in the order of the logits
+    recipe: Mapping[str, Any]  # how the features of a node are made
+    summary: Mapping[str, Any]  # what training noted about itself
+    fingerprint: str | None  # of the data set it was trained on
+    versions: Mapping[str, str]  # of the libraries that wrote it
+    extra: Mapping[str, Any]
+    path: Path
+
+    @property
+    def config(self) -> ModelConfig:
+        """What kind of model it is."""
+        return self.model.config
+
+    @property
+    def in_channels(self) -> int:
+        """F, the number of features of a node."""
+        return self.model.in_channels
+
+    def check(self, graphs: GraphSet, *, labels: bool = False) -> None:
+        """Refuse graphs whose features were made in another way; with `labels` also those with other classes."""
+        where = f"{graphs.name} does not fit the model {self.path}"
+        if graphs.num_features != self.in_channels:
+            raise CheckpointError(
+                f"{where}: its nodes have {graphs.num_features} features, the model was trained on {self.in_channels}. "
+                "Load the graphs with the model's recipe"
+            )
+        theirs, ours = _plain(graphs.recipe), dict(self.recipe)
+        if theirs and ours:  # a set made by hand has no recipe: then the width is all there is to compare
+            for key in sorted((theirs.keys() | ours.keys()) - {"classes"}):
+                if theirs.get(key) != ours.get(key):
+                    raise CheckpointError(
+                        f"{where}: its features were made with {key} = {_short(theirs.get(key))}, "
+                        f"the model's with {_short(ours.get(key))}. Load the graphs with the model's recipe"
+                    )
+        if labels and tuple(graphs.class_names) != self.classes:
+            raise CheckpointError(
+                f"{where}: its classes are {_short(graphs.class_names)}, the model's {_short(self.classes)}. "
+                "Load the graphs with the model's recipe"
+            )
+
+
+def save(
+    path: str | PathLike[str],
+    model: GraphClassifier,
+    *,
+    classes: Sequence[str],
+    recipe: Mapping[str, Any],
+    summary: Mapping[str, Any] | None = None,
+    fingerprint: str | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the model as one file, whole or not at all; the same model and words give the same bytes."""
+    data = to_bytes(model, classes=classes, recipe=recipe, summary=summary, fingerprint=fingerprint, extra=extra)
+    from asapool.data.atomic import writing
+
+    target = Path(path)
+    try:
+        with writing(target) as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())  # the name must not get to the disk before the bytes do
+    except AsapoolError as error:
+        raise CheckpointError(str(error)) from None
+    with suppress(OSError):  # some file systems cannot do this for a folder, and then need not
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def to_bytes(
+    model: GraphClassifier,
+    *,
+    classes: Sequence[str],
+    recipe: Mapping[str, Any],
+    summary: Mapping[str, Any] | None = None,
+    fingerprint: str | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> bytes:
+    """The content of the file."""
+    from safetensors.torch import save as pack
+
+    import asapool
+
+    if len(classes) != model.num_classes:
+        raise CheckpointError(f"a model of {model.num_classes} classes needs as many names, got {_short(classes)}")
+    weights = {name: _portable(value) for name, value in sorted(model.state_dict().items())}
+    words = _plain(
+        {
+            "format": FORMAT,
+            "config": model.config.to_dict(),
+            "in_channels": model.in_channels,
+            "typical_nodes": model.typical_nodes,
+            "classes": [str(name) for name in classes],
+            "recipe": recipe,
+            "summary": summary or {},
+            "fingerprint": fingerprint,
+            "extra": extra or {},
+            "versions": {"asapool": asapool.__version__, "torch": torch.__version__},
+        }
+    )
+    words["checksum"] = checksum(words, weights)
+    data: bytes = pack(weights, metadata={KEY: _text(words)})
+    return data
+
+
+def load(path: str | PathLike[str]) -> LoadedModel:
+    """Read a model that `save` wrote; anything else gives a CheckpointError that says what is wrong."""
+    words, weights = _read(Path(path))
+    where = f"{path}: "
+    if words.pop("checksum", None) != checksum(words, weights):
+        raise CheckpointError(f"{where}the content does not match its checksum, so the file is damaged. {AGAIN}")
+    try:
+        classes = tuple(words["classes"])
+        with torch.device("meta"):  # shapes only: neither time nor chance is spent on weights that are replaced at once
+            model = build(
+                ModelConfig.from_dict(words["config"]), words["in_channels"], len(classes),
+                typical_nodes=words["typical_nodes"],
+            )  # fmt: skip
+        model.load_state_dict(weights, assign=True)
+        return LoadedModel(
+            model=model.eval(),
+            classes=classes,
+            recipe=words["recipe"],
+            summary=words["summary"],
+            fingerprint=words["fingerprint"],
+            versions=words["versions"],
+            extra=words["extra"],
+            path=Path(path),
+        )
+    except Exception as error:  # the checksum is right, so some other program wrote it, and wrongly
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise CheckpointError(f"{where}the model in it cannot be rebuilt ({reason}). {AGAIN}") from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The words and the weights of a file, which may be anything."""
+    from safetensors import safe_open
+
+    if not path.is_file():
+        raise CheckpointError(f"{path}: there is no such file. Give the path of a model.safetensors")
+    try:
+        with safe_open(path, framework="pt") as file:
+            text = (file.metadata() or {}).get(KEY)
+            if text is None:
+                raise CheckpointError(f"{path}: a safetensors file, but not a model of asapool. Give one that it wrote")
+            words = json.loads(text)
+            version = words["format"]
+            if isinstance(version, int) and version > FORMAT:
+                raise CheckpointError(
+                    f"{path}: in format {version} of a newer asapool, this one reads up to {FORMAT}. Update asapool"
+                )
+            # copies: a tensor that still lies in the file would change or crash with it
+            return words, {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except CheckpointError:
+        raise
+    except PermissionError:
+        raise CheckpointError(f"{path}: may not be read. Ask its owner for permission") from None
+    except Exception as error:  # a damaged file can make its readers stumble in any way
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CheckpointError(f"{path}: not a model of asapool, or a damaged one ({reason}). {AGAIN}") from None
+
+
+def checksum(words: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
+    """SHA-256 over the words and over name, type, shape and bytes of every weight."""
+    digest = hashlib.sha256(_text(words).encode())
+    for name, value in sorted(weights.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
+        digest.update(value.contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _portable(value: Tensor) -> Tensor:
+    """Float32 on the CPU, in memory of its own; whole numbers stay whole."""
+    value = value.detach().cpu()
+    return (value.float() if value.is_floating_point() else value).contiguous().clone()
+
+
+def _plain(value: Any) -> Any:
+    """The value after a journey through JSON: dicts, lists, text and numbers only."""
+    try:
+        return json.loads(json.dumps(value, default=_simpler))
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"a checkpoint holds plain data only: {error}") from None
+
+
+def _simpler(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):  # numpy's and torch's numbers and arrays
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not plain data")
+
+
+def _text(words: Mapping[str, Any]) -> str:
+    return json.dumps(words, sort_keys=True, separators=(",", ":"))
+
+
+def _short(value: Any, most: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"

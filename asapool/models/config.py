@@ -1,0 +1,136 @@
+"""ModelConfig: every choice that makes one classifier differ from another, checked when made."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from asapool.errors import ConfigError, choose
+from asapool.kernels import BACKENDS
+from asapool.nn.ratio import check_ratio
+from asapool.nn.semantics import TABLE
+
+Method = Literal["asap", "topk", "sagpool", "diffpool", "set2set", "global-attention", "sortpool", "none", "mlp"]
+METHODS = ("asap", "topk", "sagpool", "diffpool", "set2set", "global-attention", "sortpool", "none", "mlp")
+WIDEST = 256  # most numbers that a global pooling may hand to the head (appendix of the paper)
+
+WORDS: dict[str, tuple[str, ...]] = {
+    "method": METHODS,
+    "conv": ("gcn", "gin", "sage"),
+    "semantics": tuple(TABLE),
+    "attention": ("m2t", "t2t", "s2t"),
+    "master": ("max", "mean"),
+    "fitness": ("leconv", "basic-leconv", "gcn"),
+    "aggregate": ("both", "cluster", "none"),
+    "backend": BACKENDS,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """One graph classifier, in words and numbers. A setting that belongs to another method is kept and not used.
+
+    >>> ModelConfig(method="topk", ratio=(0.8, 0.5, 0.5)).ratios
+    (0.8, 0.5, 0.5)
+    >>> ModelConfig.from_dict({"method": "asap", "hiden": 64})
+    Traceback (most recent call last):
+    asapool.errors.ConfigError: model.hiden is not a setting; did you mean model.hidden?
+    """
+
+    method: Method = "asap"
+    hidden: int = 64  # width of every layer
+    levels: int = 3  # convolutions, each followed by its pooling in the hierarchical methods
+    ratio: float | int | tuple[float | int, ...] = 0.5  # share of nodes kept, or a whole number; one, or one per level
+    conv: Literal["gcn", "gin", "sage"] = "gcn"
+    batch_norm: bool = False  # between a convolution and its ReLU
+    jumping: bool = False  # the head sees the summaries of all levels side by side instead of their sum
+    dropout: float = 0.5  # before the last layer
+    # asap
+    attention_dropout: float = 0.0
+    semantics: Literal["paper", "authors", "pyg"] = "paper"
+    hops: int = 1
+    attention: Literal["m2t", "t2t", "s2t"] = "m2t"
+    master: Literal["max", "mean"] = "max"
+    fitness: Literal["leconv", "basic-leconv", "gcn"] = "leconv"
+    aggregate: Literal["both", "cluster", "none"] = "both"
+    soft_edges: bool = True
+    max_neighbours: int | None = None
+    # the other methods
+    set2set_steps: int = 5
+    attention_transform: bool = False  # global-attention: a linear layer on what is summed
+    link_weight: float = 1.0  # diffpool: weight of the link prediction loss
+    entropy_weight: float = 1.0  # diffpool: weight of the entropy of the assignment
+    backend: Literal["auto", "reference", "fused"] = "auto"
+
+    def __post_init__(self) -> None:
+        for name, allowed in WORDS.items():
+            choose(f"model.{name}", getattr(self, name), allowed)
+        for name in ("hidden", "levels", "hops", "set2set_steps"):
+            _whole(name, getattr(self, name))
+        if self.max_neighbours is not None:
+            _whole("max_neighbours", self.max_neighbours)
+        for name in ("batch_norm", "jumping", "soft_edges", "attention_transform"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"model.{name} must be true or false, got {getattr(self, name)!r}")
+        for name in ("dropout", "attention_dropout"):
+            self._number(name, below=1.0)
+        for name in ("link_weight", "entropy_weight"):
+            self._number(name)
+        self._check_ratio()
+        most = {"set2set": WIDEST // 2, "global-attention": WIDEST, "sortpool": WIDEST}.get(self.method)
+        if most is not None and self.hidden > most:
+            raise ConfigError(
+                f"model.hidden must be at most {most} for {self.method}, whose output may have {WIDEST} numbers, "
+                f"got {self.hidden}"
+            )
+
+    @property
+    def ratios(self) -> tuple[float | int, ...]:
+        """The ratio of every level, (levels,)."""
+        return self.ratio if isinstance(self.ratio, tuple) else (self.ratio,) * self.levels
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for TOML and JSON, all settings in order; an absent limit is left out, since TOML has no null."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        if isinstance(self.ratio, tuple):
+            plain["ratio"] = list(self.ratio)
+        return plain
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
+        """The config of a TOML table; settings that are not given keep their defaults."""
+        known = [f.name for f in fields(cls)]
+        for name in values:
+            if name not in known:
+                near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.0)
+                raise ConfigError(f"model.{name} is not a setting; did you mean model.{near[0]}?")
+        return cls(**values)
+
+    def _check_ratio(self) -> None:
+        given: Any = self.ratio
+        if isinstance(given, list):  # TOML and JSON know no tuples
+            object.__setattr__(self, "ratio", tuple(given))
+        if isinstance(self.ratio, tuple) and len(self.ratio) != self.levels:
+            raise ConfigError(
+                f"model.ratio must be one number, or one per level: {self.levels} levels, got {len(self.ratio)} ratios"
+            )
+        for ratio in self.ratios:
+            try:
+                check_ratio(ratio)
+            except ConfigError as error:
+                raise ConfigError(f"model.{error}") from None
+
+    def _number(self, name: str, below: float | None = None) -> None:
+        value = getattr(self, name)
+        span = "0 or more" if below is None else f"in [0, {below:g})"
+        fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+        if not fits or (below is not None and value >= below):
+            raise ConfigError(f"model.{name} must be a number {span}, got {value!r}")
+        object.__setattr__(self, name, float(value))
+
+
+def _whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigError(f"model.{name} must be a whole number of at least 1, got {value!r}")

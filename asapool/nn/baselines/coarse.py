@@ -1,0 +1,68 @@
+"""What a baseline's pooling did, in the form that all of them share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from asapool import kernels
+from asapool.errors import InputError
+from asapool.kernels import Graph
+from asapool.nn.boundary import pack_batch
+from asapool.nn.ratio import kept_count
+from asapool.nn.step import Pooled
+
+
+@dataclass(frozen=True, eq=False)
+class Coarse:
+    """A pooled batch on the packed graph, as far as a model reads it: the same names as in PoolStep.
+
+    x (K, F); ptr (B+1,) of the pooled nodes; after: their graph, None when it was not asked for.
+    Methods that select: perm (K,) the kept nodes, best first, graph by graph, and score (N,) of all nodes.
+    Methods that assign: S (N, K) of every node to the clusters of its graph, and penalty, what S adds to the loss.
+    """
+
+    x: Tensor
+    ptr: Tensor
+    after: Graph | None
+    perm: Tensor | None = None
+    score: Tensor | None = None
+    S: Tensor | None = None
+    penalty: Tensor | None = None
+
+
+class Scores(Protocol):
+    """A layer that gives every node a score, (N,), before any activation."""
+
+    backend: str
+    in_channels: int
+    ratio: float | int
+
+    def scores(self, x: Tensor, graph: Graph) -> Tensor: ...
+
+
+def keep_highest(layer: Scores, x: Tensor, graph: Graph, edges: bool) -> Coarse:
+    """Keep the ⌈kN⌉ nodes of highest score, scaled by it, and the edges between them: x'_i = tanh(s_i) x_i.
+
+    Nodes are ranked by s and not by tanh(s), which is 1 for every large s and would leave the choice to node numbers.
+    """
+    s = layer.scores(x, graph)
+    score = s.tanh()
+    pattern, backend = graph.pattern, layer.backend
+    perm, ptr = kernels.select(s, pattern.ptr, kept_count(pattern.ptr.diff(), layer.ratio), backend=backend)
+    after = Graph(*kernels.induce(pattern, graph.weight, perm, ptr, backend=backend)) if edges else None
+    return Coarse(kernels.gate(x, score, perm, backend=backend), ptr, after, perm=perm, score=score)
+
+
+def pool_edges(
+    layer: Scores, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None
+) -> Pooled:
+    """The same for a batch in torch_geometric's form."""
+    packed = pack_batch(x, edge_index, edge_weight, batch, layer.in_channels, layer.backend)
+    step = keep_highest(layer, packed.x, packed.graph, edges=True)
+    if step.after is None or step.perm is None:
+        raise InputError("this pooling keeps no nodes of its own, so it has no form for torch_geometric")
+    centres = step.perm if packed.order is None else packed.order[step.perm]
+    return Pooled(step.x, *step.after.to_edges(), step.after.pattern.batch, centres)

@@ -1,0 +1,69 @@
+"""TopK pooling: keep the nodes that lie furthest along one learned direction."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from asapool import kernels
+from asapool.errors import ConfigError, choose
+from asapool.kernels import Graph
+from asapool.nn.baselines.coarse import Coarse, keep_highest, pool_edges
+from asapool.nn.ratio import check_ratio
+from asapool.nn.step import Pooled
+
+
+class TopKPooling(nn.Module):
+    """Keep the nodes with the highest projection: s_i = x_i·p / ‖p‖, x'_i = tanh(s_i) x_i, edges between kept nodes.
+
+    "Graph U-Nets" (ICML 2019) and "Towards Sparse Hierarchical Graph Classifiers" (2018). The numbers are those of
+    torch_geometric's TopKPooling, whose state dict fits; ⌈kN⌉ is exact here and ties go to the lower node number.
+
+    >>> pool = TopKPooling(1, ratio=0.5)
+    >>> _ = torch.nn.init.constant_(pool.p, 7.)  # only the direction of p counts
+    >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> pooled = pool(torch.tensor([[0.], [2.], [1.]]), path)
+    >>> pooled.perm.tolist(), pooled.edge_index.tolist()
+    ([1, 2], [[1, 0], [0, 1]])
+    """
+
+    def __init__(self, in_channels: int, ratio: float | int = 0.5, *, backend: str = "auto") -> None:
+        super().__init__()
+        if in_channels < 1:
+            raise ConfigError(f"TopKPooling needs at least one channel, got {in_channels}")
+        self.in_channels, self.ratio = in_channels, check_ratio(ratio)
+        self.backend = choose("backend", backend, kernels.BACKENDS)
+        self.p = nn.Parameter(torch.empty(in_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """p uniform in ±1/√F."""
+        bound = 1 / math.sqrt(self.in_channels)
+        nn.init.uniform_(self.p, -bound, bound)
+
+    def scores(self, x: Tensor, graph: Graph) -> Tensor:
+        """s (N,); the graph has no say."""
+        s: Tensor = x @ self.p / self.p.norm()
+        return s
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
+    ) -> Pooled:
+        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns what is left."""
+        return pool_edges(self, x, edge_index, edge_weight, batch)
+
+    def step(self, x: Tensor, graph: Graph, *, edges: bool = True) -> Coarse:
+        """Pool a packed graph; edges=False leaves the pooled graph out."""
+        return keep_highest(self, x, graph, edges)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
+        if f"{prefix}select.weight" in state_dict:
+            state_dict[f"{prefix}p"] = state_dict.pop(f"{prefix}select.weight").view(-1)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.in_channels}, ratio={self.ratio}"

@@ -1,0 +1,39 @@
+"""The paper's theory as programs: receptive fields, connectivity bounds, exhaustive checks, a forecast for your data.
+
+Names are looked up when first used: the forecast needs no torch, the closed forms need nothing at all.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_PUBLIC = {
+    "Forecast": "outlook",
+    "ReceptiveField": "receptive",
+    "balanced_starlike_tree": "graphs",
+    "edge_reach": "bounds",
+    "forecast": "outlook",
+    "forced": "bounds",
+    "k_star": "bounds",
+    "k_star_limit": "bounds",
+    "optimum_nodes": "scattered",
+    "path_graph": "graphs",
+    "path_optimum": "bounds",
+    "receptive_field": "receptive",
+    "scatter": "scattered",
+    "starlike_optimum": "bounds",
+    "tree_optimum": "bounds",
+    "verify": "report",
+}
+__all__ = list(_PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(f"asapool.theory.{_PUBLIC[name]}"), name)
+    raise AttributeError(f"module 'asapool.theory' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

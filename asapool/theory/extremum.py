@@ -1,0 +1,139 @@
+"""Theorem 1, by training: can a scoring layer learn who stands out from its neighbours?
+
+On an r-regular graph GCN's score of a node is w·(mean of x over the node and its neighbours). Let the features be
+Gaussian, independent from node to node. Then that mean is uncorrelated with, hence independent of, all differences
+x_i − x_j within the same neighbourhood: cov(mean, x_i − x_j) = (1 − 1)/(r + 1) = 0. Whatever its weights, bias and
+activation, GCN's score of a node carries no information at all about a label that depends on such differences only:
+
+    accuracy ≤ max(P(y = 1), P(y = 0)) · ROC AUC = ½
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from asapool.errors import InputError, choose
+from asapool.kernels import Graph
+from asapool.theory.graphs import Neighbours, positive
+from asapool.theory.operators import packed
+from asapool.theory.representable import gcn, leconv
+
+Task = Literal["above", "maximum"]
+Layer = Literal["leconv", "gcn"]
+
+
+class Sample(NamedTuple):
+    """Nodes of many copies of one regular graph: graph, features x (N, F), labels y (N,)."""
+
+    graph: Graph
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How well a layer learned the task: on unseen graphs at the end, and on the way (every tenth step)."""
+
+    layer: Layer
+    task: Task
+    accuracy: float
+    auc: float
+    bound: float  # what GCN's accuracy cannot exceed on average
+    steps: tuple[int, ...]
+    curve: tuple[float, ...]
+
+
+def circulant(N: int, r: int) -> Neighbours:
+    """The r-regular circle in which every node knows the r/2 next nodes on both sides.
+
+    >>> circulant(5, 2)
+    [[1, 4], [0, 2], [1, 3], [2, 4], [0, 3]]
+    """
+    if r % 2 or not 2 <= r < positive("N", N):
+        raise InputError(f"r must be even and lie between 2 and N − 1 = {N - 1}, got {r}")
+    return [sorted({(i + s * step) % N for step in range(1, r // 2 + 1) for s in (-1, 1)}) for i in range(N)]
+
+
+def bound(task: Task, r: int) -> float:
+    """The accuracy no GCN exceeds on average: ½ for "above", r/(r + 1) for "maximum", which one node in r + 1 is.
+
+    >>> bound("above", 2), round(bound("maximum", 2), 3)
+    (0.5, 0.667)
+    """
+    choose("task", task, ("above", "maximum"))
+    return 0.5 if task == "above" else r / (r + 1)
+
+
+def draw(task: Task, copies: int, generator: torch.Generator, N: int = 12, r: int = 2, channels: int = 4) -> Sample:
+    """Gaussian features on copies of a circulant graph, and the labels of the task.
+
+    s = x·W, W = the first unit vector; "above": y_i = [Σ_j (s_i − s_j) > 0]; "maximum": y_i = [s_i > s_j for all j].
+    """
+    one = circulant(N, r)
+    x = torch.randn(copies * N, channels, generator=generator, dtype=torch.float64)
+    graph = packed([[j + c * N for j in around] for c in range(copies) for around in one])
+    graph = Graph(graph.pattern, graph.weight.to(x.dtype))
+    s = x[:, 0].view(copies, N)
+    around = s[:, torch.tensor(one)]  # (copies, N, r)
+    y = (r * s > around.sum(dim=2)) if choose("task", task, ("above", "maximum")) == "above" else s > around.amax(dim=2)
+    return Sample(graph, x, y.view(-1))
+
+
+def train(
+    layer: Layer, task: Task, seed: int = 0, steps: int = 200, copies: int = 256, r: int = 2, channels: int = 4
+) -> Training:
+    """Fit one scoring layer with a bias to the task by logistic regression, and test it on as many unseen graphs.
+
+    >>> train("leconv", "above", copies=64, steps=150).accuracy > 0.95
+    True
+    """
+    choose("layer", layer, ("leconv", "gcn"))
+    generator = torch.Generator().manual_seed(seed)
+    seen = draw(task, copies, generator, r=r, channels=channels)
+    unseen = draw(task, copies, generator, r=r, channels=channels)
+    W = [torch.randn(channels, 1, generator=generator, dtype=torch.float64).requires_grad_() for _ in range(3)]
+    W = W if layer == "leconv" else W[:1]
+    b = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+
+    def score(sample: Sample) -> Tensor:
+        g, x = sample.graph, sample.x
+        out = leconv(g, x, W[0], W[1], W[2]) if layer == "leconv" else gcn(g, x, W[0])
+        return out.view(-1) + b
+
+    optimiser = torch.optim.Adam([*W, b], lr=0.1)
+    at, curve = [], []
+    for step in range(steps + 1):
+        if step % 10 == 0:
+            with torch.no_grad():
+                at.append(step)
+                curve.append(_accuracy(score(unseen), unseen.y))
+        optimiser.zero_grad()
+        torch.nn.functional.binary_cross_entropy_with_logits(score(seen), seen.y.double()).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    with torch.no_grad():
+        final = score(unseen)
+    return Training(
+        layer=layer, task=task, accuracy=_accuracy(final, unseen.y), auc=auc(final, unseen.y),
+        bound=bound(task, r), steps=tuple(at), curve=tuple(curve),
+    )  # fmt: skip
+
+
+def auc(score: Tensor, y: Tensor) -> float:
+    """The probability that a positive outscores a negative: (Σ ranks of positives − P(P + 1)/2) / (P·Q).
+
+    >>> auc(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([False, False, True, True]))
+    0.75
+    """
+    _, place, count = torch.unique(score, return_inverse=True, return_counts=True)
+    last = count.cumsum(0).double()
+    rank = (last - (count - 1) / 2)[place]  # equal scores share their mean rank
+    P, Q = int(y.sum()), int((~y).sum())
+    return float((rank[y].sum() - P * (P + 1) / 2) / (P * Q))
+
+
+def _accuracy(score: Tensor, y: Tensor) -> float:
+    return float(((score > 0) == y).double().mean())

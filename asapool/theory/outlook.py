@@ -1,0 +1,215 @@
+"""What pooling will do to the graphs of a data set, before anything is trained: pieces, density and memory per level.
+
+The fitness that will choose the clusters is not known yet, so nodes are kept at random, ⌈kN⌉ of each graph; the
+pooled edges are then exactly those TopK or ASAP would have. Averages over several draws are what is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, Decimal
+from typing import Any, Literal
+
+import numpy as np
+
+from asapool.errors import ConfigError, InputError
+from asapool.theory.graphs import positive
+
+Array = np.ndarray[Any, np.dtype[Any]]
+METHODS: tuple[Literal["topk", "asap"], ...] = ("topk", "asap")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """Averages per graph after one pooling step; level 0 is the input."""
+
+    method: Literal["input", "topk", "asap"]
+    level: int
+    nodes: float
+    edges: float  # undirected, self-loops not counted
+    density: float  # edges per pair of nodes, over graphs of at least two nodes
+    pieces: float  # connected components
+    split: float  # share of graphs in more pieces than the input was
+    isolated: float  # share of nodes without a neighbour
+    bytes: float  # the packed graph, its weights and its features
+    bytes_largest: float  # the same for the largest graph seen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """The levels of both methods, and what to do about them."""
+
+    ratio: float | int
+    hops: int
+    channels: int
+    graphs: int  # graphs in the data set
+    sampled: int  # graphs looked at, counted with repetition
+    levels: tuple[Level, ...]
+    advice: tuple[str, ...]
+
+    def of(self, method: str) -> list[Level]:
+        """The input and the levels of one method."""
+        return [level for level in self.levels if level.method in ("input", method)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and words, for JSON."""
+        return asdict(self)
+
+
+def kept(N: Array, ratio: float | int) -> Array:
+    """How many of N nodes stay: ⌈kN⌉ in decimal arithmetic, or a whole number of them, at most N.
+
+    >>> kept(np.array([100, 7, 1]), 0.55).tolist(), kept(np.array([100, 7, 1]), 3).tolist()
+    ([55, 4, 1], [3, 3, 1])
+    """
+    if isinstance(ratio, bool) or ratio <= 0 or (isinstance(ratio, float) and ratio > 1):
+        raise ConfigError(f"ratio must lie in (0, 1] or be a whole number of at least 1, got {ratio!r}")
+    if isinstance(ratio, int):
+        return np.minimum(N, ratio)
+    k = Decimal(str(ratio))
+    sizes, back = np.unique(N, return_inverse=True)
+    counts = [int((k * int(size)).to_integral_value(ROUND_CEILING)) for size in sizes]
+    return np.array(counts, dtype=np.int64)[back]
+
+
+def forecast(
+    rowptr: Array, col: Array, ptr: Array, ratio: float | int = 0.5, levels: int = 3, *, hops: int = 1,
+    channels: int = 64, samples: int = 4, max_graphs: int = 256, seed: int = 0,
+) -> Forecast:  # fmt: skip
+    """Foresee the pooled graphs of TopK and of ASAP, level by level, and say what to change when they look bad.
+
+    rowptr (N+1,), col (E,): the rows of all graphs behind each other; ptr (B+1,): first node of each graph.
+    Each of `samples` draws looks at up to max_graphs graphs. channels: features per node, for the memory.
+
+    >>> ring = np.arange(12)
+    >>> col = np.stack([(ring - 1) % 12, (ring + 1) % 12], axis=1).reshape(-1)
+    >>> seen = forecast(np.arange(0, 25, 2), col, np.array([0, 12]), ratio=0.5, levels=1)
+    >>> [(level.method, level.nodes, level.pieces) for level in seen.levels if level.method != "topk"]
+    [('input', 12.0, 1.0), ('asap', 6.0, 1.0)]
+    """
+    from asapool.theory.advice import advise
+
+    rowptr, col, ptr = (np.asarray(a, dtype=np.int64) for a in (rowptr, col, ptr))
+    _check(rowptr, col, ptr)
+    for name, value in (("levels", levels), ("hops", hops), ("channels", channels), ("samples", samples)):
+        positive(name, value)
+    tally = _sample(rowptr, col, ptr, ratio, levels, hops, channels, samples, positive("max_graphs", max_graphs), seed)
+
+    def pieces_at(other: float) -> dict[tuple[str, int], float]:
+        few = _sample(rowptr, col, ptr, other, levels, hops, channels, 1, min(max_graphs, 64), seed)
+        return {(level.method, level.level): level.pieces for level in few}
+
+    return Forecast(
+        ratio=ratio, hops=hops, channels=channels, graphs=len(ptr) - 1,
+        sampled=samples * min(max_graphs, len(ptr) - 1), levels=tuple(tally),
+        advice=tuple(advise(tally, ratio, hops, pieces_at)),
+    )  # fmt: skip
+
+
+def _sample(
+    rowptr: Array, col: Array, ptr: Array, ratio: float | int, levels: int, hops: int, channels: int,
+    samples: int, max_graphs: int, seed: int,
+) -> list[Level]:  # fmt: skip
+    rng = np.random.default_rng(seed)
+    seen: dict[tuple[str, int], list[dict[str, Array]]] = {}
+    for _ in range(samples):
+        B = len(ptr) - 1
+        graphs = np.arange(B) if max_graphs >= B else np.sort(rng.choice(B, max_graphs, replace=False))
+        A, size = _cut(rowptr, col, ptr, graphs)
+        start = _measure(A, size, channels, None)
+        seen.setdefault(("input", 0), []).append(start)
+        for method in METHODS:
+            now, N = A, size
+            for level in range(1, levels + 1):
+                now, N = _pool(now, N, kept(N, ratio), method, hops, rng)
+                seen.setdefault((method, level), []).append(_measure(now, N, channels, start["pieces"]))
+    return [_average(method, level, rows) for (method, level), rows in sorted(seen.items(), key=_input_first)]
+
+
+def _input_first(item: tuple[tuple[str, int], Any]) -> tuple[int, int]:
+    (method, level), _ = item
+    return (("input", *METHODS).index(method), level)
+
+
+def _cut(rowptr: Array, col: Array, ptr: Array, graphs: Array) -> tuple[Any, Array]:
+    """The symmetric pattern of the chosen graphs, without its diagonal, and the size of each."""
+    from scipy.sparse import csr_array
+
+    N = len(rowptr) - 1
+    A = csr_array((np.ones(len(col), dtype=np.float32), col, rowptr), shape=(N, N))
+    size = np.diff(ptr)[graphs]
+    nodes = np.repeat(ptr[graphs] - np.concatenate([[0], np.cumsum(size)[:-1]]), size) + np.arange(size.sum())
+    A = A[nodes][:, nodes]
+    return _pattern(A + A.T), size
+
+
+def _pattern(A: Any) -> Any:
+    """Ones where A has an entry off the diagonal."""
+    from scipy.sparse import csr_array
+
+    A = A.tocoo()
+    off = (A.row != A.col) & (A.data != 0)
+    return csr_array((np.ones(int(off.sum()), dtype=np.float32), (A.row[off], A.col[off])), shape=A.shape)
+
+
+def _pool(A: Any, size: Array, keep: Array, method: str, hops: int, rng: np.random.Generator) -> tuple[Any, Array]:
+    """Keep that many random nodes of every graph: TopK keeps the edges between them, ASAP takes Ŝᵀ(A + I)Ŝ."""
+    from scipy.sparse import eye_array
+
+    batch = np.repeat(np.arange(len(size)), size)
+    order = np.lexsort((rng.random(len(batch)), batch))
+    first = np.cumsum(size) - size
+    rank = np.arange(len(batch)) - first[batch]  # `order` goes graph by graph, so its batch is `batch` itself
+    chosen = np.sort(order[rank < keep[batch]])
+    if method == "topk":
+        return A[chosen][:, chosen], keep
+    hat = A + eye_array(A.shape[0], dtype=np.float32, format="csr")
+    S = hat[chosen]
+    for _ in range(hops - 1):
+        S = S @ hat
+    return _pattern(S @ hat @ S.T), keep
+
+
+def _measure(A: Any, size: Array, channels: int, pieces_before: Array | None) -> dict[str, Array]:
+    """Per graph: nodes, edges, density, pieces, split, isolated nodes, bytes."""
+    from scipy.sparse.csgraph import connected_components
+
+    B = len(size)
+    batch = np.repeat(np.arange(B), size)
+    degree = np.diff(A.indptr)
+    edges = np.bincount(batch, weights=degree, minlength=B) / 2
+    count, label = connected_components(A, directed=False)
+    home = np.zeros(count, dtype=np.int64)
+    home[label] = batch
+    pieces = np.bincount(home, minlength=B)
+    pairs = size * (size - 1) / 2
+    density = np.divide(edges, pairs, out=np.full(B, np.nan), where=pairs > 0)
+    # kernels.Pattern: col, col_t, edge_t per entry and rowptr, rowptr_t, diag per node, 8 bytes each; floats take 4
+    room = (2 * edges + size) * (3 * 8 + 4) + size * (3 * 8 + 4 * channels)
+    before = pieces if pieces_before is None else pieces_before
+    isolated = np.bincount(batch, weights=degree == 0, minlength=B)
+    return {
+        "nodes": size, "edges": edges, "density": density, "pieces": pieces, "split": pieces > before,
+        "isolated": isolated, "bytes": room,
+    }  # fmt: skip
+
+
+def _average(method: Any, level: int, rows: list[dict[str, Array]]) -> Level:
+    all_of = {name: np.concatenate([row[name] for row in rows]).astype(float) for name in rows[0]}
+    density = all_of["density"][~np.isnan(all_of["density"])]
+    return Level(
+        method=method, level=level, nodes=float(all_of["nodes"].mean()), edges=float(all_of["edges"].mean()),
+        density=float(density.mean()) if len(density) else 0.0, pieces=float(all_of["pieces"].mean()),
+        split=float(all_of["split"].mean()), isolated=float(all_of["isolated"].sum() / all_of["nodes"].sum()),
+        bytes=float(all_of["bytes"].mean()), bytes_largest=float(all_of["bytes"].max()),
+    )  # fmt: skip
+
+
+def _check(rowptr: Array, col: Array, ptr: Array) -> None:
+    N = len(rowptr) - 1
+    if len(ptr) < 2 or ptr[0] != 0 or ptr[-1] != N or (np.diff(ptr) < 1).any():
+        raise InputError(f"ptr must rise from 0 to the number of nodes, {N}, no graph empty. Leave empty graphs out.")
+    if N < 1 or rowptr[0] != 0 or rowptr[-1] != len(col) or (np.diff(rowptr) < 0).any():
+        raise InputError(f"rowptr must rise from 0 to the number of edges, {len(col)}. Pass one CSR matrix.")
+    if len(col) and (col.min() < 0 or col.max() >= N):
+        raise InputError(f"col must name nodes 0 to {N - 1}, got {col.min()} to {col.max()}. Renumber the nodes.")

@@ -1,0 +1,57 @@
+"""Training: from labelled graphs to a classifier, its honest scores, and predictions.
+
+    TrainConfig, fit        one training           predict, score                  probabilities, and what they are worth
+    start, resume           a run in a folder      Plan, cross_validate, compare   many trainings, one table
+
+Names are looked up when first used, so that a part that needs no torch (settings, tables, processes) does not load it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asapool.training.comparison import Comparison, compare
+    from asapool.training.config import TrainConfig
+    from asapool.training.crossval import FoldResult, Plan, cross_validate
+    from asapool.training.fitting import Fit, fit
+    from asapool.training.metrics import Scores, score
+    from asapool.training.probability import predict
+    from asapool.training.run import resume, start
+    from asapool.training.settings import RunSettings, resolve
+    from asapool.training.significance import PairedTest, paired_test
+    from asapool.training.state import Epoch
+
+_HOME = {
+    "Comparison": "comparison", "Epoch": "state", "Fit": "fitting", "FoldResult": "crossval", "PairedTest": "significance",
+    "Plan": "crossval", "RunSettings": "settings", "Scores": "metrics", "TrainConfig": "config", "compare": "comparison",
+    "cross_validate": "crossval", "fit": "fitting", "paired_test": "significance", "predict": "probability", "resolve": "settings",
+    "resume": "run", "score": "metrics", "start": "run",
+}  # fmt: skip
+__all__ = [
+    "Comparison",
+    "Epoch",
+    "Fit",
+    "FoldResult",
+    "PairedTest",
+    "Plan",
+    "RunSettings",
+    "Scores",
+    "TrainConfig",
+    "compare",
+    "cross_validate",
+    "fit",
+    "paired_test",
+    "predict",
+    "resolve",
+    "resume",
+    "score",
+    "start",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"asapool.training.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'asapool.training' has no attribute {name!r}")

@@ -1,0 +1,134 @@
+"""A trained model and a source of any size: predictions as a table, row by row, and scores where there are labels."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data import GraphSet, Skipped, load, stream
+from asapool.data.classes import Labels
+from asapool.data.loading import LINES, TABLES
+from asapool.errors import DataError
+from asapool.models.checkpoint import LoadedModel
+from asapool.training.folder import whole
+from asapool.training.metrics import Scores, score
+from asapool.training.probability import predict
+
+Pair = tuple[GraphSet, npt.NDArray[np.float64]]
+Pairs = Iterator[Pair]
+CHUNK = 2000  # graphs in memory at a time
+
+
+@dataclass(kw_only=True)
+class Summary:
+    """What a prediction went through."""
+
+    graphs: int = 0
+    predicted: dict[str, int] = field(default_factory=dict)  # class → number of graphs
+    skipped: list[Skipped] = field(default_factory=list)  # rows that could not be read
+
+
+def predict_source(
+    trained: LoadedModel,
+    source: str | PathLike[str],
+    *,
+    labels: bool = False,
+    chunk: int = CHUNK,
+    skip_invalid: bool = False,
+    skipped: list[Skipped] | None = None,
+    **options: Any,
+) -> Iterator[Pair]:
+    """Sets of graphs with their probabilities, in the order of the source.
+
+    JSON lines and tables of molecules come in sets of chunk graphs, so memory does not grow with the file; other sources
+    come whole. labels: read them too, to score by. options: further ones of asapool.load.
+    """
+    rows = [] if skipped is None else skipped
+    wanted = {name: value for name, value in options.items() if value is not None}
+    rule: Labels = "optional" if labels else "ignored"
+    sets: Iterable[GraphSet]
+    if Path(source).is_file() and Path(source).suffix.lower() in (*LINES, *TABLES):
+        wanted.pop("data_root", None)
+        sets = stream(source, recipe=trained.recipe, chunk=chunk, labels=rule, skip_invalid=skip_invalid, skipped=rows, **wanted)
+    else:
+        sets = [load(source, recipe=trained.recipe, labels=rule, skip_invalid=skip_invalid, skipped=rows, **wanted)]
+    for graphs in sets:
+        trained.check(graphs, labels=labels)
+        yield graphs, predict(trained.model, graphs)
+
+
+def header(classes: Sequence[str], labels: bool = False) -> list[str]:
+    """Names of the columns: number and id of the graph, its class if known, the answer, a probability per class.
+
+    >>> header(["no", "yes"])
+    ['graph', 'id', 'predicted', 'p(no)', 'p(yes)']
+    """
+    return ["graph", "id", *(["label"] if labels else []), "predicted", *(f"p({name})" for name in classes)]
+
+
+def table_rows(pair: Pair, classes: Sequence[str], start: int = 0, labels: bool = False) -> Iterator[list[str]]:
+    """The rows of a set, probabilities with six decimals; start counts the graphs of the sets before."""
+    graphs, p = pair
+    # sets of a stream that have no ids of their own all count from 0
+    unnamed = graphs.ids == tuple(map(str, range(len(graphs))))
+    for k, (row, best) in enumerate(zip(p.tolist(), p.argmax(axis=1).tolist(), strict=True)):
+        label = [classes[graphs.y[k]] if graphs.y[k] >= 0 else ""] if labels else []
+        yield [str(start + k), str(start + k) if unnamed else graphs.ids[k], *label, classes[best], *(f"{v:.6f}" for v in row)]
+
+
+def write_predictions(path: str | PathLike[str], pairs: Iterable[Pair], classes: Sequence[str], labels: bool = False) -> Summary:
+    """Write the table as CSV, whole or not at all, one set at a time."""
+    with whole(path) as out:
+        text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
+        try:
+            return print_predictions(text, pairs, classes, labels)
+        finally:
+            text.flush()
+            text.detach()
+
+
+def print_predictions(out: TextIO, pairs: Iterable[Pair], classes: Sequence[str], labels: bool = False) -> Summary:
+    """Write the table as CSV to an open stream."""
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(header(classes, labels))
+    summary = Summary()
+    for pair in pairs:
+        table.writerows(table_rows(pair, classes, summary.graphs, labels))
+        _count(summary, pair, classes)
+    return summary
+
+
+def print_json(out: TextIO, pairs: Iterable[Pair], classes: Sequence[str]) -> Summary:
+    """The same as one JSON document, written as the sets come."""
+    names, summary, comma = header(classes), Summary(), ""
+    out.write('{"predictions": [')
+    for pair in pairs:
+        for graph, own, answer, *p in table_rows(pair, classes, summary.graphs):
+            row = dict(zip(names, [int(graph), own, answer, *map(float, p)], strict=True))
+            out.write(f"{comma}\n{json.dumps(row, ensure_ascii=False)}")
+            comma = ","
+        _count(summary, pair, classes)
+    return summary
+
+
+def evaluate(pairs: Iterable[Pair], classes: Sequence[str], name: str) -> Scores:
+    """Score predictions against the labels of their graphs; those without a label are left out."""
+    held = [(graphs.y, p) for graphs, p in pairs]
+    if not held or all((y < 0).all() for y, _ in held):
+        raise DataError(f"{name}: there are no labels to score by. Use asapool predict for graphs without labels")
+    return score(np.concatenate([y for y, _ in held]), np.concatenate([p for _, p in held]), classes)
+
+
+def _count(summary: Summary, pair: Pair, classes: Sequence[str]) -> None:
+    summary.graphs += len(pair[0])
+    for place, number in enumerate(np.bincount(pair[1].argmax(axis=1), minlength=len(classes)).tolist()):
+        summary.predicted[classes[place]] = summary.predicted.get(classes[place], 0) + number

@@ -1,0 +1,152 @@
+"""Many tasks in a few local processes: one torch thread each, and a process that dies costs one task, not the rest.
+
+concurrent.futures gives up on all tasks when one worker is killed (out of memory, say); here the parent hands out one task
+at a time over a pipe, so it knows which task a dead worker had, reports that one as failed and starts another worker.
+"""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, TypeVar
+
+from asapool.errors import AsapoolError, ConfigError
+
+Task = TypeVar("Task")
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Task]):
+    """A task with its result, or with the reason why there is none."""
+
+    task: Task
+    result: Any = None
+    failure: str | None = None
+
+
+@dataclass
+class _Worker(Generic[Task]):
+    process: mp.process.BaseProcess
+    pipe: Connection
+    task: Task | None = None
+
+
+def run_tasks(
+    tasks: Sequence[Task], work: Callable[[Any, Task], Any], shared: Any, jobs: int = 1, *, fresh: bool = False
+) -> Iterator[Outcome[Task]]:
+    """Work on all tasks in `jobs` processes, and yield each outcome when it is there.
+
+    work(shared, task) runs in a worker; work must be a function of a module, and shared (sent once per worker) and the
+    tasks plain data. With one job and fresh=False everything runs in this process. Leaving the loop ends the workers.
+
+    >>> [outcome.result for outcome in run_tasks([1, 2], divmod, 7)]
+    [(7, 0), (3, 1)]
+    """
+    if jobs < 1:
+        raise ConfigError(f"jobs must be at least 1, got {jobs}")
+    if jobs == 1 and not fresh:
+        yield from (_attempt(work, shared, task) for task in tasks)
+        return
+    waiting, workers = deque(tasks), []
+    context = mp.get_context("spawn")  # a forked copy of torch's threads may hang
+    try:
+        workers = [_start(context, work, shared) for _ in range(min(jobs, len(tasks)))]
+        for worker in workers:
+            _hand_out(worker, waiting)
+        while busy := [worker for worker in workers if worker.task is not None]:
+            for pipe in wait([worker.pipe for worker in busy]):
+                place = next(i for i, worker in enumerate(workers) if worker.pipe is pipe)
+                outcome = _collect(workers[place])
+                if workers[place].process.exitcode is not None:
+                    workers[place].pipe.close()
+                    if waiting:
+                        workers[place] = _start(context, work, shared)
+                _hand_out(workers[place], waiting)
+                yield outcome
+    finally:
+        for worker in workers:
+            worker.process.terminate()
+        for worker in workers:
+            worker.process.join()
+            worker.pipe.close()
+
+
+def _start(context: Any, work: Callable[[Any, Task], Any], shared: Any) -> _Worker[Task]:
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(there, work, shared), daemon=True)
+    process.start()
+    there.close()
+    return _Worker(process, here)
+
+
+def _hand_out(worker: _Worker[Task], waiting: deque[Task]) -> None:
+    worker.task = waiting.popleft() if waiting else None
+    if worker.task is not None:
+        with suppress(OSError):  # it died before its first task: the broken pipe reports it in the next round
+            worker.pipe.send(worker.task)
+
+
+def _collect(worker: _Worker[Task]) -> Outcome[Task]:
+    task, worker.task = worker.task, None
+    assert task is not None
+    try:
+        outcome: Outcome[Task] = worker.pipe.recv()
+        return outcome
+    except (EOFError, OSError):
+        worker.process.join()
+        return Outcome(task, failure=_cause(worker.process.exitcode or 0))
+
+
+def _cause(code: int) -> str:
+    """Say how a process ended.
+
+    >>> _cause(-9)
+    'the process was ended by signal 9 (SIGKILL): the machine may be out of memory, try fewer jobs'
+    """
+    if code == -signal.SIGKILL:
+        return "the process was ended by signal 9 (SIGKILL): the machine may be out of memory, try fewer jobs"
+    if code < 0:
+        return f"the process was ended by signal {-code} ({signal.Signals(-code).name})"
+    return f"the process ended with code {code} before the task was done"
+
+
+def _attempt(work: Callable[[Any, Task], Any], shared: Any, task: Task) -> Outcome[Task]:
+    """An error is an outcome too: of ours its sentence, of others the last line with its place."""
+    try:
+        return Outcome(task, work(shared, task))
+    except AsapoolError as error:
+        return Outcome(task, failure=str(error))
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return Outcome(task, failure=f"{type(error).__name__}: {error} ({where.filename}, line {where.lineno})")
+
+
+def _serve(pipe: Connection, work: Callable[[Any, Task], Any], shared: Any) -> None:
+    """The life of a worker: a task in, an outcome out, until the parent hangs up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ["OMP_NUM_THREADS"] = "1"  # for a torch that is loaded later
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+    while True:
+        try:
+            pipe.send(_attempt(work, shared, pipe.recv()))
+        except (EOFError, OSError):
+            return
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would train on for nobody."""
+    parent = mp.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

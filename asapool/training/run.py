@@ -1,0 +1,167 @@
+"""A run: settings and graphs in, a folder with the model, its scores and everything needed to repeat it out.
+
+    config.toml       the settings, all of them           split.json       which graph was in which part
+    state.safetensors the state after the last epoch, while it runs; removed at the end
+    model.safetensors the weights of the best epoch       history.csv      one line per epoch
+    predictions.csv   the test graphs                     metrics.json     the scores; written last: the run is finished
+
+`start` begins a run, `resume` goes on with one that was stopped in any way and ends in the same bytes of the model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import astuple, fields, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from asapool import __version__
+from asapool.data import GraphSet, Split
+from asapool.errors import AsapoolError, CheckpointError, ConfigError, TrainingError
+from asapool.models import GraphClassifier, build
+from asapool.models import checkpoint
+from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
+from asapool.training.folder import read_json, working_in, write_csv, write_json, write_text
+from asapool.training.metrics import score
+from asapool.training.probability import predict
+from asapool.training.predictions import write_predictions
+from asapool.training.settings import RunSettings, read_graphs
+from asapool.training.state import Epoch
+
+FILES = ("metrics.json", "model.safetensors", "predictions.csv", "history.csv", "state.safetensors", "config.toml", "split.json")
+HEADING = f"The settings of an asapool {__version__} run. Repeat it with: asapool train --config THIS_FILE"
+
+
+def start(
+    settings: RunSettings,
+    graphs: GraphSet,
+    folder: str | PathLike[str],
+    *,
+    overwrite: bool = False,
+    on_epoch: OnEpoch | None = None,
+) -> dict[str, Any]:
+    """Train in a new folder; returns the content of metrics.json."""
+    split = settings.split.make(graphs)
+    # the number of threads decides how sums are cut, so it is a setting like any other
+    train = replace(settings.train, threads=settings.train.threads or torch.get_num_threads())
+    settings = replace(settings, train=train)
+    with working_in(folder) as path:
+        if any((path / name).exists() for name in FILES) and not overwrite:
+            raise ConfigError(
+                f"{path}: already holds a run. Go on with it by --resume {path}, replace it by --overwrite, "
+                "or choose another folder with --out"
+            )
+        for name in FILES:  # the mark of a finished run goes first, so that a kill in between leaves no false one
+            (path / name).unlink(missing_ok=True)
+        write_json(path / "split.json", split.to_json())
+        write_text(path / "config.toml", settings.to_toml(HEADING))
+        return _carry_out(settings, graphs, split, path, on_epoch)
+
+
+def resume(folder: str | PathLike[str], *, on_epoch: OnEpoch | None = None) -> dict[str, Any]:
+    """Go on with a run that was stopped; one that is finished is only read."""
+    path = Path(folder)
+    if not (path / "config.toml").exists():
+        raise CheckpointError(f"{path}: holds no run (there is no config.toml). Start one with: asapool train --out {path}")
+    with working_in(path):
+        if (path / "metrics.json").exists():
+            metrics: dict[str, Any] = read_json(path / "metrics.json")
+            return metrics
+        settings, split = RunSettings.from_file(path / "config.toml"), Split.load(path / "split.json")
+        graphs = read_graphs(settings.data, settings.split)
+        split.check(graphs)
+        return _carry_out(settings, graphs, split, path, on_epoch)
+
+
+def extent(folder: str | PathLike[str]) -> tuple[int, int]:
+    """Epochs and graphs of a stopped run, for a progress bar; zeros where that cannot be told."""
+    try:
+        epochs = RunSettings.from_file(Path(folder) / "config.toml").train.epochs
+        return epochs, int(read_json(Path(folder) / "split.json")["graphs"])
+    except (AsapoolError, KeyError, TypeError):
+        return 0, 0
+
+
+def new_folder(root: Path, name: str) -> Path:
+    """The first of root/name, root/name-2, root/name-3, … that is not there yet."""
+    safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip(".-") or "run"
+    number = 2
+    path = root / safe
+    while path.exists():
+        path, number = root / f"{safe}-{number}", number + 1
+    return path
+
+
+def _carry_out(settings: RunSettings, graphs: GraphSet, split: Split, path: Path, on_epoch: OnEpoch | None) -> dict[str, Any]:
+    size = typical_nodes(graphs, split.train)
+    model = build(settings.model, graphs.num_features, graphs.num_classes, seed=settings.train.seed, typical_nodes=size)
+    owner = {
+        "settings": _digest({"model": settings.model.to_dict(), "train": settings.train.to_dict()}),
+        "data": graphs.fingerprint,
+        "split": _digest(split.to_json()),
+    }
+    done = fit(model, graphs, split, settings.train, on_epoch=on_epoch, state_file=path / "state.safetensors", owner=owner)
+    metrics = _judge(settings, graphs, split, model, done)
+    _write(path, settings, graphs, split, model, done, metrics)
+    if done.diverged:
+        raise TrainingError(
+            f"{done.stopped}; the best weights before that, of epoch {done.best_epoch}, are in {path / 'model.safetensors'}. "
+            "Lower train.lr or set train.clip"
+        )
+    return metrics
+
+
+def _judge(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphClassifier, done: Fit) -> dict[str, Any]:
+    """The content of metrics.json."""
+
+    def scores(part: Any) -> dict[str, Any] | None:
+        return score(graphs.y[part], predict(model, graphs, part), graphs.class_names).to_dict() if len(part) else None
+
+    common = int(np.bincount(graphs.y[split.train], minlength=graphs.num_classes).argmax())
+    majority = float((graphs.y[split.test] == common).mean()) if len(split.test) else None
+    return {
+        "version": 1,
+        "data": {"source": settings.data.source, "name": graphs.name, "graphs": len(graphs), "fingerprint": graphs.fingerprint},
+        "parts": {"train": len(split.train), "val": len(split.val), "test": len(split.test), "split": split.method},
+        "method": settings.model.method,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "best_epoch": done.best_epoch,
+        "epochs": len(done.history),
+        "stopped": done.stopped,
+        "validation": scores(split.val),
+        "test": scores(split.test),
+        "majority_class": {"class": graphs.class_names[common], "test_accuracy": majority},
+        "seconds": sum(epoch.seconds for epoch in done.history),
+        "versions": {"asapool": __version__, "torch": torch.__version__},
+    }
+
+
+def _write(
+    path: Path, settings: RunSettings, graphs: GraphSet, split: Split, model: GraphClassifier, done: Fit,
+    metrics: dict[str, Any],
+) -> None:  # fmt: skip
+    # nothing that a clock says goes into the model's file: the same run must give the same bytes
+    told = {"train": settings.train.to_dict(), "best_epoch": done.best_epoch, "epochs": len(done.history), "stopped": done.stopped}
+    told |= {"validation": metrics["validation"], "test": metrics["test"], "source": settings.data.source, "name": graphs.name}
+    try:
+        checkpoint.save(
+            path / "model.safetensors", model, classes=graphs.class_names, recipe=graphs.recipe, summary=told,
+            fingerprint=graphs.fingerprint,
+        )  # fmt: skip
+    except CheckpointError as error:
+        raise TrainingError(str(error)) from None
+    write_csv(path / "history.csv", [f.name for f in fields(Epoch)], map(astuple, done.history))
+    if len(split.test):
+        tested = graphs.subset(split.test)
+        write_predictions(path / "predictions.csv", [(tested, predict(model, tested))], graphs.class_names, labels=True)
+    write_json(path / "metrics.json", metrics)
+    (path / "state.safetensors").unlink(missing_ok=True)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,163 @@
+"""Everything that decides a run: where the graphs come from, how they are split, the model, the training.
+
+The command line, a TOML file and the presets each give some of the settings as tables of plain values; `resolve` lays them
+over each other (the command line wins, then the file, then the preset) and checks the result. What a run used is written to
+its config.toml, which is such a file again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from asapool.data import GraphSet, load
+from asapool.data.options import ReadOptions
+from asapool.data.splits import Split, authors_folds, given, scaffold_split, stratified_folds, stratified_split
+from asapool.errors import ConfigError, choose
+from asapool.models import ModelConfig
+from asapool.training.config import TrainConfig
+from asapool.training.presets import preset
+from asapool.training.toml_text import read_toml, write_toml
+
+TABLES = ("data", "split", "model", "train")
+Tables = Mapping[str, Mapping[str, Any]]
+KINDS = ("stratified", "scaffold", "authors", "stratified-folds", "file")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Where the graphs come from; the options are those of asapool.load."""
+
+    source: str = "nci-alerts"
+    features: str | None = None
+    data_root: str | None = None
+    smiles: str | None = None
+    target: str | None = None
+    id_column: str | None = None
+    encoding: str = "utf-8"
+    skip_invalid: bool = False
+
+    def __post_init__(self) -> None:
+        options = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "source"}
+        ReadOptions(**options)  # refuses what it does not know
+
+    def load(self) -> GraphSet:
+        """Read the graphs."""
+        options = {name: value for name, value in asdict(self).items() if name != "source"}
+        return load(self.source, labels="required", **options)
+
+    def settled(self) -> DataConfig:
+        """The same with a path that means the same from any folder."""
+        path, root = Path(self.source).expanduser(), self.data_root
+        values = asdict(self) | {"source": str(path.resolve()) if path.exists() else self.source}
+        return DataConfig(**values | {"data_root": None if root is None else str(Path(root).expanduser().resolve())})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitConfig:
+    """Which graphs to train on, choose by and judge by.
+
+    kind: "stratified" or "scaffold" with the shares val and test; "authors" or "stratified-folds" with one fold of many;
+    "file" with a file of indices.
+    """
+
+    kind: Literal["stratified", "scaffold", "authors", "stratified-folds", "file"] = "stratified"
+    val: float = 0.1
+    test: float = 0.1
+    seed: int = 0
+    fold: int = 0
+    folds: int = 10
+    file: str | None = None
+
+    def __post_init__(self) -> None:
+        choose("split.kind", self.kind, KINDS)
+        if (self.kind == "file") != (self.file is not None):
+            raise ConfigError(f"split.file and split.kind = 'file' belong together, got kind {self.kind!r}, file {self.file!r}")
+
+    def make(self, graphs: GraphSet) -> Split:
+        """The split of these graphs."""
+        if self.file is not None:
+            return given(graphs, self.file)
+        if self.kind == "scaffold":
+            return scaffold_split(graphs, val=self.val, test=self.test)
+        if self.kind == "stratified":
+            return stratified_split(graphs, self.seed, val=self.val, test=self.test)
+        return (authors_folds if self.kind == "authors" else stratified_folds)(graphs, self.seed, self.fold, self.folds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """The four tables of config.toml."""
+
+    data: DataConfig
+    split: SplitConfig
+    model: ModelConfig
+    train: TrainConfig
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Plain data for TOML and JSON."""
+        plain = {"data": asdict(self.data), "split": asdict(self.split), "model": self.model.to_dict(), "train": self.train.to_dict()}
+        return {table: {k: v for k, v in values.items() if v is not None} for table, values in plain.items()}
+
+    def to_toml(self, heading: str = "") -> str:
+        """The text of config.toml."""
+        return write_toml(self.to_dict(), heading)
+
+    @classmethod
+    def from_dict(cls, tables: Tables) -> RunSettings:
+        """Settings from tables of plain values; what is missing keeps its default.
+
+        >>> RunSettings.from_dict({"model": {"method": "topk"}}).model.method
+        'topk'
+        """
+        return cls(
+            data=DataConfig(**_known(DataConfig, "data", tables)),
+            split=SplitConfig(**_known(SplitConfig, "split", tables)),
+            model=ModelConfig.from_dict(tables.get("model", {})),
+            train=TrainConfig.from_dict(tables.get("train", {})),
+        )
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> RunSettings:
+        """Settings of a TOML file, and nothing else."""
+        return cls.from_dict(read_toml(path, TABLES))
+
+
+def resolve(chosen: Tables, file: str | PathLike[str] | None = None) -> tuple[RunSettings, GraphSet]:
+    """Settings from the command line's tables and a file, over the preset of the data set; and that data set."""
+    told = read_toml(file, TABLES) if file is not None else {}
+    first = RunSettings.from_dict(overlay(told, chosen))  # refuses mistakes before anything large is read
+    data = first.data.settled()
+    graphs = read_graphs(data, first.split)
+    layers = overlay(preset(graphs.name), told, chosen, {"data": asdict(data)})
+    return RunSettings.from_dict(layers), graphs
+
+
+def read_graphs(data: DataConfig, split: SplitConfig) -> GraphSet:
+    """The graphs of a run: those with a label, or all of them where a file says which belong to which part."""
+    graphs = data.load()
+    return graphs.subset(graphs.y >= 0) if split.kind != "file" and (graphs.y < 0).any() else graphs
+
+
+def overlay(*layers: Tables) -> dict[str, dict[str, Any]]:
+    """Lay tables over each other; a later one wins, and None says nothing.
+
+    >>> overlay({"train": {"lr": 0.1, "clip": 1}}, {"train": {"lr": 0.2, "clip": None}})["train"]
+    {'lr': 0.2, 'clip': 1}
+    """
+    made: dict[str, dict[str, Any]] = {}
+    for layer in layers:
+        for table, values in layer.items():
+            made.setdefault(table, {}).update({name: value for name, value in values.items() if value is not None})
+    return made
+
+
+def _known(kind: type, table: str, tables: Tables) -> dict[str, Any]:
+    names = [f.name for f in fields(kind)]
+    for name in tables.get(table, {}):
+        if name not in names:
+            raise ConfigError(f"{table}.{name} is not a setting. Known are {', '.join(names)}")
+    return dict(tables.get(table, {}))

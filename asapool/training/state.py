@@ -1,0 +1,152 @@
+"""Where a training stands after an epoch: weights, Adam's moments, the state of chance, the best weights, the history.
+
+Everything is in one safetensors file (no pickle), so that one rename makes it appear whole: a process killed at any moment
+leaves the state of the last finished epoch, and going on from there gives the bytes of an undisturbed run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from asapool.errors import CheckpointError
+from asapool.training.folder import whole
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epoch:
+    """One line of the history; the validation columns are None when there is no validation part."""
+
+    epoch: int
+    lr: float
+    loss: float  # mean over the training graphs, penalty included
+    val_loss: float | None
+    val_accuracy: float | None
+    seconds: float
+
+
+@dataclass(kw_only=True)
+class Progress:
+    """What a training has reached."""
+
+    best: dict[str, Tensor] = field(default_factory=dict)  # weights of the best epoch
+    best_epoch: int = 0
+    best_accuracy: float | None = None
+    history: list[Epoch] = field(default_factory=list)
+
+    @property
+    def epoch(self) -> int:
+        """Number of finished epochs."""
+        return len(self.history)
+
+
+def snapshot(model: nn.Module) -> dict[str, Tensor]:
+    """A copy of all weights and buffers."""
+    return {name: value.detach().clone() for name, value in model.state_dict().items()}
+
+
+def save_state(
+    path: str | PathLike[str], model: nn.Module, adam: torch.optim.Optimizer, progress: Progress, owner: dict[str, Any]
+) -> None:
+    """Write the state; owner says whose it is (settings, data, split), and must be the same when it is read."""
+    from safetensors.torch import save
+
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    tensors |= {f"best.{name}": value for name, value in progress.best.items()}
+    for number, moments in adam.state_dict()["state"].items():
+        tensors |= {f"adam.{number}.{name}": value for name, value in moments.items()}
+    tensors["chance"] = torch.get_rng_state()
+    vectors, index = pack(tensors)
+    said = {
+        "version": VERSION,
+        "owner": owner,
+        "best_epoch": progress.best_epoch,
+        "best_accuracy": progress.best_accuracy,
+        "history": [vars(epoch) for epoch in progress.history],
+        "index": index,
+    }
+    content = save(vectors, {"asapool.state": json.dumps(said)})
+    with whole(path) as out:
+        out.write(content)
+
+
+def load_state(
+    path: str | PathLike[str], model: nn.Module, adam: torch.optim.Optimizer, owner: dict[str, Any]
+) -> Progress:
+    """Put model, optimiser and torch's state of chance back to where save_state found them."""
+    tensors, said = _read(path)
+    if said.get("version") != VERSION:
+        raise CheckpointError(f"{path}: has version {said.get('version')!r}, expected {VERSION}. Train anew")
+    for name, value in owner.items():
+        if said["owner"].get(name) != value:
+            raise CheckpointError(
+                f"{path}: belongs to a run with another {name} ({said['owner'].get(name)!r}, now {value!r}). "
+                "Go on with the settings and data of that run, or train anew in another folder"
+            )
+    try:
+        model.load_state_dict(_part(tensors, "model."))
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in _part(tensors, "adam.").items():
+            number, moment = name.split(".")
+            state.setdefault(int(number), {})[moment] = value
+        adam.load_state_dict({"state": state, "param_groups": adam.state_dict()["param_groups"]})
+        torch.set_rng_state(tensors["chance"])
+        return Progress(
+            best=_part(tensors, "best."),
+            best_epoch=said["best_epoch"],
+            best_accuracy=said["best_accuracy"],
+            history=[Epoch(**epoch) for epoch in said["history"]],
+        )
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{path}: does not fit this model ({error}). Train anew in another folder") from None
+
+
+def pack(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], list[list[Any]]]:
+    """Lay tensors end to end, one vector per dtype; the index lists name, dtype and shape in that order.
+
+    A model has a few hundred small tensors, and a file of few large ones is written several times faster.
+
+    >>> pack({"a": torch.ones(2), "b": torch.zeros(1, 1)})
+    ({'float32': tensor([1., 1., 0.])}, [['a', 'float32', [2]], ['b', 'float32', [1, 1]]])
+    """
+    kinds: dict[str, list[Tensor]] = {}
+    index: list[list[Any]] = []
+    for name, value in tensors.items():
+        kind = str(value.dtype).removeprefix("torch.")
+        kinds.setdefault(kind, []).append(value.detach().reshape(-1))
+        index.append([name, kind, list(value.shape)])
+    return {kind: torch.cat(values) for kind, values in kinds.items()}, index
+
+
+def unpack(vectors: dict[str, Tensor], index: list[list[Any]]) -> dict[str, Tensor]:
+    """The tensors that pack was given, in memory of their own."""
+    place = dict.fromkeys(vectors, 0)
+    tensors = {}
+    for name, kind, shape in index:
+        start, place[kind] = place[kind], place[kind] + math.prod(shape)
+        tensors[name] = vectors[kind][start : place[kind]].reshape(shape).clone()
+    return tensors
+
+
+def _read(path: str | PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            said = json.loads((file.metadata() or {})["asapool.state"])
+            vectors = {kind: file.get_tensor(kind) for kind in file.keys()}  # noqa: SIM118 (not a dict)
+            return unpack(vectors, said["index"]), said
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
+        raise CheckpointError(f"{path}: is not a training state ({error}). Remove the file and train anew") from None
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,38 @@
+"""How these tests run commands: in this process where the words count, in one of their own where the process does."""
+
+import os
+import subprocess
+import sys
+import time
+
+from typer.testing import CliRunner
+
+from asapool.cli.main import app
+
+ENV = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+
+
+def call(*args):
+    """Run a command here; errors of asapool come out as they are."""
+    return CliRunner().invoke(app, [str(a) for a in args], catch_exceptions=False)
+
+
+def begin(*args, **options):
+    """Start a command as a person would."""
+    command = [sys.executable, "-m", "asapool.cli.main", *map(str, args)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV, **options)
+
+
+def finish(process, seconds=60):
+    """Code, standard output and standard error of a started command."""
+    out, err = process.communicate(timeout=seconds)
+    return process.returncode, out, err
+
+
+def wait_for(true, process, seconds=60):
+    """Wait until something is true; the process that is to make it so must not end before."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.005)

@@ -1,0 +1,141 @@
+"""`asapool data`: the answers on standard output, one sentence on standard error when something is wrong."""
+
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from asapool import data
+from asapool.cli import main as cli
+from asapool.data import Split, load
+
+
+def run(capsys, monkeypatch, *words):
+    """Run the command as the shell would: its exit code, standard output and standard error."""
+    monkeypatch.setattr(sys, "argv", ["asapool", *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    out = capsys.readouterr()
+    return end.value.code or 0, out.out, out.err
+
+
+@pytest.fixture
+def asapool(capsys, monkeypatch):
+    return lambda *words: run(capsys, monkeypatch, *words)
+
+
+def test_info_shows_the_statistics(asapool):
+    code, out, err = asapool("data", "info", "synthetic:motifs?graphs=10")
+    lines = dict(line.split(None, 1) if "  " not in line else line.split("  ", 1) for line in out.splitlines())
+    assert (code, err) == (0, "")
+    assert lines["graphs"].strip() == "10"
+    assert lines["mean nodes"].strip() == "25.00"
+    assert lines["classes"].strip() == "2 (house: 5, ring: 5)"
+    assert lines["ground truth"].strip() == "yes"
+
+
+def test_json_is_the_very_object(asapool):
+    from dataclasses import asdict
+
+    code, out, _ = asapool("data", "info", "synthetic:motifs?graphs=10", "--json")
+    assert code == 0
+    assert json.loads(out) == asdict(load("synthetic:motifs?graphs=10").summary())
+
+
+def test_the_papers_numbers(asapool, shared_datasets):
+    code, out, _ = asapool("data", "info", shared_datasets / "PROTEINS.zip")
+    assert code == 0
+    assert all(number in out for number in ("1113", "39.06", "72.82"))
+
+
+@pytest.mark.parametrize("suffix", ["npz", "jsonl"])
+def test_convert_writes_the_same_graphs(asapool, tmp_path, suffix):
+    out_path = tmp_path / f"a.{suffix}"
+    code, out, _ = asapool("data", "convert", "synthetic:trees?graphs=6", out_path, "--features", "constant", "--json")
+    graphs = load(out_path)
+    assert code == 0
+    assert graphs.feature_names == ("constant",)
+    assert json.loads(out) == {
+        "out": str(out_path), "graphs": 6, "bytes": out_path.stat().st_size, "fingerprint": graphs.fingerprint,
+    }  # fmt: skip
+    assert [p.name for p in tmp_path.iterdir()] == [out_path.name]
+
+
+def test_convert_refuses_other_formats(asapool, tmp_path):
+    code, out, err = asapool("data", "convert", "synthetic:trees", tmp_path / "a.xls")
+    assert (code, out) == (2, "")
+    assert err.strip().endswith("a.xls: expected a name that ends with .npz or .jsonl")
+
+
+@pytest.mark.parametrize("method", ["authors", "stratified", "single"])
+def test_split_writes_a_file_for_this_source(asapool, tmp_path, method):
+    source = "synthetic:cycles?graphs=60"
+    code, _, _ = asapool("data", "split", source, tmp_path / "s.json", "--method", method, "--seed", 7, "--fold", 3)
+    assert code == 0
+    split = Split.load(tmp_path / "s.json")
+    assert len(split.train) + len(split.val) + len(split.test) == 60
+    split.check(load(source))
+
+
+def test_scaffold_and_given_splits(asapool, tmp_path):
+    rows = [f"m{k},{'C' * k}c1ccccc1,{k % 2}\n" for k in range(9)]
+    (tmp_path / "m.csv").write_text("id,smiles,label\n" + "".join(rows))
+    assert asapool("data", "split", tmp_path / "m.csv", tmp_path / "s.json", "--method", "scaffold")[0] == 0
+    (tmp_path / "parts.csv").write_text("id,part\nm0,train\nm1,test\n")
+    words = ("data", "split", tmp_path / "m.csv", tmp_path / "g.json", "--method", "given")
+    assert asapool(*words, "--given", tmp_path / "parts.csv")[0] == 0
+    assert Split.load(tmp_path / "g.json").test.tolist() == [1]
+    code, _, err = asapool(*words)
+    assert (code, err) == (2, "asapool: --method given needs the file of the split: --given FILE\n")
+
+
+def test_skipped_rows_are_told_on_standard_error(asapool, tmp_path):
+    (tmp_path / "m.csv").write_text("smiles,label\nC,0\nC(,1\nCC,1\n" + "N(,1\n" * 25)
+    code, out, err = asapool("data", "info", tmp_path / "m.csv")
+    assert (code, out) == (2, "")
+    assert "m.csv, line 3: 'C(' is not SMILES" in err
+    code, out, err = asapool("data", "info", tmp_path / "m.csv", "--skip-invalid", "--json")
+    assert json.loads(out)["graphs"] == 2
+    assert "skipped line 3: 'C(' is not SMILES that RDKit can read" in err
+    assert "skipped 6 more lines" in err
+
+
+def test_an_error_is_one_sentence_and_code_2(asapool):
+    code, out, err = asapool("data", "info", "gone.csv")
+    assert (code, out) == (2, "")
+    assert err.startswith("asapool: gone.csv: there is no such file or folder.")
+    assert err.count("\n") == 1
+
+
+def test_an_interruption_is_a_sentence_and_code_130(asapool, monkeypatch):
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(data, "load", interrupt)
+    code, out, err = asapool("data", "info", "synthetic:trees")
+    assert (code, out) == (130, "")
+    assert err == "asapool: interrupted; nothing half-written was left behind\n"
+
+
+def test_version_and_usage(asapool):
+    from asapool import __version__
+
+    assert asapool("--version") == (0, f"asapool {__version__}\n", "")
+    assert asapool("data", "info")[0] == 2
+    assert asapool("data", "nonsense")[0] == 2
+
+
+def test_help_appears_at_once():
+    command = [sys.executable, "-m", "asapool.cli.main", "--help"]
+    subprocess.run(command, capture_output=True, check=True)  # byte code is compiled once
+    spent = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        # the processor's time, not the clock's: other tests may be running
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert "data" in done.stdout
+    assert min(spent) < 0.6

@@ -1,0 +1,161 @@
+"""`asapool train`: the words it takes and gives, and what happens when the world gets in its way, with real processes."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+from asapool.errors import ConfigError
+from asapool.models import checkpoint
+from asapool.training.settings import RunSettings
+from tests.cli.commands import begin, call, finish, wait_for
+
+SMALL = ("synthetic:cycles?graphs=40&nodes=6", "--hidden", 8, "--batch-size", 64)
+LONG = (*SMALL, "--epochs", 200)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The bytes of a run that nobody stopped."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    code, _, err = finish(begin("train", *LONG, "--out", folder))
+    assert code == 0, err
+    return (folder / "model.safetensors").read_bytes()
+
+
+def test_it_trains_scores_and_says_where(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = call("train", *SMALL, "--epochs", 3)
+    for word in ("test accuracy", "balanced accuracy", "ROC AUC", "PR AUC", "calibration error", "confusion", "majority class"):
+        assert word in said.stdout
+    assert "runs/synthetic-cycles-asap\n" in said.stdout
+    assert checkpoint.load(tmp_path / "runs/synthetic-cycles-asap/model.safetensors").config.hidden == 8
+    assert "runs/synthetic-cycles-asap-2\n" in call("train", *SMALL, "--epochs", 1).stdout  # a second run has its own folder
+
+
+def test_json_is_the_object_of_the_file(tmp_path):
+    said = json.loads(call("train", *SMALL, "--epochs", 2, "--out", tmp_path, "--json", "--no-report").stdout)
+    assert said.pop("folder") == str(tmp_path) and said == json.loads((tmp_path / "metrics.json").read_text())
+
+
+def test_options_files_and_assignments_become_settings(tmp_path):
+    (tmp_path / "c.toml").write_text("[model]\nhidden = 6\nlevels = 2\n[train]\nepochs = 9\nlr = 0.5\n")
+    call(
+        "train", "synthetic:cycles?graphs=30", "--config", tmp_path / "c.toml", "--out", tmp_path / "r", "--epochs", 1,
+        "--seed", 5, "--method", "topk", "--split", "authors", "--set", "model.ratio=0.75", "--set", "train.clip=2",
+        "--set", "model.conv=gin", "--early-stopping", 3, "--class-weights", "balanced",
+    )  # fmt: skip
+    s = RunSettings.from_file(tmp_path / "r" / "config.toml")
+    assert (s.model.method, s.model.hidden, s.model.levels, s.model.ratio, s.model.conv) == ("topk", 6, 2, 0.75, "gin")
+    assert (s.train.epochs, s.train.lr, s.train.clip, s.train.seed, s.train.early_stopping) == (1, 0.5, 2, 5, 3)
+    assert (s.split.kind, s.split.seed, s.train.class_weights) == ("authors", 5, "balanced")
+
+
+def test_a_given_split_is_used(tmp_path):
+    parts = {"train": list(range(20)), "val": list(range(20, 25)), "test": [29, 28]}
+    (tmp_path / "split.json").write_text(json.dumps(parts))
+    call("train", "synthetic:cycles?graphs=30", "--epochs", 1, "--split", tmp_path / "split.json", "--out", tmp_path / "r")
+    assert json.loads((tmp_path / "r" / "split.json").read_text())["test"] == [29, 28]
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("--split", "random"), "--split takes"), (("--set", "epochs=3"), "--set takes TABLE.NAME=VALUE"),
+        (("--set", "train.speed=3"), "train.speed is not a setting"), (("--method", "best"), "model.method must be one of"),
+        (("--resume", "x"), "--resume goes on with the settings of the run, so source"), (("--lr", "0"), "train.lr must be"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_refused_in_a_sentence(args, says):
+    with pytest.raises(ConfigError, match=says):
+        call("train", "synthetic:cycles", *args)
+
+
+def test_three_kills_and_resume_end_in_the_same_bytes(tmp_path, undisturbed):
+    folder, chance = tmp_path / "run", random.Random(1)
+    process = begin("train", *LONG, "--out", folder)
+    for _ in range(3):
+        state = folder / "state.safetensors"
+        before = state.stat().st_mtime_ns if state.exists() else 0
+        wait_for(lambda: state.exists() and state.stat().st_mtime_ns > before, process)  # noqa: B023 (used at once)
+        time.sleep(chance.random() * 0.1)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        process.communicate()
+        process = begin("train", "--resume", folder)
+    code, out, err = finish(process)
+    assert code == 0, err
+    assert "test accuracy" in out
+    assert (folder / "model.safetensors").read_bytes() == undisturbed
+
+
+def test_ctrl_c_is_a_sentence_code_130_and_resumable_and_nobody_else_may_work_there(tmp_path, undisturbed):
+    folder = tmp_path / "run"
+    process = begin("train", *LONG, "--out", folder)
+    wait_for((folder / "state.safetensors").exists, process)
+    second = finish(begin("train", "--resume", folder))
+    assert second[0] == 1 and f"process {process.pid} is working in this folder" in second[2]
+    assert process.poll() is None, "the first run should still be going on"
+    process.send_signal(signal.SIGINT)
+    code, out, err = finish(process)
+    assert (code, out) == (130, "")
+    assert f"Stopped. Go on with: asapool train --resume {folder}" in err and "Traceback" not in err
+    code, _, err = finish(begin("train", "--resume", folder))
+    assert code == 0, err
+    assert (folder / "model.safetensors").read_bytes() == undisturbed
+
+
+@pytest.fixture
+def mount(tmp_path):
+    """A small file system of its own."""
+    if os.geteuid() != 0:
+        pytest.skip("NOT TESTED: a full or read-only disk; mounting a small one takes root")
+    place = tmp_path / "disk"
+    place.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"NOT TESTED: a full or read-only disk; mount says: {done.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_full_disk_is_a_sentence_and_the_run_goes_on_when_there_is_room(mount, undisturbed):
+    folder = mount / "run"
+    process = begin("train", *LONG, "--out", folder)
+    wait_for((folder / "state.safetensors").exists, process)
+    with open(mount / "filler", "wb", buffering=0) as filler:
+        try:
+            while True:
+                filler.write(bytes(4096))
+        except OSError:
+            pass
+    code, out, err = finish(process)
+    assert (code, out) == (1, "") and "cannot be written (No space left on device)" in err and "Traceback" not in err
+    assert not list(folder.glob(".state*")), "half a state was left behind"
+    (mount / "filler").unlink()
+    code, _, err = finish(begin("train", "--resume", folder))
+    assert code == 0, err
+    assert (folder / "model.safetensors").read_bytes() == undisturbed
+
+
+def test_a_read_only_disk_is_a_sentence(mount, tmp_path):
+    subprocess.run(["mount", "-o", "remount,ro", mount], check=True)
+    code, out, err = finish(begin("train", *SMALL, "--epochs", 1, "--out", mount / "run"))
+    assert (code, out) == (1, "") and "Read-only file system" in err and "--out" in err and "Traceback" not in err
+    (tmp_path / "file").write_text("")
+    said = call("train", *SMALL, "--epochs", 1, "--out", tmp_path / "file" / "run")  # no root needed for this one
+    assert said.exit_code == 1 and "Not a directory" in said.stderr
+
+
+def test_help_appears_at_once():
+    def seconds():
+        began = time.perf_counter()
+        code, out, _ = finish(begin("train", "--help"))
+        assert code == 0 and "--resume" in out
+        return time.perf_counter() - began
+
+    assert min(seconds() for _ in range(3)) < 0.6

@@ -1,0 +1,102 @@
+"""One door for every source: what is asked for, where names are looked up, and what is fetched."""
+
+import pytest
+
+from asapool.data import download, load, stream
+from asapool.errors import ConfigError, DataError
+from tests.data.sources import write_tu
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("gone.csv", r"gone.csv: there is no such file or folder\. Expected a TU folder, zip or name"),
+        ("some/where", "some/where: there is no such file or folder"),
+        ("two words", "two words: there is no such file, and a data set's name has letters"),
+    ],
+)
+def test_sources_that_are_not_there(source, sentence):
+    with pytest.raises(DataError, match=sentence):
+        load(source)
+
+
+def test_files_and_folders_without_a_reader(tmp_path):
+    (tmp_path / "a.xlsx").write_text("")
+    with pytest.raises(DataError, match=r"a.xlsx: no reader for .xlsx\. Expected"):
+        load(tmp_path / "a.xlsx")
+    (tmp_path / "plain").write_text("")
+    with pytest.raises(DataError, match="no reader for a file without a suffix"):
+        load(tmp_path / "plain")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"no file ends with _A\.txt"):
+        load(tmp_path / "empty")
+
+
+def test_settings_that_make_no_sense():
+    with pytest.raises(ConfigError, match="workers must be at least 1, got 0"):
+        load("synthetic:cycles", workers=0)
+    with pytest.raises(ConfigError, match="labels must be one of 'required'"):
+        load("synthetic:cycles", labels="maybe")
+    with pytest.raises(ConfigError, match="chunk must be at least 1"):
+        stream("a.jsonl", chunk=0)
+    with pytest.raises(DataError, match="there is no such file"):
+        stream("a.jsonl")
+
+
+def test_only_some_formats_can_be_streamed(tmp_path):
+    load("synthetic:cycles").save(tmp_path / "a.npz")
+    with pytest.raises(DataError, match=r"a.npz: only .jsonl and tables of SMILES can be read in pieces"):
+        stream(tmp_path / "a.npz")
+
+
+def test_a_name_is_fetched_once(tmp_path, monkeypatch):
+    fetched = []
+
+    def fake(name, folder):
+        fetched.append(name)
+        write_tu(folder / name, "raw")
+        for file in (folder / name / "raw").iterdir():
+            file.rename(file.with_name(file.name.replace("raw_", f"{name}_")))
+
+    monkeypatch.setenv("ASAPOOL_CACHE", str(tmp_path))
+    monkeypatch.delenv("ASAPOOL_DATA", raising=False)
+    monkeypatch.setattr(download, "_download", fake)
+    assert len(load("TINY")) == len(load("TINY")) == 2
+    assert fetched == ["TINY"]
+    assert [p.name for p in (tmp_path / "tu").iterdir()] == ["TINY"]
+
+
+def test_a_download_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    def offline(name, folder):
+        (folder / "half").write_text("written")
+        raise OSError("no route to host")
+
+    monkeypatch.setenv("ASAPOOL_CACHE", str(tmp_path))
+    monkeypatch.delenv("ASAPOOL_DATA", raising=False)
+    monkeypatch.setattr(download, "_download", offline)
+    with pytest.raises(DataError, match=r"TINY: not in .*could not be downloaded \(no route to host\)\. Check"):
+        load("TINY")
+    assert list((tmp_path / "tu").iterdir()) == []
+    monkeypatch.setattr(download, "_download", lambda name, folder: None)
+    with pytest.raises(DataError, match=r"the download holds no TINY_A\.txt"):
+        load("TINY")
+
+
+def test_pygs_class_knows_how_to_download(tmp_path, monkeypatch):
+    from torch_geometric.datasets import TUDataset
+
+    seen = []
+    monkeypatch.setattr(TUDataset, "download", lambda self: seen.append((self.raw_dir, self.cleaned, self.name)))
+    download._download("TINY", tmp_path)
+    assert seen == [(str(tmp_path / "TINY" / "raw"), False, "TINY")]
+
+
+def test_too_little_memory_is_said(tmp_path, monkeypatch):
+    from asapool.data import loading
+
+    def greedy(source, options):
+        raise MemoryError
+
+    monkeypatch.setattr(loading, "_read", greedy)
+    with pytest.raises(DataError, match=r"huge\.zip: does not fit into the memory"):
+        load("huge.zip")

@@ -1,0 +1,199 @@
+"""Molecules: values worked out by hand, the columns of a table, rows that cannot be read."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from asapool.data import load, molecules, stream
+from asapool.data.molecule_workers import read_many
+from asapool.data.molecules import ATOM_NAMES, BOND_NAMES, atom_features, read_smiles
+from asapool.errors import ConfigError, DataError, MissingExtraError
+from tests.data.sources import dense
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def named(row, names):
+    return {name for name, value in zip(names, row, strict=True) if value == 1}
+
+
+def test_the_atoms_and_bonds_of_small_molecules(tmp_path):
+    graphs = load(write(tmp_path / "m.csv", "smiles,label\nC[NH3+],1\nC1=CC1,0\nc1ccccc1O,0\n"))
+    assert graphs.num_features == 36
+    assert np.array_equal(graphs.x.sum(axis=1) >= 5, np.ones(len(graphs.x), bool))  # one per many-valued property
+    end = {"neighbours=1", "hydrogens>=3", "hybridisation=sp3"}
+    assert named(graphs.x[0], ATOM_NAMES) == end | {"element=C", "charge=0"}
+    assert named(graphs.x[1], ATOM_NAMES) == end | {"element=N", "charge=1"}
+    ring = {"element=C", "neighbours=2", "charge=0", "hydrogens=1", "hybridisation=sp2", "ring"}
+    assert named(graphs.x[2], ATOM_NAMES) == ring
+    assert "aromatic" in named(graphs.x[5], ATOM_NAMES)
+    assert dense(graphs, 1).tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    bonds = [named(row, BOND_NAMES) for row in graphs.edge_attr]
+    assert bonds[:2] == [{"single"}, {"single"}]
+    assert bonds[2:8] == [{"double", "ring"}, {"single", "ring"}, {"double", "ring"}] + [{"single", "ring"}] * 3
+    assert bonds.count({"aromatic", "ring"}) == 12
+    assert bonds[8:].count({"single"}) == 2
+    assert graphs.source_text == ("C[NH3+]", "C1=CC1", "c1ccccc1O")
+    assert graphs.ids == ("2", "3", "4")  # lines of the file
+    assert graphs.recipe == {
+        "version": 1, "kind": "smiles", "smiles": "smiles", "target": "label", "classes": ["0", "1"],
+    }  # fmt: skip
+
+
+def test_odd_elements_charges_and_bonds():
+    found = read_smiles(["[U+4]", "[Fe-3]", "C~C", "[NH3]->[Fe]", "C$C", "[2H]O[2H]"])
+    x = atom_features(found.codes)
+    assert named(x[0], ATOM_NAMES) >= {"element=other", "charge>=2", "neighbours=0"}
+    assert "charge<=-2" in named(x[1], ATOM_NAMES)
+    assert found.kinds[:, 0].tolist() == [4, 4, 0, 0, 4, 4, 0, 0, 0, 0]  # other, single for dative both ways, other
+    assert named(x[-3], ATOM_NAMES) >= {"element=H"}
+
+
+def test_large_molecules_take_the_other_way_to_the_same_bonds(monkeypatch):
+    smiles = ["CC(=O)Oc1ccccc1C(=O)O", "C1CC2CCC1C2", "C", "[Na+].[Cl-]", "C#N"]
+    by_matrix = read_smiles(smiles)
+    monkeypatch.setattr(molecules, "LARGE", 0)
+    by_list = read_smiles(smiles)
+    for name in ("rows", "atoms", "codes", "bonds", "ends", "kinds"):
+        assert np.array_equal(getattr(by_matrix, name), getattr(by_list, name))
+
+
+def test_several_processes_give_the_same():
+    smiles = ["CCO", "C(C", "c1ccccc1", "", "N", "C1CC1", "O=C=O"]
+    one, two = read_many(smiles, 1), read_many(smiles, 3)
+    for name in one._fields[:-1]:
+        assert np.array_equal(getattr(one, name), getattr(two, name))
+        assert getattr(one, name).dtype == getattr(two, name).dtype
+    assert one.failed == two.failed
+    assert [row for row, _ in one.failed] == [1, 3]
+
+
+@pytest.mark.parametrize("text", [
+    "smiles,label\nCCO,a\nCC,b\n",
+    "\ufeffsmiles,label\r\nCCO,a\r\nCC,b\r\n",
+    "Label;SMILES\na;CCO\nb;CC\n",
+    "label\tsmiles\na\tCCO\nb\tCC\n",
+    'smiles,label,note\n"CCO",a,"two\nlines"\n\nCC,b,\n',
+    "id,smiles,toxic\nx,CCO,a\ny,CC,b\n",
+    "canonical_smiles,activity\nCCO,a\nCC,b\n",
+])  # fmt: skip
+def test_tables_as_people_write_them(tmp_path, text):
+    graphs = load(write(tmp_path / "m.csv", text))
+    assert (graphs.source_text, graphs.class_names, graphs.y.tolist()) == (("CCO", "CC"), ("a", "b"), [0, 1])
+
+
+def test_other_tables(tmp_path):
+    import pandas as pd
+
+    write(tmp_path / "m.tsv", "smiles\tlabel\nCCO\t1\nCC\t0\n")
+    frame = pd.DataFrame({"smiles": ["CCO", "CC"], "label": [1.0, 0.0]})
+    frame.to_parquet(tmp_path / "m.parquet")
+    tsv, parquet = load(tmp_path / "m.tsv"), load(tmp_path / "m.parquet")
+    assert np.array_equal(tsv.x, parquet.x)
+    assert tsv.class_names == parquet.class_names == ("0", "1")
+    smi = load(write(tmp_path / "m.smi", "CCO first one\nCC\n"), labels="optional")
+    assert (smi.ids, smi.y.tolist()) == (("first one", "2"), [-1, -1])
+
+
+BAD = {
+    "an impossible molecule": (
+        "smiles,label\nCC,0\nC(C)(C)(C)(C)C,1\nC(,1\n",
+        r"m.csv, line 3: 'C\(C\).*' is not a possible molecule \(Explicit valence.* 2 of 3 molecules cannot be read "
+        r"\(lines 3, 4\)\. Correct them, or leave them out with skip_invalid=True"),
+    "an empty SMILES": ("smiles,label\n,0\nC,1\n", r"line 2: the SMILES is empty"),
+    "no SMILES column": ("formula,label\nC,0\n", r"m.csv: no column is called smiles or .* smiles=one of 'formula'"),
+    "no obvious target": ("smiles,a,b\nC,0,1\n", r"no column is called label or .* target=one of 'smiles', 'a', 'b'"),
+    "no target at all": ("smiles\nC\n", r"there is no column with the classes. Add one, or read with labels="),
+    "an empty target": ("smiles,label\nC,\nCC,\n", r"m.csv: there are no class labels"),
+    "one class": ("smiles,label\nC,1\nCC,1\n", r"m.csv: all 2 labelled graphs are of one class"),
+    "a measured target": ("smiles,label\nC,1\nCC,0.25\n", r"m.csv, line 3: a class expected, the measured .*'0.25'"),
+    "no rows": ("smiles,label\n", r"m.csv: there are column names but no rows"),
+    "nothing": ("", r"m.csv: the file is empty"),
+    "a field too many": ("smiles,label\nC,1,2\n", r"m.csv, line 2: 2 fields expected, 3 came. Quote fields"),
+    "an id twice": ("id,smiles,label\na,C,1\na,CC,0\n", r"m.csv, line 3: id 'a' was used before, in line 2"),
+    "a column twice": ("smiles,smiles,label\nC,C,1\n", r"m.csv, line 1: two columns are called 'smiles'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables(tmp_path, case):
+    text, sentence = BAD[case]
+    with pytest.raises(DataError, match=sentence):
+        load(write(tmp_path / "m.csv", text))
+
+
+def test_a_latin_1_table_is_refused_and_can_be_named(tmp_path):
+    path = write(tmp_path / "m.csv", "smiles,label\nC,sauer\nCC,süß\n", "latin-1")
+    with pytest.raises(DataError, match=r"m.csv, line 3: byte 0xfc is not utf-8 text. Save the file as UTF-8, or name"):
+        load(path)
+    assert load(path, encoding="latin-1").class_names == ("sauer", "süß")
+    with pytest.raises(DataError, match="'klingon' is not the name of a text encoding"):
+        load(path, encoding="klingon")
+
+
+def test_columns_by_name(tmp_path):
+    path = write(tmp_path / "m.csv", "mol,a,b,key\nC,0,x,k1\nCC,1,x,k2\n")
+    graphs = load(path, smiles="mol", target="a", id_column="key")
+    assert (graphs.y.tolist(), graphs.ids) == ([0, 1], ("k1", "k2"))
+    with pytest.raises(DataError, match=r"m\.csv: there is no column 'c'; the columns are 'mol', 'a', 'b', 'key'"):
+        load(path, smiles="mol", target="c")
+    with pytest.raises(DataError, match="molecules have atom features of their own, so features='degree' does not"):
+        load(path, smiles="mol", target="a", features="degree")
+
+
+def test_rows_that_cannot_be_read_are_skipped_on_request(tmp_path):
+    skipped = []
+    path = write(tmp_path / "m.csv", "smiles,label\nC,0\nC(,1\nCC,1\nCC,1,1\n")
+    graphs = load(path, skip_invalid=True, skipped=skipped)
+    assert graphs.source_text == ("C", "CC")
+    assert sorted(skipped) == [(3, "'C(' is not SMILES that RDKit can read"), (5, "2 fields expected, 3 came")]
+    with pytest.raises(DataError, match="none of the 1 molecules could be read"):
+        load(write(tmp_path / "n.csv", "smiles,label\nC(,0\n"), skip_invalid=True)
+
+
+def test_new_molecules_with_the_recipe_of_old_ones(tmp_path):
+    old = load(write(tmp_path / "old.csv", "smiles,toxic\nC,no\nCC,yes\n"))
+    plain = load(write(tmp_path / "new.csv", "smiles,price\nCO,3.5\n"), recipe=old.recipe)
+    assert (plain.y.tolist(), plain.class_names, plain.feature_names) == ([-1], ("no", "yes"), old.feature_names)
+    told = load(write(tmp_path / "new.csv", "smiles,toxic\nCO,yes\n"), recipe=old.recipe)
+    assert told.y.tolist() == [1]
+    with pytest.raises(DataError, match=r"new\.csv, line 2: class 'maybe', expected one of 'no', 'yes'"):
+        load(write(tmp_path / "new.csv", "smiles,toxic\nCO,maybe\n"), recipe=old.recipe)
+    with pytest.raises(DataError, match="the recipe is for sources of kind 'graph', and this one is 'smiles'"):
+        load(tmp_path / "new.csv", recipe=load("synthetic:cycles").recipe)
+    with pytest.raises(ConfigError, match="features and recipe exclude each other"):
+        load(tmp_path / "new.csv", recipe=old.recipe, features="auto")
+
+
+def test_streaming_a_table(tmp_path):
+    path = write(tmp_path / "m.csv", "smiles,label\n" + "C,0\nCC,1\nC(,1\n" * 5)
+    recipe = {"version": 1, "kind": "smiles", "smiles": "smiles", "target": "label", "classes": ["0", "1"]}
+    skipped = []
+    pieces = list(stream(path, recipe=recipe, chunk=4, skip_invalid=True, skipped=skipped))
+    assert [len(piece) for piece in pieces] == [3, 3, 2, 2]
+    assert np.concatenate([piece.y for piece in pieces]).tolist() == [0, 1] * 5
+    assert [row.line for row in skipped] == [4, 7, 10, 13, 16]
+    with pytest.raises(DataError, match="line 4: "):
+        list(stream(path, recipe=recipe))
+    assert next(stream(path, chunk=2)).y.tolist() == [-1, -1]  # without a recipe the classes are unknown
+
+
+def test_without_rdkit_the_way_to_get_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    with pytest.raises(MissingExtraError, match=r'rdkit is not installed. Run: pip install "asapool\[chem\]"'):
+        load(write(tmp_path / "m.csv", "smiles,label\nC,0\n"))
+
+
+def test_nothing_heavy_is_imported_before_it_is_used():
+    code = (
+        "import sys, asapool.data, asapool.cli.main\n"
+        "heavy = 'torch torch_geometric rdkit pandas networkx numba scipy sklearn pyarrow'.split()\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,206 @@
+"""The fused kernels against the reference, whatever the threads; and as operations of torch.library."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+
+from asapool import kernels
+from asapool.errors import AsapoolError
+from asapool.nn import GCN, ASAPooling
+from tests.graphs import random_batch, with_random_parameters
+
+
+def big_batch(dtype=torch.float32, F=16):
+    """Enough work for the loops to be shared among threads."""
+    return random_batch(1, graphs=60, most=40, F=F, dtype=dtype)
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+@pytest.mark.parametrize("graphs", ["many", "one", "directed"])
+def test_equals_the_reference_to_rounding(graphs, hops):
+    """All steps in a chain, with the same centres kept; ties between like nodes would fall by rounding."""
+    x, edge_index, edge_weight, ptr = {"many": many_graphs, "one": one_ring, "directed": directed_graphs}[graphs]()
+    chosen = [
+        kernel_outcome(x.double(), edge_index, edge_weight.double(), ptr, hops, b) for b in ("reference", "fused")
+    ]
+    for ours, theirs in zip(*chosen, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("graphs", ["many", "one"])
+def test_any_number_of_threads_gives_the_same_bits(graphs):
+    """Matrix products are torch's own, and left out here."""
+    x, edge_index, edge_weight, ptr = many_graphs() if graphs == "many" else one_ring()
+    results = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        try:
+            results.append(kernel_outcome(x, edge_index, edge_weight, ptr))
+        finally:
+            torch.set_num_threads(1)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def many_graphs():
+    x, edge_index, edge_weight, batch = big_batch()
+    return x, edge_index, edge_weight, torch.cat([torch.zeros(1, dtype=torch.int64), torch.bincount(batch).cumsum(0)])
+
+
+def one_ring(N=3000):
+    """A long ring with chords, so that it stays sparse."""
+    i = torch.arange(N).repeat(2)
+    j = torch.cat([(i[:N] + 1) % N, (i[:N] + 7) % N])
+    g = torch.Generator().manual_seed(0)
+    edges = torch.stack([torch.cat([i, j]), torch.cat([j, i])])
+    return torch.randn(N, 16, generator=g), edges, torch.rand(4 * N, generator=g), torch.tensor([0, N])
+
+
+def directed_graphs():
+    x, edge_index, edge_weight, batch = random_batch(3, graphs=20, most=20, F=16, directed=True, loops=True)
+    return x, edge_index, edge_weight, torch.cat([torch.zeros(1, dtype=torch.int64), torch.bincount(batch).cumsum(0)])
+
+
+def kernel_outcome(x, edge_index, edge_weight, ptr, hops=1, backend="fused"):
+    """Results and gradients of every kernel in a chain."""
+    on = {"backend": backend}
+    x, edge_weight = x.clone().requires_grad_(), edge_weight.clone().requires_grad_()
+    pattern, slot = kernels.pack(edge_index, ptr, len(x), **on)
+    weight = torch.zeros(pattern.col.numel(), dtype=x.dtype).index_add(0, slot, edge_weight)
+    hat = kernels.Graph(pattern, weight).hat("add")
+    line = torch.linspace(-1, 1, x.size(1), dtype=x.dtype)
+    y = kernels.propagate(pattern, kernels.normalise(pattern, hat, **on), x, line, True, **on)
+    clusters = kernels.reach(pattern, hops, **on)
+    m = kernels.cluster_max(clusters, y, **on)
+    alpha = kernels.attend(clusters, kernels.project(m, -line, **on), kernels.project(y, line, 0.2, **on), 0.2, **on)
+    u = kernels.propagate(clusters, alpha, y[:, :3].contiguous(), **on)
+    phi = kernels.score(pattern, weight, u, **on).view(-1).sigmoid()
+    count = (ptr.diff() + 1) // 2
+    perm, kept_ptr = kernels.select(torch.arange(len(x)) % 7 / 7, ptr, count, **on)
+    x_p = kernels.gather(clusters, alpha, y, phi, perm, **on) + kernels.gate(x, phi, perm, **on)
+    pooled, A = kernels.coarsen(clusters, alpha, pattern, hat, perm, kept_ptr, **on)
+    induced, B = kernels.induce(pattern, weight, perm, kept_ptr, **on)
+    lifted = kernels.propagate(clusters, alpha, y, transpose=True, **on)
+    r = kernels.readout(x_p, kept_ptr, **on)
+    (r.square().sum() + A.square().sum() + B.square().sum() + lifted.square().sum()).backward()
+    structures = [t for p in (pattern, clusters, pooled, induced) for t in (*p.tensors, p.diag)]
+    return [*structures, y, m, alpha, phi, perm, x_p, A, B, lifted, r, x.grad, edge_weight.grad]
+
+
+def sample_arguments():
+    """One call of every operation, as torch.library sees it."""
+    x, edge_index, edge_weight, batch = random_batch(5, graphs=3, most=6, F=4, directed=True)
+    ptr = torch.cat([torch.zeros(1, dtype=torch.int64), torch.bincount(batch).cumsum(0)])
+    pattern, slot = kernels.pack(edge_index, ptr, len(x))
+    P = pattern.tensors
+    weight = torch.zeros(pattern.col.numel(), dtype=x.dtype).index_add(0, slot, edge_weight)
+    hat = kernels.Graph(pattern, weight).hat("add")
+    token = x[:, 0].clone()
+    alpha = kernels.attend(pattern, None, token)
+    phi = token.sigmoid()
+    perm, _ = kernels.select(phi, ptr, (ptr.diff() + 1) // 2)
+    grad = lambda t: t.detach().clone().requires_grad_()  # noqa: E731
+    return {
+        "pack": (edge_index, len(x)),
+        "pack_rows": (pattern.rowptr, pattern.col),
+        "reach": (pattern.rowptr, pattern.col, 2),
+        "normalise": (*P, grad(hat)),
+        "propagate": (*P, grad(weight), grad(x), grad(x[0]), True),
+        "cluster_max": (*P, grad(x)),
+        "attend": (*P, grad(phi), grad(token), 0.2),
+        "project": (grad(x), grad(x[0]), 0.2),
+        "score": (*P, grad(weight), grad(x[:, :3]), False),
+        "select": (phi, ptr, (ptr.diff() + 1) // 2),
+        "gate": (grad(x), grad(phi), perm),
+        "gather": (*P, grad(alpha), grad(x), grad(phi), perm),
+        "coarsen": (*P, *P, grad(alpha), grad(hat), perm),
+        "induce": (pattern.rowptr, pattern.col, perm),
+        "readout": (grad(x), ptr),
+    }
+
+
+@pytest.mark.parametrize("name", list(sample_arguments()))
+def test_operations_keep_torch_library_s_contract(name):
+    result = torch.library.opcheck(getattr(torch.ops.asapool, name).default, sample_arguments()[name])
+    assert set(result.values()) == {"SUCCESS"}
+
+
+class TwoLevels(torch.nn.Module):
+    def __init__(self, semantics):
+        super().__init__()
+        self.first = ASAPooling(4, semantics=semantics, GNN=GCN)
+        self.second = ASAPooling(4, semantics=semantics, GNN=GCN)
+
+    def forward(self, x, edge_index, edge_weight, batch):
+        one = self.first(x, edge_index, edge_weight, batch)
+        return self.second(*one[:4]).x
+
+
+@pytest.mark.parametrize("semantics", ["paper", "authors", "pyg"])
+def test_compiled_without_a_graph_break(semantics):
+    """Two batches of other sizes, forward and backward; aot_eager checks the tracing and spares the C++ compiler."""
+    torch.compiler.reset()
+    model = with_random_parameters(TwoLevels(semantics).double())
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
+    for seed in (1, 2):
+        data = random_batch(seed, graphs=3 + seed, most=7, F=4)
+        expected, got = model(*data), compiled(*data)
+        torch.testing.assert_close(got, expected)
+        grads = [torch.autograd.grad(out.square().sum(), list(model.parameters()), allow_unused=True) for out in (expected, got)]
+        for ours, theirs in zip(*grads, strict=True):
+            torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("semantics", ["paper", "pyg"])
+def test_exported_with_dynamic_sizes(semantics):
+    model = with_random_parameters(TwoLevels(semantics).double()).eval()
+    free = torch.export.Dim.DYNAMIC
+    shapes = ({0: free}, {1: free}, {0: free}, {0: free})
+    program = torch.export.export(model, random_batch(1, graphs=4, most=7, F=4), dynamic_shapes=shapes)
+    for seed in (1, 2, 3):
+        data = random_batch(seed, graphs=2 + seed, most=9, F=4)
+        torch.testing.assert_close(program.module()(*data), model(*data))
+
+
+def test_second_derivatives_are_refused_rather_than_wrong():
+    x, edge_index, edge_weight, batch = random_batch(5)
+    out = ASAPooling(5).double()(x.requires_grad_(), edge_index, edge_weight, batch)
+    with pytest.raises(AsapoolError, match="first derivatives only"):
+        torch.autograd.grad(out.x.sum(), x, create_graph=True)
+
+
+SCRIPT = textwrap.dedent(
+    """
+    import torch
+    from asapool import kernels
+    print(kernels.readout(torch.eye(3), torch.tensor([0, 1, 3])).sum().item())
+    """
+)
+
+
+def run(**env):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env={**os.environ, "OMP_NUM_THREADS": "1", **env}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return float(done.stdout)
+
+
+def test_a_broken_cache_is_passed_over(tmp_path):
+    cache = str(tmp_path / "cache")
+    first = run(NUMBA_CACHE_DIR=cache)
+    files = [f for f in (tmp_path / "cache").rglob("*") if f.is_file()]
+    assert files, "the machine code was to be kept"
+    for f in files:
+        f.write_bytes(b"not machine code")
+    assert run(NUMBA_CACHE_DIR=cache) == first
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert run(NUMBA_CACHE_DIR=str(tmp_path / "file" / "cache")) == run()

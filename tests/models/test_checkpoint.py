@@ -1,0 +1,261 @@
+"""The model file: the same logits come back, the same model gives the same bytes, and damage gets one sentence."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from types import MappingProxyType, SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import save as pack_tensors
+
+from asapool.errors import CheckpointError
+from asapool.models import METHODS, ModelConfig, build, checkpoint
+from tests.models.batches import pack, random_graphs
+
+GRAPHS = [t.float() if t.is_floating_point() else t for t in pack(random_graphs(0, [7, 9, 5], weighted=True))]
+RECIPE = {"version": 1, "features": "labels", "labels": [["C", "N", "O", "S"]], "classes": ["no", "yes"]}
+WORDS = {"classes": ["no", "yes"], "recipe": RECIPE, "summary": {"epochs": 3, "best": 0.75}, "fingerprint": "abc"}
+
+
+def made(method="asap", seed=0, **options):
+    return build(ModelConfig(method=method, hidden=8, **options), 4, 2, seed, typical_nodes=6)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.safetensors"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("options", [{}, {"conv": "sage", "batch_norm": True, "jumping": True, "ratio": (0.8, 0.5, 2)}])
+def test_the_same_logits_come_back(method, options, path):
+    model = made(method, **options)
+    model(*GRAPHS)  # batch norm has seen something
+    model.eval()
+    checkpoint.save(path, model, **WORDS)
+    loaded = checkpoint.load(path)
+    assert torch.equal(loaded.model(*GRAPHS), model(*GRAPHS))
+    assert (loaded.config, loaded.in_channels) == (model.config, 4)
+    assert not loaded.model.training
+    assert all(p.requires_grad for p in loaded.model.parameters())
+
+
+def test_all_the_words_come_back(path):
+    extra = {"class_weights": np.float32([0.5, 1.5]), "note": MappingProxyType({"a": 1})}
+    checkpoint.save(path, made(), **WORDS, extra=extra)
+    loaded = checkpoint.load(path)
+    assert loaded.classes == ("no", "yes")
+    assert (loaded.recipe, loaded.summary, loaded.fingerprint) == (RECIPE, WORDS["summary"], "abc")
+    assert loaded.extra == {"class_weights": [0.5, 1.5], "note": {"a": 1}}
+    assert loaded.versions["torch"] == torch.__version__
+    assert loaded.path == path
+
+
+def test_the_same_model_gives_the_same_bytes_in_another_process(path):
+    code = (
+        "import sys; from asapool.models import ModelConfig, build, checkpoint; "
+        "model = build(ModelConfig(hidden=8, batch_norm=True), 4, 2, 0); "
+        f"sys.stdout.buffer.write(checkpoint.to_bytes(model, **{WORDS}))"
+    )
+    here = checkpoint.to_bytes(made("asap", batch_norm=True), **WORDS)
+    assert here == subprocess.run([sys.executable, "-c", code], capture_output=True).stdout
+    assert here != checkpoint.to_bytes(made("asap", seed=1, batch_norm=True), **WORDS)
+    backwards = {**WORDS, "summary": dict(reversed(WORDS["summary"].items()))}
+    assert here == checkpoint.to_bytes(made("asap", batch_norm=True), **backwards)
+
+
+def test_weights_are_float32_whatever_the_model_was(path):
+    checkpoint.save(path, made().double(), **WORDS)
+    with safe_open(path, "pt") as file:
+        assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float32}  # noqa: SIM118
+    assert path.read_bytes() == checkpoint.to_bytes(made(), **WORDS)
+
+
+def test_loading_leaves_torchs_generator_and_the_file_alone(path):
+    checkpoint.save(path, made(), **WORDS)
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    loaded = checkpoint.load(path)
+    assert torch.equal(torch.rand(1), expected)
+    before = loaded.model(*GRAPHS)
+    path.write_bytes(b"")  # weights that still lay in the file would be gone now
+    assert torch.equal(loaded.model(*GRAPHS), before)
+
+
+def test_a_model_is_replaced_whole_or_not_at_all(path, monkeypatch):
+    checkpoint.save(path, made(), **WORDS)
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CheckpointError, match=r"cannot be written.*No space left"):
+        checkpoint.save(path, made(seed=1), **WORDS)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_folder_that_is_not_there_gets_a_sentence(path):
+    with pytest.raises(CheckpointError, match="cannot be written"):
+        checkpoint.save(path.parent / "no" / "model.safetensors", made(), **WORDS)
+
+
+def refused(path, data, words):
+    path.write_bytes(data)
+    with pytest.raises(CheckpointError, match=words) as caught:
+        checkpoint.load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_foreign_files_get_a_sentence(path):
+    with pytest.raises(CheckpointError, match="there is no such file"):
+        checkpoint.load(path)
+    with pytest.raises(CheckpointError, match="there is no such file"):
+        checkpoint.load(path.parent)
+    refused(path, b"", "not a model of asapool")
+    refused(path, b"hello, world", "not a model of asapool")
+    refused(path, pickle.dumps({"a": 1}), "not a model of asapool")
+    refused(path, pack_tensors({"a": torch.ones(2)}), "a safetensors file, but not a model of asapool")
+    torch.save({"a": torch.ones(2)}, path)
+    refused(path, path.read_bytes(), "not a model of asapool")
+
+
+def rewritten(change, weights=None):
+    """A model file whose words were changed, with the right checksum."""
+    model = made()
+    data = checkpoint.to_bytes(model, **WORDS)
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    words = json.loads(header["__metadata__"]["asapool"])
+    words.pop("checksum")
+    change(words)
+    weights = dict(model.state_dict()) if weights is None else weights
+    words["checksum"] = checkpoint.checksum(words, weights)
+    return pack_tensors(weights, metadata={"asapool": json.dumps(words)})
+
+
+def test_files_of_another_asapool_get_a_sentence(path):
+    path.write_bytes(rewritten(lambda words: None))
+    checkpoint.load(path)
+    refused(path, rewritten(lambda words: words.update(format=2)), "in format 2 of a newer asapool.*Update asapool")
+    refused(path, rewritten(lambda words: words["config"].update(colour="red")), "model.colour is not a setting")
+    refused(path, rewritten(lambda words: words["config"].update(hidden=10**9)), "cannot be rebuilt")
+    refused(path, rewritten(lambda words: words.pop("classes")), "cannot be rebuilt")
+    refused(path, rewritten(lambda words: words.update(in_channels=5)), "cannot be rebuilt")
+    refused(path, rewritten(lambda words: None, {"a": torch.ones(1)}), "cannot be rebuilt")
+
+
+GOOD = checkpoint.to_bytes(made("topk"), **WORDS)
+EXPECTED = made("topk").eval()(*GRAPHS)
+
+
+def same_or_refused(folder, data):
+    """Either a CheckpointError of one line, or exactly the model that was saved; never anything else."""
+    path = folder / "damaged.safetensors"
+    path.write_bytes(data)
+    try:
+        loaded, sentence = checkpoint.load(path), None
+    except CheckpointError as error:
+        loaded, sentence = None, str(error)
+    if loaded is None:
+        assert "\n" not in sentence
+        return False
+    assert torch.equal(loaded.model(*GRAPHS), EXPECTED)
+    assert (loaded.classes, loaded.recipe) == (("no", "yes"), RECIPE)
+    return True
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("damaged")
+
+
+@settings(max_examples=250, deadline=None)
+@given(place=st.integers(0, len(GOOD) - 1), value=st.integers(0, 255))
+def test_a_changed_byte_is_noticed(folder, place, value):
+    data = bytearray(GOOD)
+    data[place] = value
+    same_or_refused(folder, bytes(data))
+
+
+@settings(max_examples=100, deadline=None)
+@given(end=st.integers(0, len(GOOD) - 1))
+def test_a_truncated_file_is_refused(folder, end):
+    assert not same_or_refused(folder, GOOD[:end])
+
+
+@settings(max_examples=100, deadline=None)
+@given(start=st.integers(0, len(GOOD)), end=st.integers(0, len(GOOD)), other=st.binary(max_size=40))
+def test_a_file_with_a_part_replaced_is_noticed(folder, start, end, other):
+    same_or_refused(folder, GOOD[: min(start, end)] + other + GOOD[max(start, end) :])
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.binary(max_size=200))
+def test_any_bytes_at_all_are_refused(folder, data):
+    assert not same_or_refused(folder, data)
+    assert not same_or_refused(folder, len(data).to_bytes(8, "little") + data)
+
+
+def test_a_changed_weight_is_refused(folder):
+    data = bytearray(GOOD)
+    data[-5] ^= 1
+    assert not same_or_refused(folder, bytes(data))
+
+
+def graphs(**changes):
+    known = {"name": "mine", "num_features": 4, "recipe": RECIPE, "class_names": ("no", "yes")}
+    return SimpleNamespace(**known | changes)
+
+
+def test_graphs_with_other_features_are_refused(path):
+    checkpoint.save(path, made(), **WORDS)
+    loaded = checkpoint.load(path)
+    loaded.check(graphs())
+    loaded.check(graphs(recipe={**RECIPE, "classes": []}, class_names=()))  # new graphs have no labels
+    loaded.check(graphs(recipe={}))  # made by hand: nothing to compare but the width
+    loaded.check(graphs(recipe=MappingProxyType({**RECIPE, "labels": (("C", "N", "O", "S"),)})))
+    with pytest.raises(CheckpointError, match=r"mine does not fit.*have 5 features, the model was trained on 4"):
+        loaded.check(graphs(num_features=5))
+    with pytest.raises(CheckpointError, match=r"labels = .*'P'.*the model's with .*'S'"):
+        loaded.check(graphs(recipe={**RECIPE, "labels": [["C", "N", "O", "P"]]}))
+    with pytest.raises(CheckpointError, match=r"features = 'degree'.*the model's with 'labels'"):
+        loaded.check(graphs(recipe={**RECIPE, "features": "degree"}))
+
+
+def test_a_real_set_of_graphs_fits_the_model_trained_on_it(path):
+    from asapool.data import load
+
+    real = load("synthetic:motifs?graphs=6")
+    model = build(ModelConfig(hidden=8), real.num_features, real.num_classes, seed=0)
+    checkpoint.save(path, model, classes=real.class_names, recipe=real.recipe, fingerprint=real.fingerprint)
+    loaded = checkpoint.load(path)
+    loaded.check(real, labels=True)
+    batch = real.batch([4, 0, 5])
+    assert loaded.model(batch.x, batch.ptr, batch.rowptr, batch.col, batch.weight).shape == (3, real.num_classes)
+    assert loaded.fingerprint == real.fingerprint
+
+
+def test_other_classes_are_refused_where_labels_count(path):
+    checkpoint.save(path, made(), **WORDS)
+    loaded = checkpoint.load(path)
+    loaded.check(graphs(class_names=("yes", "no")))
+    loaded.check(graphs(), labels=True)
+    with pytest.raises(CheckpointError, match=r"classes are \('yes', 'no'\), the model's \('no', 'yes'\)"):
+        loaded.check(graphs(class_names=("yes", "no")), labels=True)
+
+
+def test_what_cannot_be_saved_gets_a_sentence(path):
+    with pytest.raises(CheckpointError, match="2 classes needs as many names"):
+        checkpoint.save(path, made(), **{**WORDS, "classes": ["one"]})
+    with pytest.raises(CheckpointError, match="plain data only: object is not plain data"):
+        checkpoint.save(path, made(), **WORDS, extra={"thing": object()})
+    assert not path.exists()

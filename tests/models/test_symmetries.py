@@ -1,0 +1,126 @@
+"""What must hold for every method: company and numbering do not matter, odd graphs work, all weights can learn."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asapool.models import METHODS, ModelConfig, build
+from tests.models.batches import pack, random_graphs, relabelled
+
+OPTIONS = [{}, {"conv": "gin"}, {"conv": "sage", "batch_norm": True, "jumping": True}]
+
+
+def made(method, seed=0, **options):
+    config = ModelConfig(**{"method": method, "hidden": 16, **options})
+    model = build(config, 4, 3, seed, typical_nodes=16).double().eval()
+    for name, buffer in model.named_buffers():  # batch norm's statistics: not the ones that change nothing
+        if "running" in name:
+            buffer.copy_(torch.rand(buffer.shape, generator=torch.Generator().manual_seed(seed)) + 0.5)
+    return model
+
+
+seeds = st.integers(0, 10**6)
+variants = st.sampled_from(OPTIONS)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=12, deadline=None)
+@given(seed=seeds, options=variants, sizes=st.lists(st.integers(0, 12), min_size=1, max_size=5), weighted=st.booleans())
+def test_a_batch_gives_what_its_graphs_give_one_by_one(method, seed, options, sizes, weighted):
+    model = made(method, seed, **options)
+    graphs = random_graphs(seed, sizes, weighted=weighted)
+    with torch.no_grad():
+        alone = torch.cat([model(*pack([graph])) for graph in graphs])
+        torch.testing.assert_close(model(*pack(graphs)), alone, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=12, deadline=None)
+@given(seed=seeds, options=variants, sizes=st.lists(st.integers(1, 12), min_size=1, max_size=3))
+def test_node_numbers_do_not_matter(method, seed, options, sizes):
+    model = made(method, seed, **options)
+    graphs = random_graphs(seed, sizes, weighted=True)  # no two nodes alike, so there is nothing to toss up
+    with torch.no_grad():
+        expected = model(*pack(graphs))
+        torch.testing.assert_close(model(*pack(relabelled(graphs, seed))), expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_both_backends_agree(method):
+    graphs = pack(random_graphs(4, [9, 1, 6, 0, 12], weighted=True))
+    fused, reference = (made(method, 3, backend=backend) for backend in ("fused", "reference"))
+    torch.testing.assert_close(fused(*graphs), reference(*graphs))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("sizes", [[1], [0], [0, 0], [0, 4, 0], [1, 1, 1]], ids=str)
+def test_odd_batches_work_and_train(method, sizes):
+    graphs = pack(random_graphs(0, sizes))
+    model = made(method).train()
+    logits, penalty = model.forward_with_penalty(*graphs)
+    assert logits.shape == (len(sizes), 3)
+    (logits.sum() + penalty).backward()
+    assert logits.isfinite().all()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_graph_without_edges_works(method):
+    graphs = pack(random_graphs(0, [5, 3], density=0.0))
+    assert graphs.col.numel() == 0
+    assert made(method)(*graphs).isfinite().all()
+    assert made(method)(*graphs[:4]).isfinite().all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_weights_means_weights_of_one(method):
+    graphs = pack(random_graphs(1, [5, 8]))
+    torch.testing.assert_close(made(method)(*graphs[:4]), made(method)(*graphs))
+
+
+@pytest.mark.parametrize("method", ["asap", "diffpool", "topk", "sagpool", "none", "set2set"])
+def test_edge_weights_matter(method):
+    graphs = pack(random_graphs(1, [5, 8], weighted=True))
+    assert not torch.allclose(made(method)(*graphs[:4]), made(method)(*graphs))
+
+
+def test_weights_of_another_precision_are_taken():
+    graphs = pack(random_graphs(1, [5, 8], weighted=True))
+    single = graphs.weight.float()
+    assert torch.equal(made("asap")(*graphs[:4], single), made("asap")(*graphs[:4], single.double()))
+
+
+def silent(config):
+    """The ends of the names of the weights that cannot have a gradient, because what they add cancels."""
+    ends = []
+    if config.method == "asap" and config.semantics == "paper":  # as printed, the query: see asapool/nn/attention.py
+        ends += ["attention.W.weight", "attention.W.bias", "attention.c"]
+    if config.method == "global-attention":  # the same number for all nodes cancels in the softmax
+        ends += ["gate_nn.bias"]
+    if config.batch_norm and config.method != "mlp":  # the norm takes the mean away
+        ends += [f"convs.{level}.conv.{'W.' if config.conv == 'sage' else ''}bias" for level in range(config.levels)]
+    return tuple(ends)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [(method, options) for method in METHODS for options in OPTIONS]
+    + [("asap", {"semantics": "authors"}), ("asap", {"semantics": "pyg"})]
+    + [("global-attention", {"attention_transform": True})],
+    ids=str,
+)
+def test_the_gradient_reaches_every_weight(method, options):
+    # large and sparse: in a small pooled graph all are neighbours of all, so all nodes are alike and nothing is learned
+    graphs = pack(random_graphs(7, [60, 50, 70], weighted=True, density=0.05))
+    never = None
+    for seed in range(4):  # by chance one model's ReLUs may all be on the same side; not those of four
+        model = made(method, seed, dropout=0.0, levels=2, **options).train()
+        g = torch.Generator().manual_seed(seed)
+        for p in model.parameters():  # zero biases would leave the scores of a cluster on one side of the LeakyReLU
+            p.data += 0.3 * torch.randn(p.shape, generator=g, dtype=p.dtype)
+        logits, penalty = model.forward_with_penalty(*graphs)
+        (torch.nn.functional.cross_entropy(logits, torch.arange(3)) + penalty).backward()
+        without = {n for n, p in model.named_parameters() if p.grad is None or p.grad.abs().max() < 1e-12}
+        never = without if never is None else never & without
+    assert never == {n for n, _ in model.named_parameters() if n.endswith(silent(model.config))}

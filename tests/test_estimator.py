@@ -1,0 +1,136 @@
+"""ASAPClassifier keeps scikit-learn's contract, whatever graphs come as."""
+
+import joblib
+import networkx as nx
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from asapool import ASAPClassifier
+from asapool.data import load
+from asapool.errors import ConfigError, DataError, InputError
+
+QUICK = {"hidden": 8, "epochs": 3, "batch_size": 16, "random_state": 0}
+RINGS = [f"C1{'C' * k}C1" for k in range(1, 9)] * 2
+CHAINS = [f"CC{'C' * k}C" for k in range(1, 9)] * 2
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return load("synthetic:cycles?graphs=40&nodes=9")
+
+
+@pytest.fixture(scope="module")
+def fitted(graphs):
+    return ASAPClassifier(**QUICK).fit(graphs)
+
+
+def test_it_learns_rings_from_chains():
+    y = np.array(["ring"] * 16 + ["chain"] * 16)
+    asap = ASAPClassifier(hidden=16, epochs=40, dropout=0.0, validation_fraction=0, random_state=0).fit(RINGS + CHAINS, y)
+    assert asap.score(RINGS + CHAINS, y) == 1.0
+    assert asap.predict(["C1CCCC1", "CCCCC"]).tolist() == ["ring", "chain"]
+
+
+def test_classes_probabilities_and_answers_fit_together(graphs, fitted):
+    p = fitted.predict_proba(graphs)
+    assert fitted.classes_.tolist() == ["cycle", "path"] and p.shape == (40, 2)
+    assert np.allclose(p.sum(1), 1) and (fitted.classes_[p.argmax(1)] == fitted.predict(graphs)).all()
+    assert (fitted.n_features_in_, len(fitted.history_)) == (3, 3)
+
+
+@pytest.mark.parametrize("y", [[3, 7] * 20, ["b", "a"] * 20, [True, False] * 20], ids=["numbers", "words", "booleans"])
+def test_any_labels_come_back_as_they_were(graphs, y):
+    asap = ASAPClassifier(**QUICK).fit(graphs, y)
+    assert asap.classes_.tolist() == sorted(set(y)) and set(asap.predict(graphs)) <= set(y)
+    assert asap.predict(graphs).dtype == np.asarray(y).dtype
+
+
+def test_every_form_of_graphs_gives_the_same_model(graphs, fitted):
+    as_data = ASAPClassifier(**QUICK).fit(list(graphs), graphs.y)
+    assert np.allclose(as_data.predict_proba(graphs), fitted.predict_proba(graphs), atol=1e-6)
+    as_networkx = ASAPClassifier(**QUICK).fit(list(graphs.iter_networkx()))
+    assert as_networkx.classes_.tolist() == ["cycle", "path"]
+    assert np.allclose(as_networkx.predict_proba(graphs), fitted.predict_proba(graphs), atol=1e-6)
+    assert np.allclose(fitted.predict_proba(list(graphs)), fitted.predict_proba(graphs), atol=1e-6)
+
+
+def test_degrees_of_new_graphs_get_the_columns_of_the_old():
+    train = [nx.star_graph(k) for k in (3, 4, 5)] * 4 + [nx.path_graph(k) for k in (3, 4, 5)] * 4
+    asap = ASAPClassifier(**QUICK).fit(train, [0] * 12 + [1] * 12)
+    assert asap.predict_proba([nx.star_graph(9), nx.path_graph(2)]).shape == (2, 2)
+
+
+def test_a_seed_makes_fits_equal_and_its_absence_does_not(graphs, fitted):
+    again = ASAPClassifier(**QUICK).fit(graphs)
+    assert np.array_equal(again.predict_proba(graphs), fitted.predict_proba(graphs))
+    free = [ASAPClassifier(**{**QUICK, "random_state": None}).fit(graphs).predict_proba(graphs) for _ in range(2)]
+    assert not np.array_equal(*free)
+    assert np.array_equal(again.fit(graphs).predict_proba(graphs), fitted.predict_proba(graphs))  # fitting again starts anew
+
+
+def test_clone_and_parameters():
+    asap = ASAPClassifier("topk", hidden=16, model_options={"conv": "gin"})
+    copy = clone(asap)
+    assert copy.get_params() == asap.get_params() and copy.get_params()["method"] == "topk"
+    assert copy.set_params(hidden=4).hidden == 4 and asap.hidden == 16
+
+
+def test_cross_validation_search_and_pipeline(graphs):
+    folds = StratifiedKFold(2, shuffle=True, random_state=0)
+    scores = cross_val_score(ASAPClassifier(**QUICK), graphs, graphs.y, cv=folds, error_score="raise")
+    assert scores.shape == (2,) and np.isfinite(scores).all()
+    steps = Pipeline([("same", FunctionTransformer()), ("asap", ASAPClassifier(**QUICK))])
+    search = GridSearchCV(steps, {"asap__hidden": [4, 8]}, cv=folds, error_score="raise", scoring="roc_auc")
+    search.fit(RINGS + CHAINS, [1] * 16 + [0] * 16)
+    assert search.best_params_["asap__hidden"] in (4, 8)
+    assert search.predict(["C1CCCC1"]).shape == (1,)
+
+
+def test_joblib_keeps_a_fitted_one(graphs, fitted, tmp_path):
+    joblib.dump(fitted, tmp_path / "asap.joblib")
+    again = joblib.load(tmp_path / "asap.joblib")
+    assert np.array_equal(again.predict_proba(graphs), fitted.predict_proba(graphs))
+    assert again.fit(graphs).best_epoch_ == fitted.best_epoch_
+
+
+def test_settings_reach_model_and_training(graphs):
+    asap = ASAPClassifier(
+        "none", hidden=4, epochs=2, class_weight="balanced", model_options={"conv": "sage"}, train_options={"clip": 1.0}
+    ).fit(graphs)
+    assert asap.model_.config.conv == "sage" and asap.model_.config.method == "none" and len(asap.history_) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"class_weight": "equal"}, ConfigError, "class_weight must be None or 'balanced'"),
+        ({"method": "best"}, ConfigError, "model.method must be one of"),
+        ({"epochs": 0}, ConfigError, "train.epochs"),
+        ({"validation_fraction": 1.0}, ConfigError, "validation_fraction"),
+        ({"train_options": {"speed": 1}}, ConfigError, "train.speed is not a setting"),
+    ],
+)
+def test_wrong_settings_are_refused_when_fitting(graphs, change, error, says):
+    with pytest.raises(error, match=says):
+        ASAPClassifier(**{**QUICK, **change}).fit(graphs)
+
+
+def test_wrong_data_are_refused(graphs, fitted):
+    for X, y, error, says in (
+        (graphs, [0, 1], InputError, "one class per graph"),
+        (graphs, [1] * 40, InputError, "at least two classes"),
+        ([], None, DataError, "an empty list"),
+        ("CCO", None, DataError, "got str"),
+        (["CCO", "no molecule"], [0, 1], DataError, r"X\[1\]: 'no molecule'"),
+    ):
+        with pytest.raises(error, match=says):
+            ASAPClassifier(**QUICK).fit(X, y)
+    with pytest.raises(InputError, match="36 node features, but ASAPClassifier was fitted with 3"):
+        fitted.predict(["CCO"])
+    with pytest.raises(NotFittedError):
+        ASAPClassifier().predict(graphs)

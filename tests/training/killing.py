@@ -1,0 +1,57 @@
+"""A run that is killed again and again at random moments: a program, started by test_run.py.
+
+It forks, so that every attempt costs a fraction of a second; the kills are real (SIGKILL).
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+
+import torch
+
+from asapool.training import resolve, resume, start
+
+torch.set_num_threads(1)
+
+
+def main(folder, kills):
+    chance = random.Random(int(kills))
+    tables = {
+        "data": {"source": "synthetic:cycles?graphs=40&nodes=8"},
+        "model": {"hidden": 8, "attention_dropout": 0.1},
+        "train": {"epochs": 60, "batch_size": 16, "threads": 1},
+    }
+    settings, graphs = resolve(tables)
+    start(settings, graphs, f"{folder}/undisturbed")
+    count, begun = 0, False
+    while True:
+        child = os.fork()
+        if child == 0:
+            try:
+                # a kill before config.toml was written leaves nothing to go on with, and no run either
+                if os.path.exists(f"{folder}/killed/config.toml"):
+                    resume(f"{folder}/killed")
+                else:
+                    start(settings, graphs, f"{folder}/killed", overwrite=True)
+                os._exit(0)
+            except BaseException as error:
+                print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                os._exit(3)
+        if count < int(kills):
+            time.sleep(chance.random() * 0.15)
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status):
+            count += 1
+            begun = begun or os.path.exists(f"{folder}/killed/state.safetensors")
+        elif status == 0:
+            break
+        else:
+            sys.exit(f"attempt {count} ended with {status}")
+    print(count, begun)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,108 @@
+"""Settings: defaults are the authors', mistakes are refused by name, files say the same as Python."""
+
+import pytest
+
+from asapool.errors import ConfigError
+from asapool.models import ModelConfig
+from asapool.training import RunSettings, TrainConfig
+from asapool.training.presets import AUTHORS_SEEDS, preset, seeds
+from asapool.training.settings import overlay, resolve
+from asapool.training.toml_text import read_toml, write_toml
+
+
+def test_the_learning_rate_is_halved_after_epoch_50():
+    config = TrainConfig()
+    assert [config.lr_at(e) for e in (1, 50, 51, 100)] == [0.01, 0.01, 0.005, 0.005]
+    assert TrainConfig(lr_step=0).lr_at(1000) == 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("epochs", 0), ("epochs", 1.5), ("batch_size", 0), ("lr", 0.0), ("lr", float("nan")), ("lr", "fast"), ("lr", True),
+        ("weight_decay", -1.0), ("lr_step", -1), ("lr_gamma", 0.0), ("class_weights", "equal"), ("early_stopping", 0),
+        ("clip", 0.0), ("clip", float("inf")), ("seed", -1), ("seed", True), ("threads", 0),
+    ],
+)  # fmt: skip
+def test_a_value_out_of_range_is_refused_by_name(name, value):
+    with pytest.raises(ConfigError, match=rf"train\.{name} must be"):
+        TrainConfig(**{name: value})
+
+
+def test_an_unknown_setting_is_refused_with_the_known_ones():
+    with pytest.raises(ConfigError, match=r"train\.learning_rate is not a setting\. Known are epochs, batch_size, lr"):
+        TrainConfig.from_dict({"learning_rate": 1})
+    with pytest.raises(ConfigError, match=r"split\.shares is not a setting"):
+        RunSettings.from_dict({"split": {"shares": 1}})
+
+
+@pytest.mark.parametrize(
+    ("name", "batch", "hidden", "dropout", "lr"),
+    [
+        ("PROTEINS", 128, 64, 0.1, 0.01), ("FRANKENSTEIN", 128, 32, 0.0, 0.001), ("NCI1", 128, 128, 0.0, 0.01),
+        ("NCI109", 128, 128, 0.0, 0.01), ("DD", 64, 16, 0.3, 0.01), ("Mutagenicity", 128, 32, 0.0, 0.001),
+    ],
+)  # fmt: skip
+def test_presets_are_the_authors_settings(name, batch, hidden, dropout, lr):
+    model, train = ModelConfig(**preset(name)["model"]), TrainConfig(**preset(name)["train"])
+    assert (train.batch_size, model.hidden, model.attention_dropout, train.lr) == (batch, hidden, dropout, lr)
+    assert (train.epochs, train.weight_decay, train.lr_step, train.lr_gamma) == (100, 5e-4, 50, 0.5)
+    assert (model.levels, model.ratio, model.dropout, train.early_stopping) == (3, 0.5, 0.5, None)
+
+
+def test_the_authors_have_twenty_seeds_and_more_can_be_had():
+    assert len(set(AUTHORS_SEEDS)) == 20 and seeds(3) == (8971, 85688, 9467)
+    assert len(set(seeds(25))) == 25
+
+
+def test_settings_survive_their_own_file(tmp_path):
+    chosen = RunSettings.from_dict(
+        {
+            "data": {"source": 'a "quoted" näme\\with\tall', "skip_invalid": True},
+            "split": {"kind": "authors", "fold": 3, "seed": 8971},
+            "model": {"method": "topk", "ratio": [0.8, 0.5, 0.25], "jumping": True},
+            "train": {"lr": 1e-3, "clip": 2.0, "lr_step": 0, "early_stopping": 7},
+        }
+    )
+    file = tmp_path / "config.toml"
+    file.write_text(chosen.to_toml("two lines\nof heading"), encoding="utf-8")
+    assert RunSettings.from_file(file) == chosen
+
+
+def test_values_of_every_kind_survive_toml(tmp_path):
+    values = {"a": True, "b": -3, "c": 1e-300, "d": "\x7f\x00\u2028'\"", "e": [1, 2.5], "f": {"x y": 1}, "g": float("inf")}
+    file = tmp_path / "v.toml"
+    file.write_text(write_toml({"t": values}), encoding="utf-8")
+    assert read_toml(file, ("t",)) == {"t": values}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("[train\n", "is not TOML"), ("[training]\n", "'training' is not a table of settings"), ("train = 3\n", "is not a table")],
+)
+def test_a_broken_file_is_refused(tmp_path, text, says):
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=says):
+        RunSettings.from_file(file)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        RunSettings.from_file(tmp_path / "absent.toml")
+
+
+def test_the_command_line_wins_over_the_file_and_the_file_over_the_preset(tmp_path, shared_datasets):
+    file = tmp_path / "c.toml"
+    file.write_text("[train]\nlr = 0.5\nbatch_size = 7\n[model]\nhidden = 9\n")
+    chosen, graphs = resolve({"data": {"source": str(shared_datasets / "PROTEINS.zip")}, "train": {"lr": 0.25}}, file)
+    assert (chosen.train.lr, chosen.train.batch_size, chosen.model.hidden) == (0.25, 7, 9)
+    assert chosen.model.attention_dropout == 0.1  # only the preset speaks of it
+    assert len(graphs) == 1113
+
+
+def test_none_says_nothing():
+    assert overlay({"a": {"x": 1}}, {"a": {"x": None, "y": 2}}) == {"a": {"x": 1, "y": 2}}
+
+
+def test_a_split_file_and_its_kind_belong_together():
+    for split in ({"kind": "file"}, {"kind": "scaffold", "file": "x.json"}):
+        with pytest.raises(ConfigError, match="belong together"):
+            RunSettings.from_dict({"split": split})

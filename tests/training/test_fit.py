@@ -1,0 +1,186 @@
+"""One training: it learns, it is deterministic to the byte, it keeps the best epoch, and it can be cut anywhere."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from asapool.data import load
+from asapool.errors import CheckpointError, TrainingError
+from asapool.models import ModelConfig, build
+from asapool.training import TrainConfig, fit, predict
+from asapool.training.fitting import class_weights, order
+from asapool.training.state import Progress, load_state, save_state, snapshot
+
+SMALL = ModelConfig(hidden=8, attention_dropout=0.2)
+QUICK = TrainConfig(epochs=6, batch_size=16, seed=3)
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return load("synthetic:cycles?graphs=60&nodes=9")
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return SimpleNamespace(train=np.arange(40), val=np.arange(40, 60))
+
+
+def fresh(graphs, config=SMALL):
+    return build(config, graphs.num_features, graphs.num_classes, seed=1)
+
+
+def content(model):
+    return {name: value.numpy().tobytes() for name, value in model.state_dict().items()}
+
+
+def trained(graphs, parts, config=QUICK, **options):
+    model = fresh(graphs)
+    return model, fit(model, graphs, parts, config, **options)
+
+
+def test_random_graphs_can_be_memorised(graphs):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=20)
+    some = replace(graphs.subset(range(20)), x=rng.normal(size=(graphs.ptr[20], 3)), y=y)
+    model = fresh(some, ModelConfig(hidden=32, dropout=0.0))
+    none = SimpleNamespace(train=np.arange(20), val=[])
+    fit(model, some, none, TrainConfig(epochs=150, batch_size=20, weight_decay=0.0, seed=0))
+    assert (predict(model, some).argmax(1) == y).all()
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not(graphs, parts):
+    one, two = content(trained(graphs, parts)[0]), content(trained(graphs, parts)[0])
+    assert one == two
+    assert content(trained(graphs, parts, replace(QUICK, seed=4))[0]) != one
+
+
+def test_the_callers_chance_and_threads_are_left_alone(graphs, parts):
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    trained(graphs, parts, replace(QUICK, epochs=1, threads=2))
+    assert torch.rand(1) == expected
+    assert torch.get_num_threads() == 1
+
+
+def test_the_first_of_equally_good_epochs_is_kept(graphs, parts):
+    best = {}
+
+    def watch(epoch, progress):
+        best.setdefault(epoch.val_accuracy, (epoch.epoch, snapshot(watch.model)))
+
+    watch.model = fresh(graphs)
+    done = fit(watch.model, graphs, parts, replace(QUICK, epochs=12), on_epoch=watch)
+    highest = max(best)
+    assert len(best) < 12, "this test needs a tie"
+    assert (done.best_accuracy, done.best_epoch) == (highest, best[highest][0])
+    assert all(torch.equal(value, best[highest][1][name]) for name, value in watch.model.state_dict().items())
+
+
+def test_without_a_validation_part_the_last_epoch_stays(graphs):
+    _, done = trained(graphs, SimpleNamespace(train=np.arange(60), val=[]))
+    assert (done.best_epoch, done.best_accuracy, done.history[-1].val_loss) == (6, None, None)
+
+
+def test_early_stopping_waits_as_long_as_it_was_told(graphs, parts):
+    _, done = trained(graphs, parts, replace(QUICK, epochs=200, early_stopping=3))
+    assert len(done.history) == done.best_epoch + 3 and done.stopped == "no better validation accuracy in 3 epochs"
+
+
+def test_balanced_class_weights_by_hand(graphs):
+    assert class_weights(np.array([0, 0, 0, 1]), 3).tolist() == pytest.approx([4 / 6, 2.0, 0.0])
+    # nine of one class and one of the other: without weights the rare class is never the answer, with weights it is
+    rare = SimpleNamespace(train=np.flatnonzero((graphs.y == 0) | (np.arange(60) < 8)), val=[])
+    config = TrainConfig(epochs=1, batch_size=64, lr=1e-9, weight_decay=0.0)
+    plain, even = trained(graphs, rare, config)[1], trained(graphs, rare, replace(config, class_weights="balanced"))[1]
+    assert plain.history[0].loss != even.history[0].loss
+
+
+def test_clipping_bounds_the_step(graphs, parts):
+    def moved(clip):
+        before, (after, _) = fresh(graphs), trained(graphs, parts, TrainConfig(epochs=1, batch_size=64, clip=clip, weight_decay=0.0))
+        return sum((a - b).abs().sum() for a, b in zip(before.parameters(), after.parameters(), strict=True))
+
+    assert moved(1e-12) < moved(None) / 2
+
+
+def test_every_epoch_has_its_own_order_of_all_graphs():
+    first, second = order(np.arange(50), 0, 1), order(np.arange(50), 0, 2)
+    assert sorted(first) == sorted(second) == list(range(50))
+    assert first.tolist() != second.tolist() and order(np.arange(50), 1, 1).tolist() != first.tolist()
+
+
+def test_a_loss_that_is_no_number_stops_and_the_best_weights_stay(graphs, parts):
+    model = fresh(graphs)
+
+    def poison(epoch, progress):
+        poison.best = {name: value.clone() for name, value in progress.best.items()}
+        if epoch.epoch == 3:
+            with torch.no_grad():
+                next(model.parameters()).fill_(float("inf"))
+
+    done = fit(model, graphs, parts, QUICK, on_epoch=poison)
+    assert done.diverged and done.stopped == "the loss was not a number in epoch 4" and len(done.history) == 3
+    assert all(torch.equal(value, poison.best[name]) for name, value in model.state_dict().items())
+
+
+def test_a_loss_that_is_no_number_at_once_is_an_error_with_the_next_step(graphs, parts):
+    with pytest.raises(TrainingError, match=r"not a number in epoch 1\. Lower train\.lr"):
+        broken = replace(graphs, x=np.full(graphs.x.shape, 3e38))
+        fit(fresh(broken), broken, parts, QUICK)
+
+
+def test_graphs_without_labels_and_empty_parts_are_refused(graphs, parts):
+    y = graphs.y.copy()
+    y[[1, 2]] = -1
+    with pytest.raises(TrainingError, match="2 graphs of the training part have no label"):
+        trained(replace(graphs, y=y), parts)
+    with pytest.raises(TrainingError, match="no graphs to learn from"):
+        trained(graphs, SimpleNamespace(train=[], val=[1]))
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5])
+def test_going_on_from_any_epoch_gives_the_same_bytes(graphs, parts, tmp_path, cut):
+    class Stop(Exception):
+        pass
+
+    def stop(epoch, progress):
+        if epoch.epoch == cut:
+            raise Stop
+
+    whole, done = trained(graphs, parts)
+    with pytest.raises(Stop):
+        trained(graphs, parts, on_epoch=stop, state_file=tmp_path / "s", owner={"data": "a"})
+    torch.manual_seed(999)  # whatever happened in between
+    again, rest = trained(graphs, parts, state_file=tmp_path / "s", owner={"data": "a"})
+    assert content(again) == content(whole)
+    assert [e.loss for e in rest.history] == [e.loss for e in done.history] and rest.best_epoch == done.best_epoch
+
+
+def test_a_state_of_another_run_or_another_kind_is_refused(graphs, tmp_path):
+    model, file = fresh(graphs), tmp_path / "s"
+    adam = torch.optim.Adam(model.parameters())
+    save_state(file, model, adam, Progress(), {"data": "a"})
+    with pytest.raises(CheckpointError, match=r"another data \('a', now 'b'\)"):
+        load_state(file, model, adam, {"data": "b"})
+    other = fresh(graphs, ModelConfig(hidden=16))
+    with pytest.raises(CheckpointError, match="does not fit this model"):
+        load_state(file, other, torch.optim.Adam(other.parameters()), {"data": "a"})
+    for damage in (b"", file.read_bytes()[:-9], b"\x80\x04" + file.read_bytes()):
+        file.write_bytes(damage)
+        with pytest.raises(CheckpointError, match="is not a training state"):
+            load_state(file, model, adam, {"data": "a"})
+
+
+def test_memory_does_not_grow_with_the_epochs(graphs, parts):
+    import gc
+    import resource
+
+    trained(graphs, parts, replace(QUICK, epochs=20))
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    trained(graphs, parts, replace(QUICK, epochs=80))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8_000  # kB; one epoch's tensors are about as much

@@ -1,0 +1,70 @@
+"""Scores: worked out by hand, equal to scikit-learn's where it has them, and None with a reason where they mean nothing."""
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from asapool.errors import InputError
+from asapool.training.metrics import calibration_error, score
+
+NAMES = ["no", "yes"]
+
+
+def test_a_table_small_enough_to_check_by_hand():
+    y = [0, 0, 0, 1, 1]
+    p = np.array([0.1, 0.2, 0.7, 0.4, 0.9])  # probability of "yes": one "no" is taken for "yes", one "yes" for "no"
+    s = score(y, np.stack([1 - p, p], 1), NAMES)
+    assert s.confusion == [[2, 1], [1, 1]]
+    assert s.accuracy == pytest.approx(3 / 5)
+    assert s.balanced_accuracy == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert s.roc_auc == pytest.approx(5 / 6)  # of 3·2 pairs only (0.7, 0.4) is in the wrong order
+    assert s.pr_auc == pytest.approx((1 + 2 / 3) / 2)  # precision where each "yes" is found: 1/1 and 2/3
+    assert s.majority == pytest.approx(3 / 5)
+    assert s.notes == {}
+
+
+@pytest.mark.parametrize("C", [2, 4])
+def test_scores_are_those_of_scikit_learn(C):
+    rng = np.random.default_rng(C)
+    y, p = rng.integers(C, size=200), rng.dirichlet(np.ones(C), size=200)
+    s = score(y, p, [str(c) for c in range(C)])
+    auc = sk.roc_auc_score(y, p[:, 1]) if C == 2 else sk.roc_auc_score(y, p, multi_class="ovr", average="macro")
+    precision = sk.average_precision_score(y if C == 2 else np.eye(C)[y], p[:, 1] if C == 2 else p, average="macro")
+    assert s.accuracy == pytest.approx(sk.accuracy_score(y, p.argmax(1)))
+    assert s.balanced_accuracy == pytest.approx(sk.balanced_accuracy_score(y, p.argmax(1)))
+    assert s.roc_auc == pytest.approx(auc)
+    assert s.pr_auc == pytest.approx(precision)
+    assert s.confusion == sk.confusion_matrix(y, p.argmax(1)).tolist()
+
+
+def test_one_class_only_gives_none_and_says_why():
+    s = score([1, 1, 1], [[0.2, 0.8], [0.9, 0.1], [0.4, 0.6]], NAMES)
+    assert (s.balanced_accuracy, s.roc_auc, s.pr_auc) == (None, None, None)
+    assert s.accuracy == pytest.approx(2 / 3) and s.calibration_error is not None
+    assert set(s.notes) == {"balanced_accuracy", "roc_auc", "pr_auc"} and "'yes'" in s.notes["roc_auc"]
+
+
+def test_an_absent_class_of_several_is_left_out_of_the_mean_and_named():
+    p = np.array([[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.6, 0.3, 0.1]])
+    s = score([0, 1, 0], p, ["a", "b", "c"])
+    assert s.balanced_accuracy == 1.0 and s.roc_auc == 1.0
+    assert "'c'" in s.notes["roc_auc"]
+
+
+def test_graphs_without_a_label_do_not_count_and_none_at_all_is_no_crash():
+    s = score([0, -1, 1], [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]], NAMES)
+    assert (s.graphs, s.accuracy) == (2, 1.0)
+    empty = score([-1], [[0.5, 0.5]], NAMES)
+    assert empty.graphs == 0 and empty.accuracy is None and "no graph" in empty.notes["accuracy"]
+    assert score([], np.zeros((0, 2)), NAMES).graphs == 0
+
+
+def test_the_calibration_error_by_hand():
+    # two bins of two: (0.9, 0.9) half right, gap 0.4; (0.6, 0.6) all right, gap 0.4
+    assert calibration_error([0.9, 0.9, 0.6, 0.6], [True, False, True, True], bins=10) == pytest.approx(0.4)
+    assert calibration_error([1.0, 0.0], [True, False]) == 0.0
+
+
+def test_a_wrong_shape_is_refused():
+    with pytest.raises(InputError, match=r"shape \(2, 2\)"):
+        score([0, 1], [[1.0], [1.0]], NAMES)

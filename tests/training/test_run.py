@@ -1,0 +1,147 @@
+"""A run: its folder says everything, it can be repeated and resumed to the byte, and nothing is overwritten by accident."""
+
+import csv
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from asapool.data import GraphSet, load
+from asapool.errors import CheckpointError, ConfigError, DataError, TrainingError
+from asapool.models import checkpoint
+from asapool.training import resolve, resume, run, start
+from asapool.training.settings import RunSettings
+
+TABLES = {
+    "data": {"source": "synthetic:motifs?graphs=40&nodes=8"},
+    "model": {"hidden": 8},
+    "train": {"epochs": 4, "batch_size": 16},
+}
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    return resolve(TABLES)
+
+
+@pytest.fixture(scope="module")
+def finished(prepared, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    return folder, start(*prepared, folder)
+
+
+def test_the_folder_says_everything(prepared, finished):
+    (settings, graphs), (folder, metrics) = prepared, finished
+    names = {p.name for p in folder.iterdir()}
+    assert names == {
+        ".lock", "config.toml", "split.json", "model.safetensors", "history.csv", "predictions.csv", "metrics.json",
+    }  # fmt: skip
+    assert json.loads((folder / "metrics.json").read_text()) == metrics
+    assert metrics["test"]["graphs"] == metrics["parts"]["test"] == 4
+    with open(folder / "history.csv") as file:
+        assert [row["epoch"] for row in csv.DictReader(file)] == ["1", "2", "3", "4"]
+    split = json.loads((folder / "split.json").read_text())
+    with open(folder / "predictions.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == [graphs.ids[i] for i in split["test"]]
+    right = sum(row["label"] == row["predicted"] for row in rows) / len(rows)
+    assert right == metrics["test"]["accuracy"]
+
+
+def test_the_model_file_knows_how_it_came_to_be(prepared, finished):
+    (settings, graphs), (folder, metrics) = prepared, finished
+    loaded = checkpoint.load(folder / "model.safetensors")
+    assert loaded.classes == graphs.class_names and loaded.fingerprint == graphs.fingerprint
+    assert loaded.summary["test"] == metrics["test"] and loaded.summary["best_epoch"] == metrics["best_epoch"]
+    assert loaded.config == settings.model
+
+
+def test_the_same_settings_give_the_same_model_byte_for_byte(finished, tmp_path):
+    folder, _ = finished
+    again = RunSettings.from_file(folder / "config.toml")
+    start(again, again.data.load(), tmp_path / "again")
+    for name in ("model.safetensors", "config.toml", "split.json", "predictions.csv"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+def test_twelve_kills_at_random_moments_change_no_byte(tmp_path):
+    done = subprocess.run(
+        [sys.executable, Path(__file__).parent / "killing.py", tmp_path, "12"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["12", "True"]  # twelve processes died, some of them in the middle of the training
+    for name in ("model.safetensors", "predictions.csv"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()
+    assert {p.name for p in (tmp_path / "killed").iterdir()} == {p.name for p in (tmp_path / "undisturbed").iterdir()}
+
+
+def test_a_finished_run_is_only_read_by_resume(finished):
+    folder, metrics = finished
+    before = {p.name: p.stat().st_mtime_ns for p in folder.iterdir() if p.name != ".lock"}
+    assert resume(folder) == metrics
+    assert before == {p.name: p.stat().st_mtime_ns for p in folder.iterdir() if p.name != ".lock"}
+
+
+def test_a_run_is_not_overwritten_by_accident(prepared, finished, tmp_path):
+    folder, _ = finished
+    with pytest.raises(ConfigError, match="already holds a run"):
+        start(*prepared, folder)
+    start(*prepared, tmp_path)
+    (tmp_path / "mine.txt").write_text("stays")
+    start(*prepared, tmp_path, overwrite=True)
+    assert (tmp_path / "mine.txt").read_text() == "stays"
+
+
+def test_there_is_nothing_to_resume_where_nothing_began(tmp_path):
+    with pytest.raises(CheckpointError, match="holds no run"):
+        resume(tmp_path)
+
+
+def test_other_graphs_under_the_same_name_are_refused(tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(*_):
+        raise Stop
+
+    load("synthetic:motifs?graphs=40&nodes=8").save(tmp_path / "graphs.npz")
+    settings, graphs = resolve({**TABLES, "data": {"source": str(tmp_path / "graphs.npz")}})
+    with pytest.raises(Stop):
+        start(settings, graphs, tmp_path / "run", on_epoch=stop)
+    load("synthetic:motifs?graphs=40&nodes=8&seed=1").save(tmp_path / "graphs.npz")
+    with pytest.raises(DataError, match="fingerprint"):
+        resume(tmp_path / "run")
+
+
+def test_a_diverged_run_keeps_its_best_weights_and_says_where(tmp_path):
+    leaping = {"epochs": 4, "lr_step": 1, "lr_gamma": 1e25}  # the second epoch steps a little far
+    settings, graphs = resolve({**TABLES, "model": {"hidden": 8, "method": "mlp"}, "train": leaping})
+    with pytest.raises(TrainingError, match=r"epoch [23]; the best weights before that, of epoch 1, are in .*model.safetensors"):
+        start(settings, graphs, tmp_path)
+    loaded = checkpoint.load(tmp_path / "model.safetensors")
+    assert all(torch.isfinite(p).all() for p in loaded.model.parameters())
+
+
+def test_graphs_without_a_label_are_left_out(tmp_path):
+    whole = load("synthetic:cycles?graphs=30")
+    y = whole.y.copy()
+    y[:6] = -1
+    made: GraphSet = replace(whole, y=y)
+    made.save(tmp_path / "some.npz")
+    settings, graphs = resolve({**TABLES, "data": {"source": str(tmp_path / "some.npz")}})
+    assert len(graphs) == 24 and np.all(graphs.y >= 0)
+    metrics = start(settings, graphs, tmp_path / "run")
+    assert sum(metrics["parts"][part] for part in ("train", "val", "test")) == 24
+
+
+def test_a_new_folder_never_meets_an_old_one(tmp_path):
+    first = run.new_folder(tmp_path, "synthetic:motifs asap")
+    assert first.name == "synthetic-motifs-asap"
+    first.mkdir()
+    assert run.new_folder(tmp_path, "synthetic:motifs asap").name == "synthetic-motifs-asap-2"
+    assert run.new_folder(tmp_path, "../..").parent == tmp_path
