@@ -107,7 +107,9 @@ class ASAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         graphs = pack(X, labels="ignored", recipe=self.recipe_)
         if graphs.num_features != self.n_features_in_:
-            raise InputError(f"X has {graphs.num_features} node features, but ASAPClassifier was fitted with {self.n_features_in_}")
+            raise InputError(
+                f"X has {graphs.num_features} node features, but ASAPClassifier was fitted with {self.n_features_in_}"
+            )
         return predict(self.model_, graphs)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:

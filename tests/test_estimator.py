@@ -31,22 +31,27 @@ def fitted(graphs):
 
 def test_it_learns_rings_from_chains():
     y = np.array(["ring"] * 16 + ["chain"] * 16)
-    asap = ASAPClassifier(hidden=16, epochs=40, dropout=0.0, validation_fraction=0, random_state=0).fit(RINGS + CHAINS, y)
+    asap = ASAPClassifier(hidden=16, epochs=40, dropout=0.0, validation_fraction=0, random_state=0).fit(
+        RINGS + CHAINS, y
+    )
     assert asap.score(RINGS + CHAINS, y) == 1.0
     assert asap.predict(["C1CCCC1", "CCCCC"]).tolist() == ["ring", "chain"]
 
 
 def test_classes_probabilities_and_answers_fit_together(graphs, fitted):
     p = fitted.predict_proba(graphs)
-    assert fitted.classes_.tolist() == ["cycle", "path"] and p.shape == (40, 2)
-    assert np.allclose(p.sum(1), 1) and (fitted.classes_[p.argmax(1)] == fitted.predict(graphs)).all()
+    assert fitted.classes_.tolist() == ["cycle", "path"]
+    assert p.shape == (40, 2)
+    assert np.allclose(p.sum(1), 1)
+    assert (fitted.classes_[p.argmax(1)] == fitted.predict(graphs)).all()
     assert (fitted.n_features_in_, len(fitted.history_)) == (3, 3)
 
 
 @pytest.mark.parametrize("y", [[3, 7] * 20, ["b", "a"] * 20, [True, False] * 20], ids=["numbers", "words", "booleans"])
 def test_any_labels_come_back_as_they_were(graphs, y):
     asap = ASAPClassifier(**QUICK).fit(graphs, y)
-    assert asap.classes_.tolist() == sorted(set(y)) and set(asap.predict(graphs)) <= set(y)
+    assert asap.classes_.tolist() == sorted(set(y))
+    assert set(asap.predict(graphs)) <= set(y)
     assert asap.predict(graphs).dtype == np.asarray(y).dtype
 
 
@@ -70,20 +75,25 @@ def test_a_seed_makes_fits_equal_and_its_absence_does_not(graphs, fitted):
     assert np.array_equal(again.predict_proba(graphs), fitted.predict_proba(graphs))
     free = [ASAPClassifier(**{**QUICK, "random_state": None}).fit(graphs).predict_proba(graphs) for _ in range(2)]
     assert not np.array_equal(*free)
-    assert np.array_equal(again.fit(graphs).predict_proba(graphs), fitted.predict_proba(graphs))  # fitting again starts anew
+    assert np.array_equal(
+        again.fit(graphs).predict_proba(graphs), fitted.predict_proba(graphs)
+    )  # fitting again starts anew
 
 
 def test_clone_and_parameters():
     asap = ASAPClassifier("topk", hidden=16, model_options={"conv": "gin"})
     copy = clone(asap)
-    assert copy.get_params() == asap.get_params() and copy.get_params()["method"] == "topk"
-    assert copy.set_params(hidden=4).hidden == 4 and asap.hidden == 16
+    assert copy.get_params() == asap.get_params()
+    assert copy.get_params()["method"] == "topk"
+    assert copy.set_params(hidden=4).hidden == 4
+    assert asap.hidden == 16
 
 
 def test_cross_validation_search_and_pipeline(graphs):
     folds = StratifiedKFold(2, shuffle=True, random_state=0)
     scores = cross_val_score(ASAPClassifier(**QUICK), graphs, graphs.y, cv=folds, error_score="raise")
-    assert scores.shape == (2,) and np.isfinite(scores).all()
+    assert scores.shape == (2,)
+    assert np.isfinite(scores).all()
     steps = Pipeline([("same", FunctionTransformer()), ("asap", ASAPClassifier(**QUICK))])
     search = GridSearchCV(steps, {"asap__hidden": [4, 8]}, cv=folds, error_score="raise", scoring="roc_auc")
     search.fit(RINGS + CHAINS, [1] * 16 + [0] * 16)
@@ -102,7 +112,9 @@ def test_settings_reach_model_and_training(graphs):
     asap = ASAPClassifier(
         "none", hidden=4, epochs=2, class_weight="balanced", model_options={"conv": "sage"}, train_options={"clip": 1.0}
     ).fit(graphs)
-    assert asap.model_.config.conv == "sage" and asap.model_.config.method == "none" and len(asap.history_) == 2
+    assert asap.model_.config.conv == "sage"
+    assert asap.model_.config.method == "none"
+    assert len(asap.history_) == 2
 
 
 @pytest.mark.parametrize(

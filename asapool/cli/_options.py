@@ -50,7 +50,9 @@ def with_settings(tables: dict[str, dict[str, Any]], assignments: Sequence[str] 
         place, equals, value = text.partition("=")
         table, dot, name = place.strip().partition(".")
         if not equals or not dot or table not in ("data", "split", "model", "train"):
-            raise ConfigError(f"--set takes TABLE.NAME=VALUE with the tables data, split, model and train, got {text!r}")
+            raise ConfigError(
+                f"--set takes TABLE.NAME=VALUE with the tables data, split, model and train, got {text!r}"
+            )
         try:
             tables.setdefault(table, {})[name] = tomllib.loads(f"v = {value}")["v"]
         except tomllib.TOMLDecodeError:

@@ -14,7 +14,9 @@ ALL = "asap,topk,sagpool,diffpool,set2set,global-attention,sortpool,none,mlp"
 
 def compare(
     source: Annotated[str, typer.Argument(help=o.SOURCE)],
-    methods: Annotated[str, typer.Option(help="Methods, separated by commas; the others are tested against the first.")] = ALL,
+    methods: Annotated[
+        str, typer.Option(help="Methods, separated by commas; the others are tested against the first.")
+    ] = ALL,
     folds: o.Folds = 10,
     seeds: o.Seeds = 1,
     jobs: o.Jobs = 1,

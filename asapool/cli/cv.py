@@ -107,7 +107,13 @@ def show_table(answer: Comparison, title: str, folder: Path) -> None:
         grid.add_column(name, justify="left" if name == "method" else "right")
     for row in answer.rows:
         done = f"{row.folds}" + (f" ({row.failed} failed)" if row.failed else "")
-        cells = [row.method, percent(row.mean), percent(row.over_seeds), percent(row.over_folds), percent(row.validation)]
+        cells = [
+            row.method,
+            percent(row.mean),
+            percent(row.over_seeds),
+            percent(row.over_folds),
+            percent(row.validation),
+        ]
         cells += [percent(row.scores["roc_auc"]), done, "–" if row.seconds is None else f"{row.seconds:.1f}"]
         test = answer.tests.get(row.method)
         if tested:
@@ -128,7 +134,12 @@ def _test_cells(test: dict[str, Any]) -> list[str]:
 
 
 def _data(
-    source: str, features: str | None, data_root: Path | None, smiles: str | None, target: str | None, skip_invalid: bool
+    source: str,
+    features: str | None,
+    data_root: Path | None,
+    smiles: str | None,
+    target: str | None,
+    skip_invalid: bool,
 ) -> dict[str, Any]:
     return {
         "source": source, "features": features, "data_root": None if data_root is None else str(data_root),

@@ -36,7 +36,13 @@ def evaluate(
     prints: list[str] = []
 
     def watched() -> p.Pairs:
-        options = {"data_root": data_root, "smiles": smiles, "target": target, "id_column": id_column, "encoding": encoding}
+        options = {
+            "data_root": data_root,
+            "smiles": smiles,
+            "target": target,
+            "id_column": id_column,
+            "encoding": encoding,
+        }
         found = p.predict_source(trained, source, labels=True, skip_invalid=skip_invalid, skipped=skipped, **options)
         for graphs, probability in found:
             prints.append(graphs.fingerprint)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def predict(
     model: Annotated[Path, typer.Argument(help="A model.safetensors that asapool wrote.")],
     source: Annotated[str, typer.Argument(help=o.SOURCE)],
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="CSV file to write; else the rows are printed.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="CSV file to write; else the rows are printed.")
+    ] = None,
     chunk: Annotated[int, typer.Option(min=1, help="Graphs in memory at a time.")] = 2000,
     data_root: o.DataRoot = None,
     smiles: o.Smiles = None,

@@ -62,9 +62,13 @@ def train(
 
     if resume is not None:
         silent = ("resume", "json", "no_report")
-        given = [name for name, value in ctx.params.items() if value not in (None, False, []) and name not in silent]
+        given = [
+            name for name, value in ctx.params.items() if value not in (None, False, [], ()) and name not in silent
+        ]
         if given:
-            raise ConfigError(f"--resume goes on with the settings of the run, so {', '.join(given)} cannot be given too")
+            raise ConfigError(
+                f"--resume goes on with the settings of the run, so {', '.join(given)} cannot be given too"
+            )
         folder = resume
         with ending(f"asapool train --resume {folder}"), EpochBar(*run.extent(folder)) as bar:
             metrics = run.resume(folder, on_epoch=bar)
@@ -113,10 +117,16 @@ def score_rows(scores: dict[str, Any]) -> dict[str, str]:
     shown = {}
     for name in ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error"):
         why = scores["notes"].get(name)
-        label = "test accuracy" if name == "accuracy" else name.replace("_", " ").replace("auc", "AUC").replace("roc", "ROC")
+        label = (
+            "test accuracy"
+            if name == "accuracy"
+            else name.replace("_", " ").replace("auc", "AUC").replace("roc", "ROC")
+        )
         shown[label.replace("pr AUC", "PR AUC")] = number(scores[name]) + (f" ({why})" if why else "")
     names = scores["class_names"]
-    told = (f"{name} → {dict(zip(names, row, strict=True))}" for name, row in zip(names, scores["confusion"], strict=True))
+    told = (
+        f"{name} → {dict(zip(names, row, strict=True))}" for name, row in zip(names, scores["confusion"], strict=True)
+    )
     return shown | {"confusion": "; ".join(told)}
 
 

@@ -75,7 +75,7 @@ def _guarded(rows: Rows, path: Path, encoding: str) -> Rows:
             yield line, row
     except csv.Error as error:
         raise DataError(f"{path}, after line {line}: not a table ({error}). Save it again as CSV") from None
-    except KeyError:
+    except UnicodeError:
         wrong, byte = _undecodable(path, encoding)
         raise DataError(
             f"{path}, line {wrong}: byte 0x{byte:02x} is not {encoding} text. "

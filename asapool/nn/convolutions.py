@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch
 from torch import Tensor, nn
 
@@ -12,12 +10,6 @@ from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Loops
 from asapool.nn.boundary import as_graph
 from asapool.nn.gcn import GCN
-
-
-class Convolution(Protocol):
-    """What every convolution can do: new features (N, out) from features (N, in) and a packed graph."""
-
-    def __call__(self, x: Tensor, edge_index: Graph) -> Tensor: ...
 
 
 class GIN(nn.Module):

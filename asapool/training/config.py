@@ -32,7 +32,14 @@ class TrainConfig:
     threads: int | None = None  # of torch; None = as torch finds them
 
     def __post_init__(self) -> None:
-        for name, least in (("epochs", 1), ("batch_size", 1), ("early_stopping", 1), ("threads", 1), ("lr_step", 0), ("seed", 0)):
+        for name, least in (
+            ("epochs", 1),
+            ("batch_size", 1),
+            ("early_stopping", 1),
+            ("threads", 1),
+            ("lr_step", 0),
+            ("seed", 0),
+        ):
             value = getattr(self, name)
             if value is None and name in ("early_stopping", "threads"):
                 continue

@@ -106,7 +106,9 @@ def train_fold(graphs: GraphSet, plan: Plan, task: Fold) -> FoldResult:
     """Train one method on one fold and judge it on the test part."""
     began = time.perf_counter()
     split = plan.split(graphs, task)
-    seed = int(np.random.SeedSequence([task.seed, task.fold]).generate_state(1)[0])  # folds start from different weights
+    seed = int(
+        np.random.SeedSequence([task.seed, task.fold]).generate_state(1)[0]
+    )  # folds start from different weights
     # one thread, however many trainings run side by side: the result must not depend on the number of jobs
     config = replace(plan.train, seed=seed, threads=1)
     size = typical_nodes(graphs, split.train)
@@ -162,7 +164,9 @@ def claim(path: Path, record: dict[str, Any]) -> None:
     if not path.exists():
         write_json(path, record)
     elif read_json(path) != record:
-        raise CheckpointError(f"{path.parent}: holds a cross-validation with other settings or graphs. Choose another folder")
+        raise CheckpointError(
+            f"{path.parent}: holds a cross-validation with other settings or graphs. Choose another folder"
+        )
 
 
 def _run(

@@ -183,7 +183,9 @@ def _labelled(graphs: GraphSet, indices: Any, part: str) -> Ints:
     chosen = np.asarray(indices, dtype=np.int64).reshape(-1)
     if len(chosen) and (graphs.y[chosen] < 0).any():
         missing = int((graphs.y[chosen] < 0).sum())
-        raise TrainingError(f"{graphs.name}: {missing} graphs of the {part} part have no label. Leave them out of the split")
+        raise TrainingError(
+            f"{graphs.name}: {missing} graphs of the {part} part have no label. Leave them out of the split"
+        )
     return chosen
 
 

@@ -39,7 +39,9 @@ def working_in(folder: str | PathLike[str]) -> Iterator[Path]:
         except OSError:
             holder = os.read(handle, 32).decode("ascii", "replace").strip()
             whose = f"process {holder}" if holder else "another process"
-            raise TrainingError(f"{path}: {whose} is working in this folder. Wait for it, or choose another with --out") from None
+            raise TrainingError(
+                f"{path}: {whose} is working in this folder. Wait for it, or choose another with --out"
+            ) from None
         _sign(handle, path)
         _sweep(path)
         yield path
@@ -53,7 +55,9 @@ def _sign(handle: int, path: Path) -> None:
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode("ascii"), 0)
     except OSError as error:
-        raise TrainingError(f"{path}: cannot be written ({error.strerror}). Free space or choose another folder") from None
+        raise TrainingError(
+            f"{path}: cannot be written ({error.strerror}). Free space or choose another folder"
+        ) from None
 
 
 def _sweep(path: Path) -> None:

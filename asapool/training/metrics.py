@@ -26,7 +26,9 @@ class Scores:
     graphs: int  # graphs with a label
     accuracy: float | None  # share of graphs whose most probable class is right
     balanced_accuracy: float | None  # mean over the classes of the share of their graphs that is right
-    roc_auc: float | None  # of the second class; mean over the classes, each against the rest, when there are more than two
+    roc_auc: (
+        float | None
+    )  # of the second class; mean over the classes, each against the rest, when there are more than two
     pr_auc: float | None  # average precision, likewise
     calibration_error: float | None  # expected difference between the probability of the answer and its being right
     majority: float | None  # accuracy of always answering with the most frequent class of this part
@@ -58,7 +60,13 @@ def score(y: npt.ArrayLike, probability: npt.ArrayLike, class_names: Sequence[st
     confusion = np.zeros((C, C), np.int64)
     if G == 0:
         nothing = dict.fromkeys(_NAMES, "no graph of this part has a label")
-        return Scores(graphs=0, **dict.fromkeys(_NAMES), confusion=confusion.tolist(), class_names=list(class_names), notes=nothing)  # type: ignore[arg-type]
+        return Scores(
+            graphs=0,
+            **dict.fromkeys(_NAMES),
+            confusion=confusion.tolist(),
+            class_names=list(class_names),
+            notes=nothing,
+        )  # type: ignore[arg-type]
     answer = p.argmax(axis=1)
     np.add.at(confusion, (truth, answer), 1)
     support = confusion.sum(axis=1)

@@ -58,7 +58,9 @@ def predict_source(
     sets: Iterable[GraphSet]
     if Path(source).is_file() and Path(source).suffix.lower() in (*LINES, *TABLES):
         wanted.pop("data_root", None)
-        sets = stream(source, recipe=trained.recipe, chunk=chunk, labels=rule, skip_invalid=skip_invalid, skipped=rows, **wanted)
+        sets = stream(
+            source, recipe=trained.recipe, chunk=chunk, labels=rule, skip_invalid=skip_invalid, skipped=rows, **wanted
+        )
     else:
         sets = [load(source, recipe=trained.recipe, labels=rule, skip_invalid=skip_invalid, skipped=rows, **wanted)]
     for graphs in sets:
@@ -82,10 +84,18 @@ def table_rows(pair: Pair, classes: Sequence[str], start: int = 0, labels: bool 
     unnamed = graphs.ids == tuple(map(str, range(len(graphs))))
     for k, (row, best) in enumerate(zip(p.tolist(), p.argmax(axis=1).tolist(), strict=True)):
         label = [classes[graphs.y[k]] if graphs.y[k] >= 0 else ""] if labels else []
-        yield [str(start + k), str(start + k) if unnamed else graphs.ids[k], *label, classes[best], *(f"{v:.6f}" for v in row)]
+        yield [
+            str(start + k),
+            str(start + k) if unnamed else graphs.ids[k],
+            *label,
+            classes[best],
+            *(f"{v:.6f}" for v in row),
+        ]
 
 
-def write_predictions(path: str | PathLike[str], pairs: Iterable[Pair], classes: Sequence[str], labels: bool = False) -> Summary:
+def write_predictions(
+    path: str | PathLike[str], pairs: Iterable[Pair], classes: Sequence[str], labels: bool = False
+) -> Summary:
     """Write the table as CSV, whole or not at all, one set at a time."""
     with whole(path) as out:
         text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)

@@ -23,17 +23,24 @@ import torch
 from asapool import __version__
 from asapool.data import GraphSet, Split
 from asapool.errors import AsapoolError, CheckpointError, ConfigError, TrainingError
-from asapool.models import GraphClassifier, build
-from asapool.models import checkpoint
+from asapool.models import GraphClassifier, build, checkpoint
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
 from asapool.training.folder import read_json, working_in, write_csv, write_json, write_text
 from asapool.training.metrics import score
-from asapool.training.probability import predict
 from asapool.training.predictions import write_predictions
+from asapool.training.probability import predict
 from asapool.training.settings import RunSettings, read_graphs
 from asapool.training.state import Epoch
 
-FILES = ("metrics.json", "model.safetensors", "predictions.csv", "history.csv", "state.safetensors", "config.toml", "split.json")
+FILES = (
+    "metrics.json",
+    "model.safetensors",
+    "predictions.csv",
+    "history.csv",
+    "state.safetensors",
+    "config.toml",
+    "split.json",
+)
 HEADING = f"The settings of an asapool {__version__} run. Repeat it with: asapool train --config THIS_FILE"
 
 
@@ -67,7 +74,9 @@ def resume(folder: str | PathLike[str], *, on_epoch: OnEpoch | None = None) -> d
     """Go on with a run that was stopped; one that is finished is only read."""
     path = Path(folder)
     if not (path / "config.toml").exists():
-        raise CheckpointError(f"{path}: holds no run (there is no config.toml). Start one with: asapool train --out {path}")
+        raise CheckpointError(
+            f"{path}: holds no run (there is no config.toml). Start one with: asapool train --out {path}"
+        )
     with working_in(path):
         if (path / "metrics.json").exists():
             metrics: dict[str, Any] = read_json(path / "metrics.json")
@@ -97,7 +106,9 @@ def new_folder(root: Path, name: str) -> Path:
     return path
 
 
-def _carry_out(settings: RunSettings, graphs: GraphSet, split: Split, path: Path, on_epoch: OnEpoch | None) -> dict[str, Any]:
+def _carry_out(
+    settings: RunSettings, graphs: GraphSet, split: Split, path: Path, on_epoch: OnEpoch | None
+) -> dict[str, Any]:
     size = typical_nodes(graphs, split.train)
     model = build(settings.model, graphs.num_features, graphs.num_classes, seed=settings.train.seed, typical_nodes=size)
     owner = {
@@ -105,7 +116,9 @@ def _carry_out(settings: RunSettings, graphs: GraphSet, split: Split, path: Path
         "data": graphs.fingerprint,
         "split": _digest(split.to_json()),
     }
-    done = fit(model, graphs, split, settings.train, on_epoch=on_epoch, state_file=path / "state.safetensors", owner=owner)
+    done = fit(
+        model, graphs, split, settings.train, on_epoch=on_epoch, state_file=path / "state.safetensors", owner=owner
+    )
     metrics = _judge(settings, graphs, split, model, done)
     _write(path, settings, graphs, split, model, done, metrics)
     if done.diverged:
@@ -126,7 +139,12 @@ def _judge(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphCl
     majority = float((graphs.y[split.test] == common).mean()) if len(split.test) else None
     return {
         "version": 1,
-        "data": {"source": settings.data.source, "name": graphs.name, "graphs": len(graphs), "fingerprint": graphs.fingerprint},
+        "data": {
+            "source": settings.data.source,
+            "name": graphs.name,
+            "graphs": len(graphs),
+            "fingerprint": graphs.fingerprint,
+        },
         "parts": {"train": len(split.train), "val": len(split.val), "test": len(split.test), "split": split.method},
         "method": settings.model.method,
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -146,8 +164,18 @@ def _write(
     metrics: dict[str, Any],
 ) -> None:  # fmt: skip
     # nothing that a clock says goes into the model's file: the same run must give the same bytes
-    told = {"train": settings.train.to_dict(), "best_epoch": done.best_epoch, "epochs": len(done.history), "stopped": done.stopped}
-    told |= {"validation": metrics["validation"], "test": metrics["test"], "source": settings.data.source, "name": graphs.name}
+    told = {
+        "train": settings.train.to_dict(),
+        "best_epoch": done.best_epoch,
+        "epochs": len(done.history),
+        "stopped": done.stopped,
+    }
+    told |= {
+        "validation": metrics["validation"],
+        "test": metrics["test"],
+        "source": settings.data.source,
+        "name": graphs.name,
+    }
     try:
         checkpoint.save(
             path / "model.safetensors", model, classes=graphs.class_names, recipe=graphs.recipe, summary=told,

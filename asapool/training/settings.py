@@ -75,7 +75,9 @@ class SplitConfig:
     def __post_init__(self) -> None:
         choose("split.kind", self.kind, KINDS)
         if (self.kind == "file") != (self.file is not None):
-            raise ConfigError(f"split.file and split.kind = 'file' belong together, got kind {self.kind!r}, file {self.file!r}")
+            raise ConfigError(
+                f"split.file and split.kind = 'file' belong together, got kind {self.kind!r}, file {self.file!r}"
+            )
 
     def make(self, graphs: GraphSet) -> Split:
         """The split of these graphs."""
@@ -99,7 +101,12 @@ class RunSettings:
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Plain data for TOML and JSON."""
-        plain = {"data": asdict(self.data), "split": asdict(self.split), "model": self.model.to_dict(), "train": self.train.to_dict()}
+        plain = {
+            "data": asdict(self.data),
+            "split": asdict(self.split),
+            "model": self.model.to_dict(),
+            "train": self.train.to_dict(),
+        }
         return {table: {k: v for k, v in values.items() if v is not None} for table, values in plain.items()}
 
     def to_toml(self, heading: str = "") -> str:

@@ -48,7 +48,9 @@ def paired_test(first: npt.ArrayLike, second: npt.ArrayLike, test_share: float) 
         raise InputError(f"test_share is the size of the test part over that of the training part, got {test_share}")
     d, n = a - b, len(a)
     if n < 2:
-        return PairedTest(n=n, difference=_mean(d), t=None, p_corrected_t=None, p_wilcoxon=None, note="fewer than two folds")
+        return PairedTest(
+            n=n, difference=_mean(d), t=None, p_corrected_t=None, p_wilcoxon=None, note="fewer than two folds"
+        )
     if not np.any(np.abs(d) > 1e-12):
         return PairedTest(n=n, difference=0.0, t=None, p_corrected_t=None, p_wilcoxon=None, note="no fold differs")
     t, p = _corrected_t(d, test_share)

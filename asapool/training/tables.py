@@ -14,7 +14,15 @@ from asapool.training.folder import write_csv, write_json, write_text
 def write_tables(folder: str | PathLike[str], results: Sequence[FoldResult], answer: Comparison) -> None:
     """Write results.csv (a line per fold), table.json (what --json prints) and table.md into the folder."""
     path = Path(folder)
-    header = ["method", "seed", "fold", "validation_accuracy", *(f"test_{name}" for name in SCORES), "best_epoch", "failure"]
+    header = [
+        "method",
+        "seed",
+        "fold",
+        "validation_accuracy",
+        *(f"test_{name}" for name in SCORES),
+        "best_epoch",
+        "failure",
+    ]
     write_csv(path / "results.csv", header, map(_line, results))
     write_json(path / "table.json", answer.to_dict())
     write_text(path / "table.md", markdown(answer))

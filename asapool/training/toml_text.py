@@ -38,7 +38,9 @@ def read_toml(path: str | PathLike[str], tables: tuple[str, ...]) -> dict[str, d
         raise ConfigError(f"{path}: is not TOML: {error}") from None
     for name, table in content.items():
         if name not in tables or not isinstance(table, dict):
-            raise ConfigError(f"{path}: {name!r} is not a table of settings. Known are {', '.join(f'[{t}]' for t in tables)}")
+            raise ConfigError(
+                f"{path}: {name!r} is not a table of settings. Known are {', '.join(f'[{t}]' for t in tables)}"
+            )
     return content
 
 

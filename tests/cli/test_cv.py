@@ -20,7 +20,9 @@ def test_cv_shows_the_mean_and_both_deviations_by_name(tmp_path, monkeypatch):
     folder = next((tmp_path / "runs").iterdir())
     before = {p.name: p.stat().st_mtime_ns for p in (folder / "folds").iterdir()}
     assert len(before) == 6
-    again = json.loads(call("cv", *SMALL, "--method", "mlp", "--seeds", 2, "--json").stdout)  # found again, nothing is trained
+    again = json.loads(
+        call("cv", *SMALL, "--method", "mlp", "--seeds", 2, "--json").stdout
+    )  # found again, nothing is trained
     assert before == {p.name: p.stat().st_mtime_ns for p in (folder / "folds").iterdir()}
     assert again.pop("folder") == str(folder.relative_to(tmp_path))
     assert again == json.loads((folder / "table.json").read_text())
@@ -29,9 +31,12 @@ def test_cv_shows_the_mean_and_both_deviations_by_name(tmp_path, monkeypatch):
 
 def test_compare_tests_the_others_against_the_first(tmp_path):
     said = call("compare", *SMALL, "--methods", "mlp,none", "--out", tmp_path, "--seed", 3)
-    assert "− mlp" in said.stdout and "p (corrected t)" in said.stdout and "seeds 3" in said.stdout
+    assert "− mlp" in said.stdout
+    assert "p (corrected t)" in said.stdout
+    assert "seeds 3" in said.stdout
     table = json.loads((tmp_path / "table.json").read_text())
-    assert table["reference"] == "mlp" and table["tests"]["none"]["n"] == 3
+    assert table["reference"] == "mlp"
+    assert table["tests"]["none"]["n"] == 3
     with pytest.raises(ConfigError, match="--methods takes different words"):
         call("compare", *SMALL, "--methods", "mlp,mlp")
 
@@ -39,16 +44,32 @@ def test_compare_tests_the_others_against_the_first(tmp_path):
 def test_failed_folds_end_with_code_1_and_their_reason(tmp_path):
     said = call("cv", *SMALL, "--method", "mlp", "--lr", 1e30, "--out", tmp_path)
     assert said.exit_code == 1
-    assert "mlp, seed 8971, fold 0 failed" in said.stderr and "3 of 3 trainings failed" in said.stderr
+    assert "mlp, seed 8971, fold 0 failed" in said.stderr
+    assert "3 of 3 trainings failed" in said.stderr
 
 
 def test_ctrl_c_ends_the_workers_and_the_same_command_goes_on(tmp_path):
-    args = ("cv", "synthetic:cycles?graphs=40&nodes=6", "--folds", 4, "--epochs", 60, "--hidden", 8, "-j", 2, "--out", tmp_path)
+    args = (
+        "cv",
+        "synthetic:cycles?graphs=40&nodes=6",
+        "--folds",
+        4,
+        "--epochs",
+        60,
+        "--hidden",
+        8,
+        "-j",
+        2,
+        "--out",
+        tmp_path,
+    )
     process = begin(*args, start_new_session=True)
     wait_for(lambda: list((tmp_path / "folds").glob("*.json")) if (tmp_path / "folds").exists() else False, process)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it too
     code, out, err = finish(process)
-    assert (code, out) == (130, "") and "Go on with: the same command" in err and "Traceback" not in err
+    assert (code, out) == (130, "")
+    assert "Go on with: the same command" in err
+    assert "Traceback" not in err
     done = len(list((tmp_path / "folds").iterdir()))
     assert 1 <= done < 4
     code, out, err = finish(begin(*args, "--json"))

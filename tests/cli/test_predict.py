@@ -25,18 +25,26 @@ def folder(tmp_path_factory):
 def test_rows_go_to_a_file_or_to_standard_output(folder, tmp_path):
     model = folder / "run" / "model.safetensors"
     said = call("predict", model, folder / "train.csv", "-o", tmp_path / "out.csv", "--chunk", 5)
-    assert "graphs" in said.stdout and "12" in said.stdout
+    assert "graphs" in said.stdout
+    assert "12" in said.stdout
     printed = call("predict", model, folder / "train.csv").stdout
     assert [row["id"] for row in csv.DictReader(io.StringIO(printed))] == [f"m{k}" for k in range(12)]
-    assert (tmp_path / "out.csv").read_text().splitlines()[0] == "graph,id,predicted,p(a),p(b)" == printed.splitlines()[0]
+    assert (
+        (tmp_path / "out.csv").read_text().splitlines()[0] == "graph,id,predicted,p(a),p(b)" == printed.splitlines()[0]
+    )
 
 
 def test_json_in_both_forms(folder, tmp_path):
     model = folder / "run" / "model.safetensors"
     rows = json.loads(call("predict", model, folder / "new.csv", "--skip-invalid", "--json").stdout)
-    assert [row["id"] for row in rows["predictions"]] == ["n1", "n3"] and rows["skipped"][0]["line"] == 3
-    said = json.loads(call("predict", model, folder / "new.csv", "--skip-invalid", "--json", "-o", tmp_path / "o.csv").stdout)
-    assert said["graphs"] == 2 and said["skipped"][0]["line"] == 3 and sum(said["predicted"].values()) == 2
+    assert [row["id"] for row in rows["predictions"]] == ["n1", "n3"]
+    assert rows["skipped"][0]["line"] == 3
+    said = json.loads(
+        call("predict", model, folder / "new.csv", "--skip-invalid", "--json", "-o", tmp_path / "o.csv").stdout
+    )
+    assert said["graphs"] == 2
+    assert said["skipped"][0]["line"] == 3
+    assert sum(said["predicted"].values()) == 2
 
 
 def test_a_row_that_cannot_be_read_is_refused_or_told(folder, tmp_path):
@@ -45,14 +53,17 @@ def test_a_row_that_cannot_be_read_is_refused_or_told(folder, tmp_path):
         call("predict", model, folder / "new.csv", "-o", tmp_path / "o.csv")
     assert not (tmp_path / "o.csv").exists()
     said = call("predict", model, folder / "new.csv", "--skip-invalid", "-o", tmp_path / "o.csv")
-    assert "skipped line 3" in said.stderr and len((tmp_path / "o.csv").read_text().splitlines()) == 3
+    assert "skipped line 3" in said.stderr
+    assert len((tmp_path / "o.csv").read_text().splitlines()) == 3
 
 
 def test_evaluate_shows_the_scores_and_warns_of_the_training_graphs(folder):
     said = call("evaluate", folder / "run" / "model.safetensors", folder / "train.csv")
-    assert "balanced accuracy" in said.stdout and "was trained on" in said.stderr
+    assert "balanced accuracy" in said.stdout
+    assert "was trained on" in said.stderr
     scores = json.loads(call("evaluate", folder / "run" / "model.safetensors", folder / "train.csv", "--json").stdout)
-    assert scores["graphs"] == 12 and sum(map(sum, scores["confusion"])) == 12
+    assert scores["graphs"] == 12
+    assert sum(map(sum, scores["confusion"])) == 12
 
 
 def test_what_is_no_model_and_other_graphs_are_refused(folder):

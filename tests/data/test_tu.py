@@ -122,7 +122,7 @@ BAD = {
     "an edge into another graph": (
         {"A": "1, 2\n3, 4\n"}, r"TINY_A.txt, line 2: nodes 3 and 4 are of graphs 1 and 2, and an edge must stay"),
     "three numbers in an edge": ({"A": "1, 2\n2, 1, 3\n"}, r"TINY_A.txt, line 2: 2 numbers expected, 3 came"),
-    "numbers that balance out": ({"A": "1, 2, 3\n4\n"}, r"TINY_A.txt, line 1: 2 numbers expected, 3 came"),
+    "numbers that balance out": ({"A": "1, 2, 3\n4\n1, 2\n"}, r"TINY_A.txt, line 1: 2 numbers expected, 3 came"),
     "an empty line inside": ({"A": "1, 2\n\n2, 1\n"}, r"TINY_A.txt, line 2: 2 numbers expected, nothing came"),
     "text in an edge": ({"A": "1, 2\n2, one\n"}, r"TINY_A.txt, line 2: a whole number expected, 'one' came"),
     "two numbers without a comma": ({"A": "1, 2\n2 1,\n"}, r"TINY_A.txt, line 2: a whole number expected, '2 1' came"),

@@ -10,7 +10,13 @@ from asapool.training.significance import paired_test
 def result(method, seed, fold, accuracy, **more):
     test = dict.fromkeys(("balanced_accuracy", "roc_auc", "pr_auc", "calibration_error"))
     return FoldResult(
-        method=method, seed=seed, fold=fold, test={**test, "accuracy": accuracy}, validation={"accuracy": 0.5}, seconds=1.0, **more
+        method=method,
+        seed=seed,
+        fold=fold,
+        test={**test, "accuracy": accuracy},
+        validation={"accuracy": 0.5},
+        seconds=1.0,
+        **more,
     )
 
 
@@ -25,7 +31,8 @@ def test_deviations_over_seeds_and_over_folds_are_kept_apart():
 
 def test_one_seed_has_no_deviation_over_seeds():
     row = compare([result("a", 1, 0, 0.6), result("a", 1, 1, 0.8)], folds=10).rows[0]
-    assert row.over_seeds is None and row.over_folds is not None
+    assert row.over_seeds is None
+    assert row.over_folds is not None
 
 
 def test_pairs_are_matched_by_fold_and_a_failed_one_drops_out():
@@ -34,12 +41,15 @@ def test_pairs_are_matched_by_fold_and_a_failed_one_drops_out():
     lost = FoldResult(method="b", seed=1, fold=3, failure="the process was ended by signal 9")
     answer = compare([*reversed(a), *b, lost], folds=10)
     expected = paired_test([0.9, 0.8, 0.7], [0.5, 0.6, 0.5], test_share=1 / 8)
-    assert answer.reference == "a" and answer.tests["b"]["n"] == 3
+    assert answer.reference == "a"
+    assert answer.tests["b"]["n"] == 3
     assert answer.tests["b"]["p_corrected_t"] == pytest.approx(expected.p_corrected_t)
     assert answer.failures == ["b, seed 1, fold 3: the process was ended by signal 9"]
-    assert [row.method for row in answer.rows] == ["a", "b"] and answer.rows[1].failed == 1
+    assert [row.method for row in answer.rows] == ["a", "b"]
+    assert answer.rows[1].failed == 1
 
 
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])  # 3·0.01; 2·0.03; max(1·0.04, 0.06)
-    assert holm([0.9, 0.8]) == [1.0, 1.0] and holm([]) == []
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []

@@ -51,7 +51,8 @@ def test_presets_are_the_authors_settings(name, batch, hidden, dropout, lr):
 
 
 def test_the_authors_have_twenty_seeds_and_more_can_be_had():
-    assert len(set(AUTHORS_SEEDS)) == 20 and seeds(3) == (8971, 85688, 9467)
+    assert len(set(AUTHORS_SEEDS)) == 20
+    assert seeds(3) == (8971, 85688, 9467)
     assert len(set(seeds(25))) == 25
 
 
@@ -70,7 +71,15 @@ def test_settings_survive_their_own_file(tmp_path):
 
 
 def test_values_of_every_kind_survive_toml(tmp_path):
-    values = {"a": True, "b": -3, "c": 1e-300, "d": "\x7f\x00\u2028'\"", "e": [1, 2.5], "f": {"x y": 1}, "g": float("inf")}
+    values = {
+        "a": True,
+        "b": -3,
+        "c": 1e-300,
+        "d": "\x7f\x00\u2028'\"",
+        "e": [1, 2.5],
+        "f": {"x y": 1},
+        "g": float("inf"),
+    }
     file = tmp_path / "v.toml"
     file.write_text(write_toml({"t": values}), encoding="utf-8")
     assert read_toml(file, ("t",)) == {"t": values}
@@ -78,7 +87,11 @@ def test_values_of_every_kind_survive_toml(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("[train\n", "is not TOML"), ("[training]\n", "'training' is not a table of settings"), ("train = 3\n", "is not a table")],
+    [
+        ("[train\n", "is not TOML"),
+        ("[training]\n", "'training' is not a table of settings"),
+        ("train = 3\n", "is not a table"),
+    ],
 )
 def test_a_broken_file_is_refused(tmp_path, text, says):
     file = tmp_path / "bad.toml"

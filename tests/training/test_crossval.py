@@ -69,9 +69,12 @@ def test_a_fold_that_fails_is_one_row_with_its_reason_and_is_tried_again(graphs,
     plan = replace(PLAN, seeds=(1,), models={"mlp": ModelConfig(method="mlp", hidden=4)})
     broken = replace(plan, train=TrainConfig(epochs=1, lr=1e30))  # Adam jumps that far in its first step
     results = cross_validate(graphs, broken, tmp_path)
-    assert all("not a number" in r.failure for r in results) and not list((tmp_path / "folds").iterdir())
+    assert all("not a number" in r.failure for r in results)
+    assert not list((tmp_path / "folds").iterdir())
     answer = compare(results, 3)
-    assert answer.rows[0].failed == 3 and answer.rows[0].mean is None and len(answer.failures) == 3
+    assert answer.rows[0].failed == 3
+    assert answer.rows[0].mean is None
+    assert len(answer.failures) == 3
 
 
 def test_the_files_of_a_finished_one(graphs, tmp_path):

@@ -87,7 +87,8 @@ def test_without_a_validation_part_the_last_epoch_stays(graphs):
 
 def test_early_stopping_waits_as_long_as_it_was_told(graphs, parts):
     _, done = trained(graphs, parts, replace(QUICK, epochs=200, early_stopping=3))
-    assert len(done.history) == done.best_epoch + 3 and done.stopped == "no better validation accuracy in 3 epochs"
+    assert len(done.history) == done.best_epoch + 3
+    assert done.stopped == "no better validation accuracy in 3 epochs"
 
 
 def test_balanced_class_weights_by_hand(graphs):
@@ -101,7 +102,10 @@ def test_balanced_class_weights_by_hand(graphs):
 
 def test_clipping_bounds_the_step(graphs, parts):
     def moved(clip):
-        before, (after, _) = fresh(graphs), trained(graphs, parts, TrainConfig(epochs=1, batch_size=64, clip=clip, weight_decay=0.0))
+        before, (after, _) = (
+            fresh(graphs),
+            trained(graphs, parts, TrainConfig(epochs=1, batch_size=64, clip=clip, weight_decay=0.0)),
+        )
         return sum((a - b).abs().sum() for a, b in zip(before.parameters(), after.parameters(), strict=True))
 
     assert moved(1e-12) < moved(None) / 2
@@ -110,7 +114,8 @@ def test_clipping_bounds_the_step(graphs, parts):
 def test_every_epoch_has_its_own_order_of_all_graphs():
     first, second = order(np.arange(50), 0, 1), order(np.arange(50), 0, 2)
     assert sorted(first) == sorted(second) == list(range(50))
-    assert first.tolist() != second.tolist() and order(np.arange(50), 1, 1).tolist() != first.tolist()
+    assert first.tolist() != second.tolist()
+    assert order(np.arange(50), 1, 1).tolist() != first.tolist()
 
 
 def test_a_loss_that_is_no_number_stops_and_the_best_weights_stay(graphs, parts):
@@ -123,7 +128,9 @@ def test_a_loss_that_is_no_number_stops_and_the_best_weights_stay(graphs, parts)
                 next(model.parameters()).fill_(float("inf"))
 
     done = fit(model, graphs, parts, QUICK, on_epoch=poison)
-    assert done.diverged and done.stopped == "the loss was not a number in epoch 4" and len(done.history) == 3
+    assert done.diverged
+    assert done.stopped == "the loss was not a number in epoch 4"
+    assert len(done.history) == 3
     assert all(torch.equal(value, poison.best[name]) for name, value in model.state_dict().items())
 
 
@@ -157,7 +164,8 @@ def test_going_on_from_any_epoch_gives_the_same_bytes(graphs, parts, tmp_path, c
     torch.manual_seed(999)  # whatever happened in between
     again, rest = trained(graphs, parts, state_file=tmp_path / "s", owner={"data": "a"})
     assert content(again) == content(whole)
-    assert [e.loss for e in rest.history] == [e.loss for e in done.history] and rest.best_epoch == done.best_epoch
+    assert [e.loss for e in rest.history] == [e.loss for e in done.history]
+    assert rest.best_epoch == done.best_epoch
 
 
 def test_a_state_of_another_run_or_another_kind_is_refused(graphs, tmp_path):
@@ -183,4 +191,6 @@ def test_memory_does_not_grow_with_the_epochs(graphs, parts):
     gc.collect()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     trained(graphs, parts, replace(QUICK, epochs=80))
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8_000  # kB; one epoch's tensors are about as much
+    assert (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8_000
+    )  # kB; one epoch's tensors are about as much

@@ -40,14 +40,17 @@ def test_scores_are_those_of_scikit_learn(C):
 def test_one_class_only_gives_none_and_says_why():
     s = score([1, 1, 1], [[0.2, 0.8], [0.9, 0.1], [0.4, 0.6]], NAMES)
     assert (s.balanced_accuracy, s.roc_auc, s.pr_auc) == (None, None, None)
-    assert s.accuracy == pytest.approx(2 / 3) and s.calibration_error is not None
-    assert set(s.notes) == {"balanced_accuracy", "roc_auc", "pr_auc"} and "'yes'" in s.notes["roc_auc"]
+    assert s.accuracy == pytest.approx(2 / 3)
+    assert s.calibration_error is not None
+    assert set(s.notes) == {"balanced_accuracy", "roc_auc", "pr_auc"}
+    assert "'yes'" in s.notes["roc_auc"]
 
 
 def test_an_absent_class_of_several_is_left_out_of_the_mean_and_named():
     p = np.array([[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.6, 0.3, 0.1]])
     s = score([0, 1, 0], p, ["a", "b", "c"])
-    assert s.balanced_accuracy == 1.0 and s.roc_auc == 1.0
+    assert s.balanced_accuracy == 1.0
+    assert s.roc_auc == 1.0
     assert "'c'" in s.notes["roc_auc"]
 
 
@@ -55,7 +58,9 @@ def test_graphs_without_a_label_do_not_count_and_none_at_all_is_no_crash():
     s = score([0, -1, 1], [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]], NAMES)
     assert (s.graphs, s.accuracy) == (2, 1.0)
     empty = score([-1], [[0.5, 0.5]], NAMES)
-    assert empty.graphs == 0 and empty.accuracy is None and "no graph" in empty.notes["accuracy"]
+    assert empty.graphs == 0
+    assert empty.accuracy is None
+    assert "no graph" in empty.notes["accuracy"]
     assert score([], np.zeros((0, 2)), NAMES).graphs == 0
 
 

@@ -11,10 +11,14 @@ from asapool.data import load
 from asapool.errors import AsapoolError, CheckpointError, DataError, TrainingError
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.training import predict
-from asapool.training.probability import pieces
 from asapool.training.predictions import (
-    evaluate, predict_source, print_json, print_predictions, write_predictions,
+    evaluate,
+    predict_source,
+    print_json,
+    print_predictions,
+    write_predictions,
 )  # fmt: skip
+from asapool.training.probability import pieces
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CC1", "CCCl", "O=C=O"]
 
@@ -37,8 +41,10 @@ def trained(table, tmp_path):
 def test_pieces_keep_the_order_and_cover_everything():
     graphs = load("synthetic:cycles?graphs=20&nodes=9")
     cut = pieces(graphs, [5, 3, 3, 19], nodes=10)
-    assert np.concatenate(cut).tolist() == [5, 3, 3, 19] and len(cut) > 1
-    assert pieces(graphs, []) == [] and np.concatenate(pieces(graphs, nodes=1)).tolist() == list(range(20))
+    assert np.concatenate(cut).tolist() == [5, 3, 3, 19]
+    assert len(cut) > 1
+    assert pieces(graphs, []) == []
+    assert np.concatenate(pieces(graphs, nodes=1)).tolist() == list(range(20))
 
 
 def test_the_size_of_the_pieces_does_not_matter(monkeypatch):
@@ -46,7 +52,8 @@ def test_the_size_of_the_pieces_does_not_matter(monkeypatch):
     model = build(ModelConfig(hidden=8), graphs.num_features, 2, seed=0)
     whole = predict(model, graphs)
     one_by_one = np.concatenate([predict(model, graphs, [i]) for i in range(30)])
-    assert np.allclose(whole, one_by_one, atol=1e-6) and np.allclose(whole.sum(1), 1)
+    assert np.allclose(whole, one_by_one, atol=1e-6)
+    assert np.allclose(whole.sum(1), 1)
     assert predict(model, graphs, [7, 2]) == pytest.approx(whole[[7, 2]], abs=1e-6)
 
 
@@ -60,7 +67,8 @@ def test_a_file_in_pieces_gives_the_rows_of_the_whole(trained, table):
     assert [row["id"] for row in cut] == [f"m{k}" for k in range(7)] == [row["id"] for row in whole]
     assert [row["graph"] for row in cut] == [str(k) for k in range(7)]
     for a, b in zip(whole, cut, strict=True):
-        assert float(a["p(a)"]) == pytest.approx(float(b["p(a)"]), abs=2e-6) and a["predicted"] == b["predicted"]
+        assert float(a["p(a)"]) == pytest.approx(float(b["p(a)"]), abs=2e-6)
+        assert a["predicted"] == b["predicted"]
 
 
 def test_sets_are_read_when_they_are_needed(trained, table):
@@ -77,8 +85,11 @@ def test_unreadable_rows_are_told_and_left_out(trained, table):
     table.write_text("\n".join([*lines[:3], "bad,C1CC,a", *lines[3:]]) + "\n")
     skipped = []
     out = io.StringIO()
-    done = print_predictions(out, predict_source(trained, table, chunk=3, skip_invalid=True, skipped=skipped), trained.classes)
-    assert done.graphs == 7 and [row.line for row in skipped] == [4]
+    done = print_predictions(
+        out, predict_source(trained, table, chunk=3, skip_invalid=True, skipped=skipped), trained.classes
+    )
+    assert done.graphs == 7
+    assert [row.line for row in skipped] == [4]
     with pytest.raises(DataError, match="line 4"):
         list(predict_source(trained, table))
 
@@ -89,7 +100,8 @@ def test_the_csv_appears_whole_or_not_at_all(trained, table, tmp_path):
     table.write_text(table.read_text() + "bad,C1CC,a\n")
     with pytest.raises(AsapoolError, match="line 9"):
         write_predictions(target, predict_source(trained, table, chunk=2), trained.classes)
-    assert target.read_text() == "old" and not list(tmp_path.glob(".out.csv*"))
+    assert target.read_text() == "old"
+    assert not list(tmp_path.glob(".out.csv*"))
     with pytest.raises(TrainingError, match="cannot be written"):
         write_predictions(table / "x.csv", [], trained.classes)
 
@@ -98,7 +110,9 @@ def test_json_is_one_document(trained, table):
     out = io.StringIO()
     print_json(out, predict_source(trained, table, chunk=2), trained.classes)
     rows = json.loads(out.getvalue() + "]}")["predictions"]
-    assert len(rows) == 7 and rows[3]["id"] == "m3" and rows[3]["p(a)"] + rows[3]["p(b)"] == pytest.approx(1, abs=1e-5)
+    assert len(rows) == 7
+    assert rows[3]["id"] == "m3"
+    assert rows[3]["p(a)"] + rows[3]["p(b)"] == pytest.approx(1, abs=1e-5)
 
 
 def test_classes_the_model_never_saw_do_not_matter_to_predict_but_to_evaluate(trained, table):
@@ -111,7 +125,8 @@ def test_classes_the_model_never_saw_do_not_matter_to_predict_but_to_evaluate(tr
 def test_evaluate_scores_by_the_labels_and_refuses_without(trained, table, tmp_path):
     scores = evaluate(predict_source(trained, table, labels=True, chunk=3), trained.classes, "it")
     graphs = load(table)
-    assert scores.graphs == 7 and scores.accuracy == (predict(trained.model, graphs).argmax(1) == graphs.y).mean()
+    assert scores.graphs == 7
+    assert scores.accuracy == (predict(trained.model, graphs).argmax(1) == graphs.y).mean()
     bare = tmp_path / "bare.csv"
     bare.write_text("smiles\nCCO\n")
     with pytest.raises(DataError, match="no labels to score by"):

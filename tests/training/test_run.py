@@ -56,8 +56,10 @@ def test_the_folder_says_everything(prepared, finished):
 def test_the_model_file_knows_how_it_came_to_be(prepared, finished):
     (settings, graphs), (folder, metrics) = prepared, finished
     loaded = checkpoint.load(folder / "model.safetensors")
-    assert loaded.classes == graphs.class_names and loaded.fingerprint == graphs.fingerprint
-    assert loaded.summary["test"] == metrics["test"] and loaded.summary["best_epoch"] == metrics["best_epoch"]
+    assert loaded.classes == graphs.class_names
+    assert loaded.fingerprint == graphs.fingerprint
+    assert loaded.summary["test"] == metrics["test"]
+    assert loaded.summary["best_epoch"] == metrics["best_epoch"]
     assert loaded.config == settings.model
 
 
@@ -71,7 +73,10 @@ def test_the_same_settings_give_the_same_model_byte_for_byte(finished, tmp_path)
 
 def test_twelve_kills_at_random_moments_change_no_byte(tmp_path):
     done = subprocess.run(
-        [sys.executable, Path(__file__).parent / "killing.py", tmp_path, "12"], capture_output=True, text=True, timeout=120
+        [sys.executable, Path(__file__).parent / "killing.py", tmp_path, "12"],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["12", "True"]  # twelve processes died, some of them in the middle of the training
@@ -121,7 +126,9 @@ def test_other_graphs_under_the_same_name_are_refused(tmp_path):
 def test_a_diverged_run_keeps_its_best_weights_and_says_where(tmp_path):
     leaping = {"epochs": 4, "lr_step": 1, "lr_gamma": 1e25}  # the second epoch steps a little far
     settings, graphs = resolve({**TABLES, "model": {"hidden": 8, "method": "mlp"}, "train": leaping})
-    with pytest.raises(TrainingError, match=r"epoch [23]; the best weights before that, of epoch 1, are in .*model.safetensors"):
+    with pytest.raises(
+        TrainingError, match=r"epoch [23]; the best weights before that, of epoch 1, are in .*model.safetensors"
+    ):
         start(settings, graphs, tmp_path)
     loaded = checkpoint.load(tmp_path / "model.safetensors")
     assert all(torch.isfinite(p).all() for p in loaded.model.parameters())
@@ -134,7 +141,8 @@ def test_graphs_without_a_label_are_left_out(tmp_path):
     made: GraphSet = replace(whole, y=y)
     made.save(tmp_path / "some.npz")
     settings, graphs = resolve({**TABLES, "data": {"source": str(tmp_path / "some.npz")}})
-    assert len(graphs) == 24 and np.all(graphs.y >= 0)
+    assert len(graphs) == 24
+    assert np.all(graphs.y >= 0)
     metrics = start(settings, graphs, tmp_path / "run")
     assert sum(metrics["parts"][part] for part in ("train", "val", "test")) == 24
 

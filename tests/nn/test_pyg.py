@@ -1,0 +1,100 @@
+"""Beside torch_geometric: the same numbers from the same weights, wherever torch_geometric is right."""
+
+import copy
+
+import pytest
+import torch
+from torch_geometric.nn import ASAPooling as PyGPooling
+from torch_geometric.nn import GCNConv, GraphConv
+from torch_geometric.nn import LEConv as PyGLEConv
+
+from asapool.nn import GCN, ASAPooling, LEConv
+from tests.graphs import random_batch, with_random_parameters
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")  # torch_geometric goes through torch's sparse tensors
+
+
+def pair(GNN=None, seed=0, dtype=torch.float64, **options):
+    """torch_geometric's layer with a positive selection weight, and ours with its state dict."""
+    theirs = with_random_parameters(PyGPooling(5, GNN=GNN, **options).to(dtype), seed)
+    theirs.select.weight.data.abs_()
+    ours = ASAPooling(5, GNN=GNN, semantics="pyg", **options).to(dtype)
+    ours.load_state_dict(theirs.state_dict())
+    return ours, theirs
+
+
+@pytest.mark.parametrize("GNN", [None, GCNConv, GraphConv])
+@pytest.mark.parametrize("options", [{}, {"ratio": 0.3}, {"add_self_loops": True}, {"negative_slope": 0.5}, {"ratio": 2}], ids=str)
+@pytest.mark.parametrize("weighted", [True, False])
+def test_the_same_numbers(GNN, options, weighted):
+    compared = 0
+    # torch_geometric fails on unweighted float64, and float32 itself is not good to 1e-6 for sums of many edges
+    dtype, near = (torch.float64, 1e-6) if weighted else (torch.float32, 1e-5)
+    for seed in range(12):
+        ours, theirs = pair(GNN, seed, dtype, **options)
+        x, edge_index, edge_weight, batch = random_batch(seed, weighted=weighted, directed=True, dtype=dtype)
+        step, expected = ours.explain(x, edge_index, edge_weight, batch), theirs(x, edge_index, edge_weight, batch)
+        got = step.pooled()
+        if got.perm.tolist() != expected[4].tolist():  # like nodes are equally fit; torch_geometric breaks ties anyhow
+            torch.testing.assert_close(step.fitness[got.perm], step.fitness[expected[4]], rtol=0, atol=near)
+            continue
+        compared += 1
+        assert got.batch.tolist() == expected[3].tolist()
+        torch.testing.assert_close(got.x, expected[0], rtol=0, atol=near)
+        K = len(got.perm)
+        A, B = torch.zeros(K, K, dtype=dtype), torch.zeros(K, K, dtype=dtype)
+        A[tuple(got.edge_index)] = got.edge_weight
+        B[tuple(expected[1])] = 1 if expected[2] is None else expected[2]
+        torch.testing.assert_close(A if expected[2] is not None else (A != 0).to(dtype), B, rtol=0, atol=near)
+    assert compared >= 4
+
+
+def test_the_same_gradients_of_the_features():
+    ours, theirs = pair(GCNConv, dtype=torch.float32)
+    x, edge_index, _, batch = random_batch(2, weighted=False, dtype=torch.float32)
+    grads = []
+    for layer in (ours, theirs):
+        z = x.clone().requires_grad_()
+        layer(z, edge_index, None, batch)[0].square().sum().backward()
+        grads.append(z.grad)
+    torch.testing.assert_close(*grads)
+
+
+def test_code_written_for_torch_geometric_runs_unchanged():
+    def user_code(layer):
+        x, edge_index, edge_weight, batch, perm = layer(torch.randn(6, 5), torch.tensor([[0, 1, 3], [1, 2, 4]]), None, None)
+        return x.shape, perm.shape
+
+    assert user_code(ASAPooling(5, 0.5, GCNConv, 0.1, 0.2, True)) == user_code(PyGPooling(5, 0.5, GCNConv, 0.1, 0.2, True))
+
+
+def test_gcnconv_is_replaced_by_the_faster_gcn_and_options_go_to_the_gnn():
+    assert isinstance(ASAPooling(5, GNN=GCNConv).inner, GCN)
+    assert ASAPooling(5, GNN=GraphConv, aggr="mean").inner.aggr == "mean"
+    assert isinstance(ASAPooling(5, GNN=GCNConv, improved=True).inner, GCNConv)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+def test_leconv(weighted, bias, backend):
+    theirs = with_random_parameters(PyGLEConv(5, 3, bias=bias).double())
+    ours = LEConv(5, 3, bias=bias, backend=backend).double()
+    state = copy.deepcopy(theirs.state_dict())
+    ours.load_state_dict(state)
+    assert state.keys() == theirs.state_dict().keys()  # loading leaves the caller's dict alone
+    x, edge_index, edge_weight, _ = random_batch(3, weighted=weighted, directed=True, loops=True)
+    torch.testing.assert_close(ours(x, edge_index, edge_weight), theirs(x, edge_index, edge_weight))
+
+
+def test_gcn(backend):
+    theirs = with_random_parameters(GCNConv(5, 3).double())
+    ours = GCN(5, 3, loops="fill", backend=backend).double()
+    ours.load_state_dict(theirs.state_dict())
+    x, edge_index, edge_weight, _ = random_batch(3, directed=True, loops=True)
+    torch.testing.assert_close(ours(x, edge_index, edge_weight), theirs(x, edge_index, edge_weight))
+
+
+def test_a_state_dict_of_ours_round_trips():
+    one, two = (with_random_parameters(ASAPooling(5), seed) for seed in (1, 2))
+    two.load_state_dict(one.state_dict())
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))

@@ -1,0 +1,119 @@
+"""The whole step as an object, lifting, thinning, and the parts on their own."""
+
+import pytest
+import torch
+
+from asapool.errors import InputError
+from asapool.nn import ASAPooling, BasicLEConv, LEConv, Master2Token, Readout, Source2Token, Token2Token
+from tests.graphs import PATH4, random_batch, undirected, with_random_parameters
+
+
+def even_attention(pool):
+    """All members count the same: α_ij = 1 / |c(i)|."""
+    with torch.no_grad():
+        pool.attention.w.zero_()
+    return pool
+
+
+def test_a_path_of_four_by_hand(backend):
+    """Even attention, x = 1, 2, 3, 6: x^c = 1½, 2, 11⁄3, 4½. With W1 = 1 and W2 = W3 = 0, φ = sigmoid(x^c): 3 and 2 stay."""
+    pool = even_attention(ASAPooling(1, backend=backend))
+    with torch.no_grad():
+        pool.fitness.W1.fill_(1)
+        pool.fitness.W2.zero_()
+        pool.fitness.W3.zero_()
+    step = pool.explain(torch.tensor([[1.0], [2.0], [3.0], [6.0]]), PATH4)
+    x_c = torch.tensor([1.5, 2, 11 / 3, 4.5])
+    torch.testing.assert_close(step.cluster_x.view(-1), x_c)
+    torch.testing.assert_close(step.fitness, x_c.sigmoid())
+    assert step.centres.tolist() == [3, 2]
+    torch.testing.assert_close(step.x.view(-1), (x_c * x_c.sigmoid())[[3, 2]])
+    third = 1 / 3
+    torch.testing.assert_close(step.S.to_dense(), torch.tensor([[0, 0], [0, third], [0.5, third], [0.5, third]]))
+    # A + I is 1 within distance 1; clusters {2, 3} and {1, 2, 3}: 4 and 7 such pairs inside, 5 between them
+    torch.testing.assert_close(step.adjacency.to_dense(), torch.tensor([[1, 5 / 6], [5 / 6, 7 / 9]]))
+    torch.testing.assert_close(step.lift(torch.tensor([[6.0], [12.0]])).view(-1), torch.tensor([0, 4.0, 7.0, 7.0]))
+
+
+def test_lifting_is_the_assignment_and_follows_the_user_s_numbers(backend):
+    x, edge_index, edge_weight, batch = random_batch(8)
+    pool = with_random_parameters(ASAPooling(5, backend=backend).double())
+    shuffle = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+    new = torch.empty_like(shuffle)
+    new[shuffle] = torch.arange(len(x))
+    step = pool.explain(x[shuffle], new[edge_index], edge_weight, batch[shuffle])
+    h = torch.randn(len(step.perm), 3, dtype=torch.float64)
+    torch.testing.assert_close(step.lift(h), step.S.to_dense() @ h)
+    with pytest.raises(InputError, match="one row per kept cluster"):
+        step.lift(h[:-1])
+
+
+def test_edges_can_be_left_out(backend):
+    pool = ASAPooling(5, backend=backend).double()
+    step = pool.explain(*random_batch(8))
+    bare = pool.step(step.x_before, step.before, edges=False)
+    assert torch.equal(step.x, bare.x)
+    with pytest.raises(InputError, match="without pooled edges"):
+        bare.pooled()
+    with pytest.raises(InputError, match="one row per node"):
+        pool.step(step.x_before[:-1], step.before)
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_max_neighbours_bounds_the_degree_and_keeps_symmetry(hops, backend):
+    g = torch.Generator().manual_seed(0)
+    N = 400
+    i, j = torch.randint(0, N, (2, 5 * N), generator=g)
+    edges = undirected(*[(a, b) for a, b in zip(i.tolist(), j.tolist(), strict=True) if a < b])
+    x = torch.randn(N, 4, generator=g)
+    full = ASAPooling(4, hops=hops, backend=backend)
+    thin = ASAPooling(4, hops=hops, max_neighbours=6, backend=backend)
+    thin.load_state_dict(full.state_dict())
+    for _ in range(2):  # pooled edges come back in as input
+        step = thin.explain(x, edges)
+        A = step.adjacency.to_dense().detach()
+        assert (A.fill_diagonal_(0) != 0).sum(1).max() <= 6
+        assert torch.equal(A != 0, (A != 0).t())
+        assert len(step.pooled().edge_index[0]) < len(full(x, edges).edge_index[0])
+        x, edges = step.x.detach(), step.pooled().edge_index
+
+
+def test_dropout_acts_on_the_attention_while_training_only():
+    x, edge_index, edge_weight, batch = random_batch(8)
+    pool = ASAPooling(5, dropout=0.9).double()
+    torch.manual_seed(0)
+    assert (pool.explain(x, edge_index, edge_weight, batch).assignment.alpha == 0).float().mean() > 0.5
+    assert (pool.eval().explain(x, edge_index, edge_weight, batch).assignment.alpha > 0).all()
+
+
+def test_the_query_matters_only_with_sigma_outside():
+    x, edge_index, _, _ = random_batch(8, F=4)
+    for kind, sigma, moves in [
+        (Master2Token, "inside", False),
+        (Token2Token, "inside", False),
+        (Master2Token, "outside", True),
+        (Token2Token, "outside", True),
+    ]:
+        layer = with_random_parameters(kind(4, sigma=sigma).double())
+        before = layer(x, edge_index).alpha
+        with torch.no_grad():
+            layer.w[:4] += 1  # w₁, the query's half
+        assert (not torch.allclose(before, layer(x, edge_index).alpha)) == moves, (kind, sigma)
+    same = with_random_parameters(Source2Token(4).double())(x, edge_index).alpha
+    torch.testing.assert_close(same, with_random_parameters(Token2Token(4).double())(x, edge_index).alpha)
+
+
+def test_convolutions_take_several_channels():
+    x, edge_index, edge_weight, _ = random_batch(8, F=4)
+    assert LEConv(4, 3).double()(x, edge_index, edge_weight).shape == (len(x), 3)
+    assert BasicLEConv(4, 3).double()(x, edge_index, edge_weight).shape == (len(x), 3)
+    assert Readout()(x).shape == (1, 8)
+    assert "4, 3" in repr(LEConv(4, 3))
+    assert "ratio=0.5" in repr(ASAPooling(4))
+
+
+def test_reset_draws_new_weights():
+    pool = ASAPooling(4)
+    before = [p.clone() for p in pool.parameters()]
+    pool.reset_parameters()
+    assert any(not torch.equal(a, b) for a, b in zip(before, pool.parameters(), strict=True))
