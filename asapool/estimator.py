@@ -28,12 +28,12 @@ Ints = npt.NDArray[np.int64]
 class ASAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classify graphs with ASAP pooling, or with any other method of asapool.
 
-    X is a GraphSet, or a list of NetworkX graphs, of PyG Data, or of SMILES; y the classes (any labels), which may be left
-    out where the graphs carry them. model_options and train_options reach every further setting of asapool.models.ModelConfig
-    and asapool.training.TrainConfig.
+    X is a GraphSet, or a list of NetworkX graphs, of PyG Data, or of SMILES; y the classes (any labels), which may be
+    left out where the graphs carry them. model_options and train_options reach every further setting of
+    asapool.models.ModelConfig and asapool.training.TrainConfig.
 
     method, hidden, levels, ratio, dropout: the model. epochs, batch_size, lr, class_weight (None or "balanced"),
-    early_stopping: the training. validation_fraction: share of the graphs of each class by which the best epoch is chosen;
+    early_stopping: the training. validation_fraction: share of each class's graphs by which the best epoch is chosen;
     0 = train on all and keep the last epoch. random_state: a whole number makes fits repeatable to the byte.
 
     After fit: classes_ (C,), model_ (the torch module), history_, best_epoch_, recipe_, n_features_in_.
@@ -177,7 +177,7 @@ def _with_classes(graphs: GraphSet, y: npt.ArrayLike | None) -> GraphSet:
 
 
 def _hold_out(y: Ints, fraction: float, chance: np.random.Generator) -> SimpleNamespace:
-    """Numbers of the graphs to learn from and to choose the epoch by; every class keeps at least one graph to learn from.
+    """Numbers of the graphs to learn from and to choose the epoch by; every class keeps at least one to learn from.
 
     >>> parts = _hold_out(np.array([0] * 10 + [1] * 20), 0.1, np.random.default_rng(0))
     >>> len(parts.train), np.sort(parts.val // 10).tolist()

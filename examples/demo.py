@@ -46,7 +46,8 @@ def main() -> None:
     runs = {"asap": train("asap", "runs/demo"), "mlp": train("mlp", "runs/demo-mlp")}
     parts, majority = runs["asap"]["parts"], runs["asap"]["majority_class"]
     print(
-        f"nci-alerts: {parts['train']:,} molecules to learn from, {parts['val']} to choose the epoch, {parts['test']} to judge"
+        f"nci-alerts: {parts['train']:,} molecules to learn from, {parts['val']} to choose the epoch, "
+        f"{parts['test']} to judge"
     )
     print()
     print(f"{'judged on molecules with unseen scaffolds':<46} accuracy  balanced  ROC AUC")
@@ -54,9 +55,8 @@ def main() -> None:
     for name, run in rows.items():
         test = run["test"]
         print(f"{name:<46} {test['accuracy']:8.3f}  {test['balanced_accuracy']:8.3f}  {test['roc_auc']:7.3f}")
-    print(
-        f"{'majority class (always ' + repr(majority['class']) + ')':<46} {majority['test_accuracy']:8.3f}  {0.5:8.3f}  {0.5:7.3f}"
-    )
+    always = f"majority class (always {majority['class']!r})"
+    print(f"{always:<46} {majority['test_accuracy']:8.3f}  {0.5:8.3f}  {0.5:7.3f}")
     print()
     print(f"The model is in runs/demo/model.safetensors ({time.perf_counter() - began:.0f} s).")
 

@@ -1,7 +1,7 @@
 """ASAP in a loop of your own: the pooling layer, plain torch, and batches cut from a packed set.
 
-Rings against paths, 200 graphs; the two look alike everywhere but at the ends of the path. A pooling of asapool.nn takes and
-gives what the layers of torch_geometric do, so it fits into any model that uses those.
+Rings against paths, 200 graphs; the two look alike everywhere but at the ends of the path. A pooling of asapool.nn
+takes and gives what the layers of torch_geometric do, so it fits into any model that uses those.
 """
 
 from __future__ import annotations

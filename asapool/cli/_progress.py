@@ -80,8 +80,8 @@ def _bar(what: str, total: int) -> tuple[Any, Any]:
 
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.fields[said]}"),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
+        TextColumn("{task.fields[said]}"), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
     )  # fmt: skip
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     return bar, bar.add_task(what, total=total, said="")

@@ -40,8 +40,8 @@ def compare(
 ) -> None:
     """Cross-validate several methods on the same folds and test whether they differ.
 
-    The paired tests are the corrected resampled t-test (folds share training graphs) and Wilcoxon's. Finished folds are kept:
-    the same command again goes on where it was stopped.
+    The paired tests are the corrected resampled t-test (folds share training graphs) and Wilcoxon's. Finished folds are
+    kept: the same command again goes on where it was stopped.
     """
     tables = o.with_settings(
         {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,7 +36,7 @@ def evaluate(
     prints: list[str] = []
 
     def watched() -> p.Pairs:
-        options = {
+        options: dict[str, Any] = {
             "data_root": data_root,
             "smiles": smiles,
             "target": target,

@@ -55,8 +55,8 @@ def train(
 ) -> None:
     """Train a classifier, score it on graphs it has not seen, and write the run folder.
 
-    The folder gets model.safetensors, metrics.json, history.csv, predictions.csv, config.toml and split.json. A run that was
-    stopped, in whatever way, goes on with: asapool train --resume FOLDER
+    The folder gets model.safetensors, metrics.json, history.csv, predictions.csv, config.toml and split.json. A run
+    that was stopped, in whatever way, goes on with: asapool train --resume FOLDER
     """
     from asapool.training import resolve, run
 
@@ -99,7 +99,7 @@ def rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
     """What a person wants to know of a run."""
     parts, best = metrics["parts"], metrics["majority_class"]
     shown: dict[str, Any] = {
-        "data": f"{metrics['data']['name']}: {parts['train']:,} train, {parts['val']:,} validation, {parts['test']:,} test",
+        "data": f"{metrics['data']['name']}: {parts['train']:,} train, {parts['val']:,} val, {parts['test']:,} test",
         "method": f"{metrics['method']} ({metrics['parameters']:,} weights)",
         "best epoch": f"{metrics['best_epoch']} of {metrics['epochs']}"
         + (f" ({metrics['stopped']})" if metrics["stopped"] else ""),

@@ -1,7 +1,7 @@
 """Training: from labelled graphs to a classifier, its honest scores, and predictions.
 
-    TrainConfig, fit        one training           predict, score                  probabilities, and what they are worth
-    start, resume           a run in a folder      Plan, cross_validate, compare   many trainings, one table
+    TrainConfig, fit   one training         predict, score                  probabilities, and what they are worth
+    start, resume      a run in a folder    Plan, cross_validate, compare   many trainings, one table
 
 Names are looked up when first used, so that a part that needs no torch (settings, tables, processes) does not load it.
 """
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from asapool.training.state import Epoch
 
 _HOME = {
-    "Comparison": "comparison", "Epoch": "state", "Fit": "fitting", "FoldResult": "crossval", "PairedTest": "significance",
-    "Plan": "crossval", "RunSettings": "settings", "Scores": "metrics", "TrainConfig": "config", "compare": "comparison",
-    "cross_validate": "crossval", "fit": "fitting", "paired_test": "significance", "predict": "probability", "resolve": "settings",
-    "resume": "run", "score": "metrics", "start": "run",
+    "Comparison": "comparison", "Epoch": "state", "Fit": "fitting", "FoldResult": "crossval",
+    "PairedTest": "significance", "Plan": "crossval", "RunSettings": "settings", "Scores": "metrics",
+    "TrainConfig": "config", "compare": "comparison", "cross_validate": "crossval", "fit": "fitting",
+    "paired_test": "significance", "predict": "probability", "resolve": "settings", "resume": "run", "score": "metrics",
+    "start": "run",
 }  # fmt: skip
 __all__ = [
     "Comparison",

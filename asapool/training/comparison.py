@@ -70,16 +70,16 @@ def compare(results: Sequence[FoldResult], folds: int, score: str = "accuracy") 
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Holm's adjustment for several tests at once: the k-th smallest of m counts m − k + 1 times, never less than the one before.
+    """Holm's adjustment for several tests at once: the k-th smallest of m counts m − k + 1 times, and none falls.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
     order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate([min(1.0, (len(p) - k) * p[i]) for k, i in enumerate(order)]) if len(p) else []
-    adjusted = [0.0] * len(p)
-    for i, value in zip(order, stepped, strict=True):
-        adjusted[i] = float(value)
+    adjusted, least = [0.0] * len(p), 0.0
+    for k, i in enumerate(order):
+        least = max(least, min(1.0, (len(p) - k) * p[i]))
+        adjusted[i] = least
     return adjusted
 
 

@@ -1,6 +1,6 @@
 """Cross-validation: methods × seeds × folds, each a training of its own, in parallel processes, resumable.
 
-A finished fold is a small file that appears whole, so a killed run goes on where it was. All methods get the same folds.
+A finished fold is a small file that appears whole, so a killed run goes on where it was. Methods share their folds.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Fold:
 class Plan:
     """What to cross-validate: models by name, one training setting, and the folds.
 
-    authors: plain shuffled folds, the validation fold is the one before the test fold. stratified: the same with the classes
-    in proportion.
+    authors: plain shuffled folds, the validation fold is the one before the test fold. stratified: the same with the
+    classes in proportion.
     """
 
     models: Mapping[str, ModelConfig]
@@ -79,9 +79,12 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
+        train = self.train.to_dict()
+        for own in ("seed", "threads"):  # every fold has its own
+            train.pop(own, None)
         return {
             "models": {name: model.to_dict() for name, model in self.models.items()},
-            "train": {k: v for k, v in self.train.to_dict().items() if k not in ("seed", "threads")},  # every fold has its own
+            "train": train,
             "folds": self.folds, "seeds": list(self.seeds), "protocol": self.protocol,
         }  # fmt: skip
 

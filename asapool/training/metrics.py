@@ -66,7 +66,7 @@ def score(y: npt.ArrayLike, probability: npt.ArrayLike, class_names: Sequence[st
             confusion=confusion.tolist(),
             class_names=list(class_names),
             notes=nothing,
-        )  # type: ignore[arg-type]
+        )
     answer = p.argmax(axis=1)
     np.add.at(confusion, (truth, answer), 1)
     support = confusion.sum(axis=1)
@@ -101,7 +101,7 @@ _NAMES = ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_err
 def calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int = BINS) -> float:
     """Expected calibration error: Σ_b |b|/G · |mean confidence of bin b − share of right answers in b|.
 
-    confidence (G,) in [0, 1]; right (G,) booleans; bins of equal width, each without its lower and with its upper bound.
+    confidence (G,) in [0, 1]; right (G,) booleans; bins of equal width, each with its upper bound.
 
     >>> calibration_error([0.75, 0.75, 0.75, 0.75], [True, True, True, False])
     0.0
@@ -115,7 +115,7 @@ def calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int
 
 
 def _ranking(truth: Ints, p: Floats, present: Ints) -> tuple[float | None, float | None]:
-    """ROC-AUC and average precision: of class 1 when there are two classes, else the mean of each class against the rest."""
+    """ROC-AUC and average precision: of class 1 of two, else the mean over the classes, each against the rest."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     if len(present) < 2:

@@ -49,8 +49,8 @@ def predict_source(
 ) -> Iterator[Pair]:
     """Sets of graphs with their probabilities, in the order of the source.
 
-    JSON lines and tables of molecules come in sets of chunk graphs, so memory does not grow with the file; other sources
-    come whole. labels: read them too, to score by. options: further ones of asapool.load.
+    JSON lines and tables of molecules come in sets of chunk graphs, so memory does not grow with the file; other
+    sources come whole. labels: read them too, to score by. options: further ones of asapool.load.
     """
     rows = [] if skipped is None else skipped
     wanted = {name: value for name, value in options.items() if value is not None}

@@ -15,7 +15,7 @@ PIECE = 8_192  # nodes that go through the model at once: enough to be fast, few
 
 
 def pieces(graphs: GraphSet, indices: npt.ArrayLike | None = None, nodes: int = PIECE) -> list[npt.NDArray[np.int64]]:
-    """Cut a list of graphs (all, by default) into consecutive pieces of about that many nodes; a large graph is one piece.
+    """Cut a list of graphs (all, by default) into pieces of about that many nodes; a large graph is one piece.
 
     >>> trio = GraphSet(x=np.ones((6, 1)), ptr=[0, 2, 4, 6], rowptr=[0] * 7, col=[])
     >>> [piece.tolist() for piece in pieces(trio, nodes=4)]

@@ -1,7 +1,8 @@
 """Many tasks in a few local processes: one torch thread each, and a process that dies costs one task, not the rest.
 
-concurrent.futures gives up on all tasks when one worker is killed (out of memory, say); here the parent hands out one task
-at a time over a pipe, so it knows which task a dead worker had, reports that one as failed and starts another worker.
+concurrent.futures gives up on all tasks when one worker is killed (out of memory, say); here the parent hands out one
+task at a time over a pipe, so it knows which task a dead worker had, reports that one as failed and starts another
+worker.
 """
 
 from __future__ import annotations

@@ -123,7 +123,8 @@ def _carry_out(
     _write(path, settings, graphs, split, model, done, metrics)
     if done.diverged:
         raise TrainingError(
-            f"{done.stopped}; the best weights before that, of epoch {done.best_epoch}, are in {path / 'model.safetensors'}. "
+            f"{done.stopped}; the best weights before that, of epoch {done.best_epoch}, are in "
+            f"{path / 'model.safetensors'}. "
             "Lower train.lr or set train.clip"
         )
     return metrics

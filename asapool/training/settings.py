@@ -1,8 +1,8 @@
 """Everything that decides a run: where the graphs come from, how they are split, the model, the training.
 
-The command line, a TOML file and the presets each give some of the settings as tables of plain values; `resolve` lays them
-over each other (the command line wins, then the file, then the preset) and checks the result. What a run used is written to
-its config.toml, which is such a file again.
+The command line, a TOML file and the presets each give some of the settings as tables of plain values; `resolve` lays
+them over each other (the command line wins, then the file, then the preset) and checks the result. What a run used is
+written to its config.toml, which is such a file again.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class DataConfig:
 class SplitConfig:
     """Which graphs to train on, choose by and judge by.
 
-    kind: "stratified" or "scaffold" with the shares val and test; "authors" or "stratified-folds" with one fold of many;
-    "file" with a file of indices.
+    kind: "stratified" or "scaffold" with the shares val and test; "authors" or "stratified-folds" with one fold of
+    many; "file" with a file of indices.
     """
 
     kind: Literal["stratified", "scaffold", "authors", "stratified-folds", "file"] = "stratified"

@@ -38,7 +38,8 @@ def paired_test(first: npt.ArrayLike, second: npt.ArrayLike, test_share: float) 
 
     first, second (n,) scores of the same folds; test_share = n_test/n_train.
 
-    >>> round(paired_test([0.8, 0.7, 0.9], [0.7, 0.7, 0.7], test_share=0.5).t, 4)  # d = .1, 0, .2: .1/√((1/3 + 1/2)·.01)
+    >>> test = paired_test([0.8, 0.7, 0.9], [0.7, 0.7, 0.7], test_share=0.5)  # d = 0.1, 0, 0.2
+    >>> round(test.t, 4)  # 0.1 / √((1/3 + 1/2) · 0.01)
     1.0954
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)

@@ -1,7 +1,7 @@
 """Where a training stands after an epoch: weights, Adam's moments, the state of chance, the best weights, the history.
 
-Everything is in one safetensors file (no pickle), so that one rename makes it appear whole: a process killed at any moment
-leaves the state of the last finished epoch, and going on from there gives the bytes of an undisturbed run.
+Everything is in one safetensors file (no pickle), so that one rename makes it appear whole: a process killed at any
+moment leaves the state of the last finished epoch, and going on from there gives the bytes of an undisturbed run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`asapool train`: the words it takes and gives, and what happens when the world gets in its way, with real processes."""
+"""`asapool train`: the words it takes and gives, and what happens when the world gets in its way, for real."""
 
 import json
 import os
@@ -87,8 +87,10 @@ def test_a_given_split_is_used(tmp_path):
     ("args", "says"),
     [
         (("--split", "random"), "--split takes"), (("--set", "epochs=3"), "--set takes TABLE.NAME=VALUE"),
-        (("--set", "train.speed=3"), "train.speed is not a setting"), (("--method", "best"), "model.method must be one of"),
-        (("--resume", "x"), "--resume goes on with the settings of the run, so source"), (("--lr", "0"), "train.lr must be"),
+        (("--set", "train.speed=3"), "train.speed is not a setting"),
+        (("--method", "best"), "model.method must be one of"),
+        (("--resume", "x"), "--resume goes on with the settings of the run, so source"),
+        (("--lr", "0"), "train.lr must be"),
     ],
 )  # fmt: skip
 def test_mistakes_are_refused_in_a_sentence(args, says):

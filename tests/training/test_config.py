@@ -19,7 +19,8 @@ def test_the_learning_rate_is_halved_after_epoch_50():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("epochs", 0), ("epochs", 1.5), ("batch_size", 0), ("lr", 0.0), ("lr", float("nan")), ("lr", "fast"), ("lr", True),
+        ("epochs", 0), ("epochs", 1.5), ("batch_size", 0), ("lr", 0.0), ("lr", float("nan")), ("lr", "fast"),
+        ("lr", True),
         ("weight_decay", -1.0), ("lr_step", -1), ("lr_gamma", 0.0), ("class_weights", "equal"), ("early_stopping", 0),
         ("clip", 0.0), ("clip", float("inf")), ("seed", -1), ("seed", True), ("threads", 0),
     ],

@@ -89,7 +89,8 @@ def test_the_files_of_a_finished_one(graphs, tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"models": {}}, "no method"), ({"seeds": ()}, "seeds must be different"), ({"seeds": (1, 1)}, "seeds must be different"),
+        ({"models": {}}, "no method"), ({"seeds": ()}, "seeds must be different"),
+        ({"seeds": (1, 1)}, "seeds must be different"),
         ({"folds": 2}, "folds must be at least 3"), ({"protocol": "random"}, "protocol must be one of"),
     ],
 )  # fmt: skip

@@ -135,8 +135,8 @@ def test_a_loss_that_is_no_number_stops_and_the_best_weights_stay(graphs, parts)
 
 
 def test_a_loss_that_is_no_number_at_once_is_an_error_with_the_next_step(graphs, parts):
+    broken = replace(graphs, x=np.full(graphs.x.shape, 3e38))
     with pytest.raises(TrainingError, match=r"not a number in epoch 1\. Lower train\.lr"):
-        broken = replace(graphs, x=np.full(graphs.x.shape, 3e38))
         fit(fresh(broken), broken, parts, QUICK)
 
 
@@ -151,15 +151,12 @@ def test_graphs_without_labels_and_empty_parts_are_refused(graphs, parts):
 
 @pytest.mark.parametrize("cut", [1, 2, 5])
 def test_going_on_from_any_epoch_gives_the_same_bytes(graphs, parts, tmp_path, cut):
-    class Stop(Exception):
-        pass
-
     def stop(epoch, progress):
         if epoch.epoch == cut:
-            raise Stop
+            raise KeyboardInterrupt
 
     whole, done = trained(graphs, parts)
-    with pytest.raises(Stop):
+    with pytest.raises(KeyboardInterrupt):
         trained(graphs, parts, on_epoch=stop, state_file=tmp_path / "s", owner={"data": "a"})
     torch.manual_seed(999)  # whatever happened in between
     again, rest = trained(graphs, parts, state_file=tmp_path / "s", owner={"data": "a"})

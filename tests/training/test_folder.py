@@ -8,7 +8,14 @@ import pytest
 from asapool.errors import CheckpointError, TrainingError
 from asapool.training.folder import read_json, working_in, write_csv, write_json
 
-HOLD = "import sys\nfrom asapool.training.folder import working_in\nwith working_in(sys.argv[1]):\n    print('in', flush=True)\n    sys.stdin.read()"
+HOLD = """
+import sys
+from asapool.training.folder import working_in
+
+with working_in(sys.argv[1]):
+    print("in", flush=True)
+    sys.stdin.read()
+"""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Scores: worked out by hand, equal to scikit-learn's where it has them, and None with a reason where they mean nothing."""
+"""Scores: worked out by hand, equal to scikit-learn's where it has them, None with a reason where they mean nothing."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A run: its folder says everything, it can be repeated and resumed to the byte, and nothing is overwritten by accident."""
+"""A run: its folder says everything, it can be repeated and resumed to the byte, nothing is overwritten by accident."""
 
 import csv
 import json
@@ -36,7 +36,7 @@ def finished(prepared, tmp_path_factory):
 
 
 def test_the_folder_says_everything(prepared, finished):
-    (settings, graphs), (folder, metrics) = prepared, finished
+    (_, graphs), (folder, metrics) = prepared, finished
     names = {p.name for p in folder.iterdir()}
     assert names == {
         ".lock", "config.toml", "split.json", "model.safetensors", "history.csv", "predictions.csv", "metrics.json",
@@ -108,15 +108,12 @@ def test_there_is_nothing_to_resume_where_nothing_began(tmp_path):
 
 
 def test_other_graphs_under_the_same_name_are_refused(tmp_path):
-    class Stop(Exception):
-        pass
-
     def stop(*_):
-        raise Stop
+        raise KeyboardInterrupt
 
     load("synthetic:motifs?graphs=40&nodes=8").save(tmp_path / "graphs.npz")
     settings, graphs = resolve({**TABLES, "data": {"source": str(tmp_path / "graphs.npz")}})
-    with pytest.raises(Stop):
+    with pytest.raises(KeyboardInterrupt):
         start(settings, graphs, tmp_path / "run", on_epoch=stop)
     load("synthetic:motifs?graphs=40&nodes=8&seed=1").save(tmp_path / "graphs.npz")
     with pytest.raises(DataError, match="fingerprint"):

@@ -21,6 +21,11 @@ from asapool.kernels.reference.coarsen import strongest
 
 __all__ = ["coarsen", "induce", "strongest"]
 
+# which bit of a word is set, when just one is: the top six bits of bit × DE_BRUIJN differ for each
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+PLACE = np.empty(64, np.int64)
+PLACE[[((1 << k) * int(DE_BRUIJN) % 2**64) >> 58 for k in range(64)]] = np.arange(64)
+
 
 @Loop
 def _kept_rows(rowptr, col, alpha, perm, s_rowptr, s_edge):  # type: ignore[no-untyped-def]
@@ -59,17 +64,18 @@ def _by_node(s_rowptr, s_col, s_value, N):  # type: ignore[no-untyped-def]
 def _coarsen_rows(start, stop, S, A, T, counts):  # type: ignore[no-untyped-def]
     """Rows of Ŝᵀ Â Ŝ, columns ascending: S is Ŝ by cluster, T by node, A is Â by row.
 
-    Whether an entry is met for the first time is a coin toss that no processor guesses, so the lists of what was met grow
-    without a branch: the next place is always written, and moves on by new[·], which is 1 just once.
+    Whether an entry is met for the first time is a coin toss that no processor guesses, so what was met is written down
+    without a branch: nodes in a list whose end moves on by new[·], which is 1 just once; clusters as bits, which come out
+    sorted, where the row lies close together, and in such a list, to be sorted, where it does not.
     """
     s_rowptr, s_col, s_value = S
     a_rowptr, a_col, a_value = A
     t_rowptr, t_col, t_value = T
-    N, K, zero = a_rowptr.size - 1, s_rowptr.size - 1, s_value.dtype.type(0)
+    N, K, zero, one = a_rowptr.size - 1, s_rowptr.size - 1, s_value.dtype.type(0), np.uint64(1)
     row, out = np.zeros(N, s_value.dtype), np.zeros(K, s_value.dtype)
-    new_node, new_cluster = np.ones(N, np.uint8), np.ones(K, np.uint8)
-    nodes, clusters = np.empty(N + 1, np.int64), np.empty(K + 1, np.int64)
-    cols, values = np.empty(16 + 8 * (stop - start), np.int64), np.empty(16 + 8 * (stop - start), s_value.dtype)
+    new_node, nodes = np.ones(N, np.uint8), np.empty(N + 1, np.int64)
+    new_cluster, clusters, bits = np.ones(K, np.uint8), np.empty(K + 1, np.int64), np.zeros(K // 64 + 1, np.uint64)
+    cols, values = np.empty(64 + 8 * (stop - start), np.int64), np.empty(64 + 8 * (stop - start), s_value.dtype)
     size = 0
     for p in range(start, stop):
         n = 0
@@ -81,38 +87,54 @@ def _coarsen_rows(start, stop, S, A, T, counts):  # type: ignore[no-untyped-def]
                 n += new_node[m]
                 new_node[m] = 0
                 row[m] += a * a_value[e]
-        found, low, high = 0, K, -1
+        low, high, most = K, 0, 0
         for k in range(n):
-            m = nodes[k]
-            t = row[m]
-            row[m], new_node[m] = zero, 1
-            begin, end = t_rowptr[m], t_rowptr[m + 1]
-            for e in range(begin, end):
-                q = t_col[e]
-                clusters[found] = q
-                found += new_cluster[q]
-                new_cluster[q] = 0
-                out[q] += t * t_value[e]
+            begin, end = t_rowptr[nodes[k]], t_rowptr[nodes[k] + 1]
+            new_node[nodes[k]] = 1
             if end > begin:
-                low, high = min(low, t_col[begin]), max(high, t_col[end - 1])
-        if size + found >= cols.size:  # one place to spare: the walk below writes before it knows
-            wider = 2 * (size + found) + 1
-            wider_cols, wider_values = np.empty(wider, np.int64), np.empty(wider, out.dtype)
-            wider_cols[:size], wider_values[:size] = cols[:size], values[:size]
-            cols, values = wider_cols, wider_values
-        if high - low < 16 * found:  # walking over the gaps is cheaper than sorting
-            for q in range(low, high + 1):
-                cols[size], values[size] = q, out[q]
-                size += 1 - new_cluster[q]
-                out[q], new_cluster[q] = zero, 1
+                low, high, most = min(low, t_col[begin]), max(high, t_col[end - 1]), most + end - begin
+        if size + min(most, K) >= cols.size:
+            room = 2 * cols.size + min(most, K)
+            more_cols, more_values = np.empty(room, np.int64), np.empty(room, out.dtype)
+            more_cols[:size], more_values[:size] = cols[:size], values[:size]
+            cols, values = more_cols, more_values
+        first = size
+        if high - low < 64 * most:
+            for k in range(n):
+                t = row[nodes[k]]
+                row[nodes[k]] = zero
+                for e in range(t_rowptr[nodes[k]], t_rowptr[nodes[k] + 1]):
+                    q = t_col[e]
+                    bits[q >> 6] |= one << np.uint64(q & 63)
+                    out[q] += t * t_value[e]
+            for word in range(low >> 6, (high >> 6) + 1):
+                w = bits[word]
+                bits[word] = 0
+                while w:
+                    lowest = w & (~w + one)
+                    q = (word << 6) + PLACE[(lowest * DE_BRUIJN) >> np.uint64(58)]
+                    w ^= lowest
+                    cols[size], values[size] = q, out[q]
+                    size += 1
+                    out[q] = zero
         else:
+            found = 0
+            for k in range(n):
+                t = row[nodes[k]]
+                row[nodes[k]] = zero
+                for e in range(t_rowptr[nodes[k]], t_rowptr[nodes[k] + 1]):
+                    q = t_col[e]
+                    clusters[found] = q
+                    found += new_cluster[q]
+                    new_cluster[q] = 0
+                    out[q] += t * t_value[e]
             ordered = np.sort(clusters[:found])
             for k in range(found):
                 q = ordered[k]
                 cols[size], values[size] = q, out[q]
                 size += 1
                 out[q], new_cluster[q] = zero, 1
-        counts[p] = found
+        counts[p] = size - first
     return cols[:size].copy(), values[:size].copy()
 
 
