@@ -15,6 +15,8 @@ _PUBLIC = {
     "ASAPooling": "asapool.nn",
     "AsapoolError": "asapool.errors",
     "GraphSet": "asapool.data",
+    "Hierarchy": "asapool.insight",
+    "explain": "asapool.insight",
     "load": "asapool.data",
 }
 __all__ = ["__version__", *_PUBLIC]

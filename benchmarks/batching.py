@@ -1,6 +1,6 @@
 """How fast a mini-batch is cut from packed arrays, beside PyG's DataLoader on the same graphs in the same order.
 
-    python benchmarks/batching.py [--data-root FOLDER] [--name NCI1] [--batch 128] [--rounds 9]
+    python -m benchmarks.batching [--data-root FOLDER] [--name NCI1] [--batch 128] [--rounds 9]
 
 Both sides give the same batches (asserted first), take turns within one run, and use one thread.
 Writes benchmarks/results/batching.json.
@@ -9,66 +9,14 @@ Writes benchmarks/results/batching.json.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
-import statistics
-import subprocess
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import torch_geometric
 from torch_geometric.loader import DataLoader
 
 from asapool.data import GraphSet, load
-
-RESULTS = Path(__file__).parent / "results"
-
-
-def machine() -> dict[str, Any]:
-    """Where and with what a number was measured."""
-    cpu = next((line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "")
-    commit, changed = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--untracked-files=no", "asapool")
-    return {
-        "cpu": cpu or platform.processor(), "system": platform.platform(), "python": platform.python_version(),
-        "numpy": np.__version__, "torch": torch.__version__, "torch_geometric": torch_geometric.__version__,
-        "threads": torch.get_num_threads(), "commit": commit + ("+" if changed else ""),
-    }  # fmt: skip
-
-
-def _git(*words: str) -> str:
-    folder = Path(__file__).parent.parent
-    return subprocess.run(["git", *words], capture_output=True, text=True, cwd=folder, check=False).stdout.strip()
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []
-
-
-def spread(seconds: list[float]) -> dict[str, float]:
-    """Median and quartiles."""
-    low, middle, high = statistics.quantiles(seconds, n=4)
-    return {"median": middle, "quartile_1": low, "quartile_3": high, "runs": len(seconds)}
-
-
-def timed(work: Callable[[], Any]) -> float:
-    """Seconds that work takes."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def write(name: str, result: dict[str, Any]) -> None:
-    """Print a result and keep it as a file."""
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
+from benchmarks.measuring import data_root, machine, spread, timed, write
 
 
 def assert_same(graphs: GraphSet, chosen: Any, theirs: Any) -> None:
@@ -91,7 +39,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    graphs = load(args.name, data_root=args.data_root)
+    graphs = load(args.name, data_root=data_root(args.data_root))
     objects = list(graphs)
     orders = [np.random.default_rng(seed).permutation(len(graphs)) for seed in range(args.rounds)]
 

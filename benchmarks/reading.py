@@ -1,6 +1,6 @@
 """How fast sources are read: TU text beside torch_geometric.io.read_tu_data, molecules per second, and memory.
 
-    python benchmarks/reading.py [--data-root FOLDER] [--name DD] [--rounds 5]
+    python -m benchmarks.reading [--data-root FOLDER] [--name DD] [--rounds 5]
 
 TU text is read from an unpacked folder by both sides, after their equality was asserted, taking turns within one run,
 with one thread. Memory is the peak of a process of its own, less what it held before.
@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from batching import machine, spread, timed, write
 from torch_geometric.io import read_tu_data
 
 from asapool.data import GraphSet, load
 from asapool.data.download import find_tu
+from benchmarks.measuring import data_root, machine, spread, timed, write
 
 MEMORY = """
 import re, sys
@@ -94,7 +94,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     os.environ["OMP_NUM_THREADS"] = "1"
-    found = find_tu(args.name, args.data_root)
+    found = find_tu(args.name, data_root(args.data_root))
     with tempfile.TemporaryDirectory() as folder:
         if found.suffix == ".zip":
             with zipfile.ZipFile(found) as archive:

@@ -54,12 +54,14 @@ def gradient() -> str:
     def back(layer: torch.nn.Module) -> None:
         layer(X, PATH, torch.ones(6, requires_grad=True))[2].sum().backward()
 
-    return f"backward through weighted edges: PyG {attempt(lambda: back(PyGPooling(8)))}, asapool {attempt(lambda: back(ASAPooling(8)))}"
+    theirs, ours = (attempt(lambda layer=layer: back(layer)) for layer in (PyGPooling(8), ASAPooling(8)))
+    return f"backward through weighted edges: PyG {theirs}, asapool {ours}"
 
 
 def ratio() -> str:
     """How many of four clusters ratio=1.0 keeps."""
-    return f"ratio=1.0 on 4 nodes: PyG keeps {len(PyGPooling(8, 1.0)(X, PATH)[4])}, asapool {len(ASAPooling(8, 1.0)(X, PATH).perm)}"
+    theirs, ours = (len(layer(X, PATH)[4]) for layer in (PyGPooling(8, 1.0), ASAPooling(8, 1.0)))
+    return f"ratio=1.0 on 4 nodes: PyG keeps {theirs}, asapool {ours}"
 
 
 def memory() -> str:
@@ -71,18 +73,23 @@ def memory() -> str:
         with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
             layer(x, edges)
         found.append(max(event.cpu_memory_usage for event in profile.events()) / 2**20)
-    return f"largest single allocation, 300 nodes and 90,000 edges, 128 features: PyG {found[0]:.0f} MB, asapool {found[1]:.0f} MB"
+    what = "largest tensor torch allocates, 300 nodes, 90,000 edges, 128 features"
+    return f"{what}: PyG {found[0]:.0f} MB, asapool {found[1]:.1f} MB"
 
 
 def bf16() -> str:
     """bfloat16."""
-    both = [attempt(lambda layer=layer: layer.bfloat16()(X.bfloat16(), PATH)) for layer in (PyGPooling(8), ASAPooling(8))]
+    both = [
+        attempt(lambda layer=layer: layer.bfloat16()(X.bfloat16(), PATH)) for layer in (PyGPooling(8), ASAPooling(8))
+    ]
     return f"bfloat16: PyG {both[0]}, asapool {both[1]}"
 
 
 def export() -> str:
     """torch.export."""
-    both = [attempt(lambda layer=layer: torch.export.export(layer, (X, PATH))) for layer in (PyGPooling(8), ASAPooling(8))]
+    both = [
+        attempt(lambda layer=layer: torch.export.export(layer, (X, PATH))) for layer in (PyGPooling(8), ASAPooling(8))
+    ]
     return f"torch.export: PyG {both[0]}, asapool {both[1]}"
 
 
@@ -106,7 +113,8 @@ def query() -> str:
         before = layer.explain(x, ring).assignment.alpha
         torch.nn.init.zeros_(layer.attention.W.weight)  # no master query at all
         found.append((layer.explain(x, ring).assignment.alpha - before).abs().max().item())
-    return f"without the master query the memberships move by {found[0]:.2g} with σ inside (paper), by {found[1]:.2g} with σ outside (authors)"
+    inside, outside = (f"{move:.2g}" for move in found)
+    return f"without the master query memberships move by {inside} (σ inside, paper), {outside} (σ outside, authors)"
 
 
 def tgp() -> str:
@@ -120,7 +128,8 @@ def tgp() -> str:
     out = TGPooling(8, ratio=0.5)(x=torch.randn(6, 8), adj=long)
     kept = out.so.node_index.tolist()
     among = sum(1 for j, i in long.t().tolist() if i in kept and j in kept)
-    return f"tgp keeps the nodes {kept} of a path of 6, {among} of whose edges join kept nodes; it returns {out.edge_index.size(1)} edges"
+    edges = out.edge_index.size(1)
+    return f"tgp keeps nodes {kept} of a path of 6; {among} edges of the path join kept nodes, and it returns {edges}"
 
 
 SHOWS = (sign, weights, gradient, ratio, memory, bf16, export, compiled, query, tgp)

@@ -52,7 +52,7 @@ def attention(pool, x, members):
         m = m.max(0).values if getattr(a, "master", "max") == "max" else m.mean(0)
         scores = []
         for j in c:
-            query = {"Master2Token": lambda: a.W(m), "Token2Token": lambda i=i: a.W(x[i]), "Source2Token": lambda: None}[kind]()
+            query = None if kind == "Source2Token" else a.W(m if kind == "Master2Token" else x[i])
             token = x[j] if kind == "Master2Token" else a.W(x[j])
             if rules.sigma == "inside":
                 s = w2 @ sigma(token) + (0 if query is None else w1 @ sigma(query))

@@ -1,7 +1,8 @@
 """Arrays in, arrays out: the numerical steps of ASAP, each written twice.
 
-`reference` is the formula in torch, for any device and dtype; `fused` is the fast loop for float32 and float64 on the CPU.
-Both give the same numbers to rounding. The functions here choose: `backend="auto"` takes `fused` wherever it applies.
+`reference` is the formula in torch, for any device and dtype; `fused` is the fast loop for float32 and float64 on the
+CPU. Both give the same numbers to rounding. The functions here choose: `backend="auto"` takes `fused` wherever it
+applies.
 """
 
 from __future__ import annotations
@@ -48,12 +49,13 @@ def backend_for(backend: str, *tensors: Tensor | None) -> ModuleType:
     """The module that does the work: `fused` for float32/float64 (and index) tensors on the CPU, else `reference`."""
     if backend == "reference":
         return reference
-    fits = all(t is None or (t.dtype in FUSED and t.device.type == "cpu") for t in tensors)
-    if not fits and choose("backend", backend, BACKENDS) == "auto":
-        return reference
-    if not fits:
-        came = ", ".join(f"{t.dtype} on {t.device}" for t in tensors if t is not None)
-        raise ConfigError(f'backend="fused" takes float32 or float64 on the CPU, got {came}; use backend="auto"')
+    for t in tensors:
+        if t is not None and not (t.is_cpu and t.dtype in FUSED):
+            if choose("backend", backend, BACKENDS) == "auto":
+                return reference
+            raise ConfigError(
+                f'backend="fused" takes float32 or float64 on the CPU, got {t.dtype} on {t.device}; use backend="auto"'
+            )
     from asapool.kernels import fused  # numba loads here, not before
 
     return fused

@@ -1,8 +1,8 @@
 """The packed batch of graphs that every kernel works on.
 
 All graphs of a batch lie behind each other in one CSR structure: row i lists the neighbourhood of node i, columns are
-sorted, and the entry (i, i) is always there (weight 0 where the graph has no self-loop). A cluster c_1(i) is then exactly
-row i, and the assignment S shares its structure with A.
+sorted, and the entry (i, i) is always there (weight 0 where the graph has no self-loop). A cluster c_1(i) is then
+exactly row i, and the assignment S shares its structure with A.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class Rows(NamedTuple):
 class Pattern:
     """Which entries a sparse matrix has, by row and by column.
 
-    ptr (B+1,) first node of each graph; rowptr (N+1,), col (E,) the rows, columns ascending; diag (N,) where (i, i) stands;
-    rowptr_t (N+1,), col_t (E,), edge_t (E,) the same entries by column: edge_t says where each one stands in `col`.
+    ptr (B+1,) first node of each graph; rowptr (N+1,), col (E,) the rows, columns ascending; diag (N,) where (i, i)
+    stands; rowptr_t (N+1,), col_t (E,), edge_t (E,) the same entries by column: edge_t says where each one stands in
+    `col`.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Graph:
         return self._hat[loops]
 
     def to_edges(self) -> tuple[Tensor, Tensor]:
-        """edge_index (2, E) with row 0 = source j, row 1 = target i, and the weights; absent self-loops are left out."""
+        """edge_index (2, E), row 0 = source j, row 1 = target i, and the weights; absent self-loops are left out."""
         row, col = self.pattern.row, self.pattern.col
         there = (row != col) | (self.weight != 0)
         return torch.stack([col[there], row[there]]), self.weight[there]

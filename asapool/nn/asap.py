@@ -30,11 +30,12 @@ class ASAPooling(nn.Module):
 
     in_channels: F. ratio: share k of clusters kept, or a whole number of them. hops: radius h of a cluster.
     attention: "m2t", "t2t" or "s2t"; master: "max" or "mean" (m2t). fitness: "leconv", "basic-leconv" or "gcn".
-    aggregate: what the cluster features x^c serve: "both" fitness and representation, "cluster" the representation only,
-    "none" neither (then both use x). soft_edges: A^p as above, or just the input's edges between kept nodes.
+    aggregate: what the cluster features x^c serve: "both" fitness and representation, "cluster" the representation
+    only, "none" neither (then both use x). soft_edges: A^p as above, or just the input's edges between kept nodes.
     max_neighbours: keep at most that many of the strongest pooled edges per cluster. dropout: on α, while training.
     semantics: "paper", "authors" or "pyg"; see docs/semantics.md. GNN: a class to use for x' instead of GCN, called as
-    torch_geometric's convolutions are. add_self_loops: keep the pooled diagonal under "pyg". backend: see asapool.kernels.
+    torch_geometric's convolutions are. add_self_loops: keep the pooled diagonal under "pyg". backend: see
+    asapool.kernels.
 
     >>> pool = ASAPooling(8, ratio=0.5)
     >>> path = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
@@ -71,7 +72,9 @@ class ASAPooling(nn.Module):
         if max_neighbours is not None and (not isinstance(max_neighbours, int) or max_neighbours < 1):
             raise ConfigError(f"max_neighbours must be None or a whole number of at least 1, got {max_neighbours!r}")
         if kwargs and GNN is None:
-            raise ConfigError(f"ASAPooling does not know the option {next(iter(kwargs))!r}; only GNN= takes further ones")
+            raise ConfigError(
+                f"ASAPooling does not know the option {next(iter(kwargs))!r}; only GNN= takes further ones"
+            )
         self.rules = semantics_named(semantics)
         self.in_channels, self.ratio, self.hops = in_channels, check_ratio(ratio), hops
         self.aggregate = choose("aggregate", aggregate, ("both", "cluster", "none"))
@@ -86,21 +89,24 @@ class ASAPooling(nn.Module):
         F = self.in_channels
         if GNN is None:
             return GCN(F, F, loops=self.rules.loops, backend=self.backend) if self.rules.inner_gcn else None
-        if GNN is GCN or (_is_pyg_gcn(GNN) and not kwargs):  # GCNConv with its defaults is our GCN: same numbers, faster
-            return GCN(F, F, loops="fill" if _is_pyg_gcn(GNN) else self.rules.loops, backend=self.backend, **kwargs)
+        if GNN is GCN:
+            return GCN(F, F, **{"loops": self.rules.loops, "backend": self.backend, **kwargs})
+        if _is_pyg_gcn(GNN) and not kwargs:  # GCNConv with its defaults is our GCN: same numbers, faster
+            return GCN(F, F, loops="fill", backend=self.backend)
         return GNN(F, F, **kwargs)
 
     def _make_attention(self, attention: str, master: str, negative_slope: float, dropout: float) -> ClusterAttention:
-        kind = ATTENTIONS[choose("attention", attention, tuple(ATTENTIONS))]
-        more = {"master": master} if choose("master", master, ("max", "mean")) and attention == "m2t" else {}
-        return kind(
-            self.in_channels,
-            sigma=self.rules.sigma,
-            negative_slope=negative_slope,
-            dropout=dropout,
-            backend=self.backend,
-            **more,  # type: ignore[arg-type]
-        )
+        choose("attention", attention, tuple(ATTENTIONS))
+        choose("master", master, ("max", "mean"))
+        options: dict[str, Any] = {
+            "sigma": self.rules.sigma,
+            "negative_slope": negative_slope,
+            "dropout": dropout,
+            "backend": self.backend,
+            **({"master": master} if attention == "m2t" else {}),
+        }
+        made: ClusterAttention = ATTENTIONS[attention](self.in_channels, **options)
+        return made
 
     def _make_fitness(self, fitness: str) -> LEConv | BasicLEConv | GCN:
         choose("fitness", fitness, ("leconv", "basic-leconv", "gcn"))
@@ -113,24 +119,25 @@ class ASAPooling(nn.Module):
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
         for part in (self.inner, self.attention, self.fitness):
-            if part is not None and hasattr(part, "reset_parameters"):
-                part.reset_parameters()
+            reset = getattr(part, "reset_parameters", None)
+            if callable(reset):
+                reset()
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
     ) -> Pooled:
-        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns the pooled batch."""
+        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns the pooled."""
         return self.explain(x, edge_index, edge_weight, batch).pooled()
 
     def explain(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
     ) -> PoolStep:
-        """The same step with everything that was decided on the way: memberships, fitness, kept centres, pooled graph."""
+        """The same step with all that was decided on the way: memberships, fitness, kept centres, pooled graph."""
         packed = pack_batch(x, edge_index, edge_weight, batch, self.in_channels, self.backend)
         return self.step(packed.x, packed.graph, order=packed.order)
 
     def step(self, x: Tensor, graph: Graph, *, edges: bool = True, order: Tensor | None = None) -> PoolStep:
-        """Pool a packed graph. With edges=False the pooled graph is left out, for a last level where nothing reads it."""
+        """Pool a packed graph; edges=False leaves the pooled graph out, for a last level where nothing reads it."""
         if x.dim() != 2 or x.size(1) != self.in_channels:
             check_features(x, self.in_channels)
         pattern = graph.pattern
@@ -162,10 +169,12 @@ class ASAPooling(nn.Module):
     def _inner(self, x: Tensor, graph: Graph) -> Tensor:
         if self.inner is None:
             return x
+        out: Tensor
         if isinstance(self.inner, GCN):
-            return self.inner(x, graph)
-        row, col = graph.pattern.row, graph.pattern.col
-        out: Tensor = self.inner(x=x, edge_index=torch.stack([col, row]), edge_weight=graph.hat(self.rules.loops))
+            out = self.inner(x, graph)
+        else:
+            edge_index = torch.stack([graph.pattern.col, graph.pattern.row])
+            out = self.inner(x=x, edge_index=edge_index, edge_weight=graph.hat(self.rules.loops))
         return out
 
     def _phi(self, x: Tensor, graph: Graph, clusters: Pattern, alpha: Tensor) -> Tensor:
@@ -232,5 +241,3 @@ def translate(state: dict[str, Any], prefix: str = "") -> None:
         for name in [n for n in state if n.startswith(prefix + theirs)]:
             state[prefix + ours + name.removeprefix(prefix + theirs)] = state.pop(name)
     state.pop(prefix + "select.weight", None)
-
-

@@ -7,9 +7,10 @@ All three share one form, α_ij = softmax_j(score of member j in cluster i), and
     Source2Token   w₂ᵀσ(W x_j)           no query
 
 σ = LeakyReLU works element by element, so wᵀσ(a ‖ b) = w₁ᵀσ(a) + w₂ᵀσ(b): two numbers per node, never an E×2F tensor.
-With σ *inside* (the paper's equation) the query's part is the same for every member of a cluster and the softmax cancels
-it: as printed, the query has no influence, and it is not computed. With σ *outside* (the authors' and torch_geometric's
-programs), σ(w₁ᵀ W m_i + w₂ᵀ x_j), it does have one, and w₁ᵀW m_i = (Wᵀw₁)ᵀ m_i needs no matrix product.
+With σ *inside* (the paper's equation) the query's part is the same for every member of a cluster and the softmax
+cancels it: as printed, the query has no influence, and it is not computed. With σ *outside* (the authors' and
+torch_geometric's programs), σ(w₁ᵀ W m_i + w₂ᵀ x_j), it does have one, and w₁ᵀW m_i = (Wᵀw₁)ᵀ m_i needs no matrix
+product.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class ClusterAttention(nn.Module):
 
     def scores(self, x: Tensor, clusters: Pattern) -> tuple[Tensor | None, Tensor]:
         """Query part (N,), None where it cancels, and token part (N,) of the score."""
-        raise ConfigError("ClusterAttention is what the attentions share; use Master2Token, Token2Token or Source2Token")
+        raise ConfigError(
+            "ClusterAttention is what the attentions share; use Master2Token, Token2Token or Source2Token"
+        )
 
     def forward(
         self, x: Tensor, edge_index: Tensor | Graph | Pattern, edge_weight: Tensor | None = None, hops: int = 1

@@ -13,7 +13,7 @@ from asapool.kernels import Graph
 
 
 class Packed(NamedTuple):
-    """A checked batch: features (N, F) sorted by graph, the graph, and the number each node came with (None: unchanged)."""
+    """A checked batch: features (N, F) sorted by graph, the graph, and each node's old number (None: unchanged)."""
 
     x: Tensor
     graph: Graph
@@ -32,7 +32,9 @@ def check_features(x: Tensor, channels: int) -> Tensor:
     if not torch.compiler.is_compiling() and not bool(x.detach().sum().isfinite()):
         bad = (~x.detach().isfinite()).any(dim=1).nonzero().view(-1)
         if bad.numel():
-            raise InputError(f"x must be finite, but node {int(bad[0])} has NaN or infinite features; clean the data first")
+            raise InputError(
+                f"x must be finite, but node {int(bad[0])} has NaN or infinite features; clean the data first"
+            )
     return x
 
 
@@ -40,7 +42,9 @@ def check_edges(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | 
     """The edge weights as (E,) in the dtype of x, after all of the edges were found sound."""
     N = x.size(0)
     if not isinstance(edge_index, Tensor) or edge_index.dtype != torch.int64:
-        raise InputError(f"edge_index must be an int64 tensor, got {_kind(edge_index)}; convert it with edge_index.long()")
+        raise InputError(
+            f"edge_index must be an int64 tensor, got {_kind(edge_index)}; convert it with edge_index.long()"
+        )
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise InputError(f"edge_index must have the shape (2, edges), got {tuple(edge_index.shape)}")
     E = edge_index.size(1)
@@ -116,7 +120,9 @@ def pack_graph(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, ptr: T
     return Graph(pattern, x.new_zeros(pattern.col.numel()).index_add(0, slot, given))
 
 
-def as_graph(x: Tensor, edges: Tensor | Graph, edge_weight: Tensor | None, channels: int, backend: str) -> tuple[Tensor, Graph]:
+def as_graph(
+    x: Tensor, edges: Tensor | Graph, edge_weight: Tensor | None, channels: int, backend: str
+) -> tuple[Tensor, Graph]:
     """For layers that do not care about graph borders: take a packed graph as it is, or pack edges as one graph."""
     if isinstance(edges, Graph):
         return x, edges

@@ -14,8 +14,8 @@ from asapool.nn.boundary import as_graph
 class GCN(nn.Module):
     """Average each node with its neighbours after a linear map: X' = σ(D̂^-½ Â D̂^-½ X W + b), D̂_ii = Σ_j Â_ij.
 
-    `loops="add"` is the paper's Â = A + I; `"fill"` adds 1 only where the diagonal is empty, as torch_geometric's GCNConv
-    does, whose state dict fits. `relu` puts σ = max(·, 0) behind; without it σ is the identity.
+    `loops="add"` is the paper's Â = A + I; `"fill"` adds 1 only where the diagonal is empty, as torch_geometric's
+    GCNConv does, whose state dict fits. `relu` puts σ = max(·, 0) behind; without it σ is the identity.
 
     >>> layer = GCN(2, 3)
     >>> layer(torch.ones(2, 2), torch.tensor([[0, 1], [1, 0]])).shape
@@ -49,7 +49,9 @@ class GCN(nn.Module):
             return self.compare(self.project(x), graph)
         # the narrower side travels along the edges
         n = kernels.gcn_weights(graph, self.loops, backend=self.backend)
-        y = nn.functional.linear(kernels.propagate(graph.pattern, n, x, backend=self.backend), self.lin.weight, self.bias)
+        y = nn.functional.linear(
+            kernels.propagate(graph.pattern, n, x, backend=self.backend), self.lin.weight, self.bias
+        )
         return y.relu() if self.relu else y
 
     def project(self, x: Tensor) -> Tensor:

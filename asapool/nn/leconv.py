@@ -1,4 +1,4 @@
-"""Local Extrema Convolution (Eq. 7 of the paper): scores that can see who stands out."""
+"""Local Extrema Convolution (Eq. 8 of the paper): scores that can see who stands out."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class BasicLEConv(nn.Module):
 
 
 def from_pyg(state: dict[str, Any], prefix: str) -> None:
-    """Rename and re-sign a torch_geometric LEConv's weights in place: there Σ_j A_ij (lin1 x_j − lin2 x_i) + lin3 x_i."""
+    """Rename and re-sign torch_geometric's weights in place: there Σ_j A_ij (lin1 x_j − lin2 x_i) + lin3 x_i."""
     if f"{prefix}lin3.weight" not in state:
         return
     state[f"{prefix}W1"] = state.pop(f"{prefix}lin3.weight").t().clone()

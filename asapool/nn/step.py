@@ -29,9 +29,9 @@ class PoolStep:
     """One pooling, with all that was decided on the way.
 
     before, after: the packed graphs (after is None when its edges were not asked for). x_before (N, F): what came in.
-    assignment: α of every node in every cluster, kept or not. fitness (N,): of all clusters. perm (K,), ptr (B+1,): the kept
-    centres, fittest first, graph by graph. x (K, F): their features. order: node numbers as the user gave them, where they
-    came unsorted.
+    assignment: α of every node in every cluster, kept or not. fitness (N,): of all clusters. perm (K,), ptr (B+1,):
+    the kept centres, fittest first, graph by graph. x (K, F): their features. order: node numbers as the user gave
+    them, where they came unsorted.
     """
 
     before: Graph
@@ -59,7 +59,7 @@ class PoolStep:
         return kernels.propagate(*self.assignment, self.x_before, backend=self.backend)
 
     @property
-    def S(self) -> Tensor:
+    def S(self) -> Tensor:  # noqa: N802  the paper's letter
         """The assignment Ŝ (N, K) of nodes to kept clusters, sparse; node numbers are the user's, columns sum to 1."""
         clusters, alpha = self.assignment
         place = self._place()[clusters.row]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from typing import Any
 
@@ -64,13 +64,14 @@ def save_state(
     for number, moments in adam.state_dict()["state"].items():
         tensors |= {f"adam.{number}.{name}": value for name, value in moments.items()}
     tensors["chance"] = torch.get_rng_state()
+    # a table of numbers and not text: it is written after every epoch, and grows with every epoch
+    tensors["history"] = torch.tensor([_row(epoch) for epoch in progress.history], dtype=torch.float64)
     vectors, index = pack(tensors)
     said = {
         "version": VERSION,
         "owner": owner,
         "best_epoch": progress.best_epoch,
         "best_accuracy": progress.best_accuracy,
-        "history": [vars(epoch) for epoch in progress.history],
         "index": index,
     }
     content = save(vectors, {"asapool.state": json.dumps(said)})
@@ -103,7 +104,7 @@ def load_state(
             best=_part(tensors, "best."),
             best_epoch=said["best_epoch"],
             best_accuracy=said["best_accuracy"],
-            history=[Epoch(**epoch) for epoch in said["history"]],
+            history=[_epoch(row) for row in tensors["history"].tolist()],
         )
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{path}: does not fit this model ({error}). Train anew in another folder") from None
@@ -134,6 +135,18 @@ def unpack(vectors: dict[str, Tensor], index: list[list[Any]]) -> dict[str, Tens
         start, place[kind] = place[kind], place[kind] + math.prod(shape)
         tensors[name] = vectors[kind][start : place[kind]].reshape(shape).clone()
     return tensors
+
+
+def _row(epoch: Epoch) -> list[float]:
+    """An epoch as numbers; what is None becomes NaN."""
+    return [math.nan if value is None else float(value) for value in vars(epoch).values()]
+
+
+def _epoch(row: list[float]) -> Epoch:
+    """The epoch that _row was given."""
+    names = [f.name for f in fields(Epoch)]
+    values: dict[str, Any] = {k: None if math.isnan(v) else v for k, v in zip(names, row, strict=True)}
+    return Epoch(**values | {"epoch": int(row[0])})
 
 
 def _read(path: str | PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -76,7 +76,12 @@ def test_propagation_along_a_path(backend):
 def test_clusters_of_two_and_three_hops(backend):
     p = packed(PATH4, 4, backend).pattern
     two, three = (kernels.reach(p, h, backend=backend) for h in (2, 3))
-    assert [two.col[two.rowptr[i] : two.rowptr[i + 1]].tolist() for i in range(4)] == [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3], [1, 2, 3]]
+    assert [two.col[two.rowptr[i] : two.rowptr[i + 1]].tolist() for i in range(4)] == [
+        [0, 1, 2],
+        [0, 1, 2, 3],
+        [0, 1, 2, 3],
+        [1, 2, 3],
+    ]
     assert three.col.tolist() == [0, 1, 2, 3] * 4
 
 
@@ -165,7 +170,9 @@ def test_pooled_edges_keep_their_direction(backend):
     graph = packed(torch.tensor([[0], [1]]), 2, backend, [2.0])
     p = graph.pattern  # rows: (0: 0) (1: 0, 1)
     alpha = torch.tensor([1, 0.25, 0.75])
-    pooled, weight = kernels.coarsen(p, alpha, p, graph.hat("add"), torch.tensor([1, 0]), torch.tensor([0, 2]), backend=backend)
+    pooled, weight = kernels.coarsen(
+        p, alpha, p, graph.hat("add"), torch.tensor([1, 0]), torch.tensor([0, 2]), backend=backend
+    )
     # Â = [[1, 0], [2, 1]]; rows of Ŝᵀ: cluster 0 = (¼, ¾), cluster 1 = (1, 0)
     assert dense(pooled, weight) == [[0.25 * 0.25 + 0.75 * 2 * 0.25 + 0.75 * 0.75, 0.25 + 0.75 * 2], [0.25, 1]]
 

@@ -150,7 +150,10 @@ def test_compiled_without_a_graph_break(semantics):
         data = random_batch(seed, graphs=3 + seed, most=7, F=4)
         expected, got = model(*data), compiled(*data)
         torch.testing.assert_close(got, expected)
-        grads = [torch.autograd.grad(out.square().sum(), list(model.parameters()), allow_unused=True) for out in (expected, got)]
+        grads = [
+            torch.autograd.grad(out.square().sum(), list(model.parameters()), allow_unused=True)
+            for out in (expected, got)
+        ]
         for ours, theirs in zip(*grads, strict=True):
             torch.testing.assert_close(ours, theirs)
 
@@ -184,7 +187,10 @@ SCRIPT = textwrap.dedent(
 
 def run(**env):
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env={**os.environ, "OMP_NUM_THREADS": "1", **env}, capture_output=True, text=True
+        [sys.executable, "-c", SCRIPT],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **env},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

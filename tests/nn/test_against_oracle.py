@@ -86,7 +86,9 @@ def test_three_poolings_in_a_row_match_the_oracle(semantics, backend):
     """Levels two and three bring weighted graphs with a diagonal."""
     x, edge_index, edge_weight, _ = random_batch(3, graphs=1, most=40, F=3)
     edge_index, edge_weight = edge_index[:, edge_index[0] != edge_index[1]], edge_weight
-    pools = [with_random_parameters(ASAPooling(3, 0.6, semantics=semantics, backend=backend).double(), s) for s in range(3)]
+    pools = [
+        with_random_parameters(ASAPooling(3, 0.6, semantics=semantics, backend=backend).double(), s) for s in range(3)
+    ]
     ours, theirs = (x, edge_index, edge_weight), (x, edge_index, edge_weight)
     for pool in pools:
         ours = tuple(pool(*ours))[:3]

@@ -77,7 +77,10 @@ def test_an_unsorted_batch_vector_changes_nothing(backend):
     order = torch.cat([torch.arange(len(x))[batch % 2 == 1], torch.arange(len(x))[batch % 2 == 0]])
     new = torch.empty_like(order)
     new[order] = torch.arange(len(x))
-    sorted_, mixed = layer(x, edge_index, edge_weight, batch), layer(x[order], new[edge_index], edge_weight, batch[order])
+    sorted_, mixed = (
+        layer(x, edge_index, edge_weight, batch),
+        layer(x[order], new[edge_index], edge_weight, batch[order]),
+    )
     assert torch.equal(sorted_.x, mixed.x)
     assert torch.equal(sorted_.edge_index, mixed.edge_index)
     assert torch.equal(sorted_.edge_weight, mixed.edge_weight)
@@ -112,7 +115,7 @@ def test_a_named_backend_is_used_or_refused(backend_name):
     if backend_name == "reference":
         assert layer(X4.bfloat16(), PATH4).x.dtype == torch.bfloat16
     else:
-        with pytest.raises(AsapoolError, match="fused.*float32 or float64 on the CPU, got torch.bfloat16"):
+        with pytest.raises(AsapoolError, match=r"float32 or float64 on the CPU, got torch\.bfloat16"):
             layer(X4.bfloat16(), PATH4)
 
 
@@ -176,7 +179,9 @@ def test_wrong_options(options, message):
     assert isinstance(caught.value, AsapoolError)
 
 
-@pytest.mark.parametrize("make", [lambda: ASAPooling(0), lambda: GCN(0, 1), lambda: LEConv(1, 0), lambda: Master2Token(0)])
+@pytest.mark.parametrize(
+    "make", [lambda: ASAPooling(0), lambda: GCN(0, 1), lambda: LEConv(1, 0), lambda: Master2Token(0)]
+)
 def test_no_channels(make):
     with pytest.raises(AsapoolError, match="at least"):
         make()

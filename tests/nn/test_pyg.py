@@ -24,7 +24,9 @@ def pair(GNN=None, seed=0, dtype=torch.float64, **options):
 
 
 @pytest.mark.parametrize("GNN", [None, GCNConv, GraphConv])
-@pytest.mark.parametrize("options", [{}, {"ratio": 0.3}, {"add_self_loops": True}, {"negative_slope": 0.5}, {"ratio": 2}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"ratio": 0.3}, {"add_self_loops": True}, {"negative_slope": 0.5}, {"ratio": 2}], ids=str
+)
 @pytest.mark.parametrize("weighted", [True, False])
 def test_the_same_numbers(GNN, options, weighted):
     compared = 0
@@ -62,10 +64,14 @@ def test_the_same_gradients_of_the_features():
 
 def test_code_written_for_torch_geometric_runs_unchanged():
     def user_code(layer):
-        x, edge_index, edge_weight, batch, perm = layer(torch.randn(6, 5), torch.tensor([[0, 1, 3], [1, 2, 4]]), None, None)
+        x, _edge_index, _edge_weight, _batch, perm = layer(
+            torch.randn(6, 5), torch.tensor([[0, 1, 3], [1, 2, 4]]), None, None
+        )
         return x.shape, perm.shape
 
-    assert user_code(ASAPooling(5, 0.5, GCNConv, 0.1, 0.2, True)) == user_code(PyGPooling(5, 0.5, GCNConv, 0.1, 0.2, True))
+    assert user_code(ASAPooling(5, 0.5, GCNConv, 0.1, 0.2, True)) == user_code(
+        PyGPooling(5, 0.5, GCNConv, 0.1, 0.2, True)
+    )
 
 
 def test_gcnconv_is_replaced_by_the_faster_gcn_and_options_go_to_the_gnn():

@@ -16,7 +16,7 @@ def even_attention(pool):
 
 
 def test_a_path_of_four_by_hand(backend):
-    """Even attention, x = 1, 2, 3, 6: x^c = 1½, 2, 11⁄3, 4½. With W1 = 1 and W2 = W3 = 0, φ = sigmoid(x^c): 3 and 2 stay."""
+    """Even α, x = 1, 2, 3, 6: x^c = 1½, 2, 11⁄3, 4½. With W1 = 1, W2 = W3 = 0, φ = sigmoid(x^c): 3 and 2 stay."""
     pool = even_attention(ASAPooling(1, backend=backend))
     with torch.no_grad():
         pool.fitness.W1.fill_(1)

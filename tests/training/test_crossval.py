@@ -56,6 +56,23 @@ def test_processes_change_nothing_and_finished_folds_are_not_trained_again(graph
     assert [(r.method, r.seed, r.fold) for r in seen] == [("asap", 7, 1)]
 
 
+def test_folds_start_from_different_weights_and_methods_from_the_same_seed(graphs, monkeypatch):
+    from asapool.training import crossval
+
+    seeds = {}
+    built = crossval.build
+
+    def watched(*args, seed, **options):
+        seeds[task] = seed
+        return built(*args, seed=seed, **options)
+
+    monkeypatch.setattr(crossval, "build", watched)
+    for task in PLAN.tasks:
+        crossval.train_fold(graphs, PLAN, task)
+    assert len(set(seeds.values())) == 6
+    assert seeds[Fold("asap", 7, 1)] == seeds[Fold("mlp", 7, 1)]
+
+
 def test_a_folder_of_another_plan_or_other_graphs_is_refused(graphs, tmp_path):
     small = replace(PLAN, seeds=(1,), models={"mlp": ModelConfig(method="mlp", hidden=4)})
     cross_validate(graphs, small, tmp_path)

@@ -11,7 +11,7 @@ from asapool.data import load
 from asapool.errors import CheckpointError, TrainingError
 from asapool.models import ModelConfig, build
 from asapool.training import TrainConfig, fit, predict
-from asapool.training.fitting import class_weights, order
+from asapool.training.fitting import _not_finite, class_weights, order
 from asapool.training.state import Progress, load_state, save_state, snapshot
 
 SMALL = ModelConfig(hidden=8, attention_dropout=0.2)
@@ -132,6 +132,15 @@ def test_a_loss_that_is_no_number_stops_and_the_best_weights_stay(graphs, parts)
     assert done.stopped == "the loss was not a number in epoch 4"
     assert len(done.history) == 3
     assert all(torch.equal(value, poison.best[name]) for name, value in model.state_dict().items())
+
+
+def test_a_weight_that_is_no_number_is_noticed_even_when_the_loss_hides_it(graphs):
+    model = fresh(graphs)
+    assert _not_finite(model, 0.5, 0.5) is None
+    with torch.no_grad():
+        next(model.parameters()).view(-1)[0] = float("nan")
+    assert _not_finite(model, 0.5, 0.5) == "a weight was"
+    assert _not_finite(model, float("inf"), 0.5) == _not_finite(model, 0.5, float("nan")) == "the loss was"
 
 
 def test_a_loss_that_is_no_number_at_once_is_an_error_with_the_next_step(graphs, parts):

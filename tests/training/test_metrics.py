@@ -68,6 +68,8 @@ def test_the_calibration_error_by_hand():
     # two bins of two: (0.9, 0.9) half right, gap 0.4; (0.6, 0.6) all right, gap 0.4
     assert calibration_error([0.9, 0.9, 0.6, 0.6], [True, False, True, True], bins=10) == pytest.approx(0.4)
     assert calibration_error([1.0, 0.0], [True, False]) == 0.0
+    # a bin has its upper bound: 0.6 and 0.5 share (0.4, 0.6], where 1.1 was expected and 1 was right
+    assert calibration_error([0.6, 0.5], [True, False], bins=5) == pytest.approx(0.05)
 
 
 def test_a_wrong_shape_is_refused():

@@ -1,4 +1,4 @@
-"""The operator as compiled loops for float32 and float64 on the CPU; each function does what its namesake in `reference` does."""
+"""The operator as compiled loops for float32 and float64 on the CPU, each as its namesake in `reference`."""
 
 from asapool.kernels.fused.attend import attend, cluster_max, project
 from asapool.kernels.fused.coarsen import coarsen, induce, strongest

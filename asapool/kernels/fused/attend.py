@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
-from asapool.kernels.fused.operation import differentiable, empty
+from asapool.kernels.fused.operation import array, differentiable, empty, fresh
 from asapool.kernels.graph import Pattern, Rows
 
 BLOCK = 256  # rows whose part of a sum over all nodes is added up together; fixed, so that threads change nothing
@@ -127,19 +127,18 @@ def _unproject_blocks(start, stop, x, w, slope, g, dx, dw):  # type: ignore[no-u
 
 
 def _cluster_max(rows: Rows, x: Tensor) -> Tensor:
-    x = x.detach().contiguous()
-    m = torch.empty_like(x)
-    sweep(_max_rows, x.size(0), rows.col.size * x.size(1), rows.rowptr, rows.col, x.numpy(), m.numpy())
-    return m
+    x_ = array(x)
+    m = np.empty_like(x_)
+    sweep(_max_rows, x_.shape[0], rows.col.size * x_.shape[1], rows.rowptr, rows.col, x_, m)
+    return torch.from_numpy(m)
 
 
 def _cluster_max_back(rows: Rows, g: Tensor, x: Tensor, m: Tensor, need: list[bool]) -> Tensor:
-    x = x.detach().contiguous()
-    share, dx, work = torch.empty_like(x), torch.empty_like(x), rows.col.size * x.size(1)
-    x_, m_, share_ = x.numpy(), m.numpy(), share.numpy()
-    sweep(_share_rows, x.size(0), work, rows.rowptr, rows.col, x_, m_, g.numpy(), share_)
-    sweep(_winner_rows, x.size(0), work, rows.rowptr_t, rows.col_t, x_, m_, share_, dx.numpy())
-    return dx
+    x_, m_ = array(x), array(m)
+    share, dx, work = np.empty_like(x_), np.empty_like(x_), rows.col.size * x_.shape[1]
+    sweep(_share_rows, x_.shape[0], work, rows.rowptr, rows.col, x_, m_, g.numpy(), share)
+    sweep(_winner_rows, x_.shape[0], work, rows.rowptr_t, rows.col_t, x_, m_, share, dx)
+    return torch.from_numpy(dx)
 
 
 _cluster_max_op = differentiable(
@@ -168,31 +167,26 @@ def _scalar(value: float, like: Tensor) -> Any:
 
 
 def _attend(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Tensor:
-    token = token.detach().contiguous()
-    q = empty(token) if query is None else query.detach().contiguous()
-    E, bend = rows.col.size, _scalar(slope, token)
-    alpha = token.new_empty(E)
-    arrays = (rows.rowptr, rows.col, q.numpy(), token.numpy())
-    sweep(_softmax_rows, token.numel(), 20 * E, *arrays, bend, alpha.numpy())
-    return alpha
+    token_, E = array(token), rows.col.size
+    q = token_[:0] if query is None else array(query)
+    alpha = fresh(E, like=token)
+    sweep(_softmax_rows, token_.size, 20 * E, rows.rowptr, rows.col, q, token_, _scalar(slope, token), alpha)
+    return torch.from_numpy(alpha)
 
 
 def _attend_back(
     rows: Rows, g: Tensor, query: Tensor | None, token: Tensor, alpha: Tensor, slope: float, need: list[bool]
 ) -> tuple[Tensor, Tensor]:
-    token = token.detach().contiguous()
-    q = empty(token) if query is None else query.detach().contiguous()
-    N, E, bend, ds = token.numel(), rows.col.size, _scalar(slope, token), torch.empty_like(g)
-    arrays = (rows.rowptr, rows.col, q.numpy(), token.numpy())
-    sweep(_unsoftmax_rows, N, 8 * E, *arrays, bend, alpha.detach().numpy(), g.numpy(), ds.numpy())
-    dq, dt = empty(token), empty(token)
+    token_, E = array(token), rows.col.size
+    q, N, ds = token_[:0] if query is None else array(query), token_.size, fresh(E, like=token)
+    arrays = (rows.rowptr, rows.col, q, token_, _scalar(slope, token), array(alpha), g.numpy(), ds)
+    sweep(_unsoftmax_rows, N, 8 * E, *arrays)
+    dq, dt = fresh(N if need[0] else 0, like=token), fresh(N if need[1] else 0, like=token)
     if need[0]:
-        dq = torch.empty_like(q)
-        sweep(_add_rows, N, 2 * E, rows.rowptr, rows.edge_t[:0], ds.numpy(), dq.numpy())
+        sweep(_add_rows, N, 2 * E, rows.rowptr, rows.edge_t[:0], ds, dq)
     if need[1]:
-        dt = torch.empty_like(token)
-        sweep(_add_rows, N, 2 * E, rows.rowptr_t, rows.edge_t, ds.numpy(), dt.numpy())
-    return dq, dt
+        sweep(_add_rows, N, 2 * E, rows.rowptr_t, rows.edge_t, ds, dt)
+    return torch.from_numpy(dq), torch.from_numpy(dt)
 
 
 _attend_op = differentiable(
@@ -219,18 +213,16 @@ def attend(clusters: Pattern, query: Tensor | None, token: Tensor, negative_slop
 
 
 def _project(x: Tensor, w: Tensor, slope: float) -> Tensor:
-    x, token = x.detach().contiguous(), x.new_empty(x.size(0))
-    w_ = w.detach().contiguous().numpy()
-    sweep(_project_rows, x.size(0), x.numel(), x.numpy(), w_, _scalar(slope, x), token.numpy())
-    return token
+    x_, token = array(x), fresh(x.size(0), like=x)
+    sweep(_project_rows, x_.shape[0], x_.size, x_, array(w), _scalar(slope, x), token)
+    return torch.from_numpy(token)
 
 
 def _unproject(g: Tensor, x: Tensor, w: Tensor, slope: float, need: list[bool]) -> tuple[Tensor, Tensor]:
-    x, blocks = x.detach().contiguous(), -(-x.size(0) // BLOCK)
-    dx, dw = torch.empty_like(x), x.new_empty(blocks, x.size(1))
-    arrays = (x.numpy(), w.detach().contiguous().numpy(), _scalar(slope, x), g.numpy(), dx.numpy(), dw.numpy())
-    sweep(_unproject_blocks, blocks, 2 * x.numel(), *arrays)
-    return dx, dw.sum(0)
+    x_, blocks = array(x), -(-x.size(0) // BLOCK)
+    dx, dw = np.empty_like(x_), fresh(blocks, x.size(1), like=x)
+    sweep(_unproject_blocks, blocks, 2 * x_.size, x_, array(w), _scalar(slope, x), g.numpy(), dx, dw)
+    return torch.from_numpy(dx), torch.from_numpy(dw.sum(0))
 
 
 _project_op = differentiable(

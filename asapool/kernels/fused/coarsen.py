@@ -1,8 +1,9 @@
 """Edges of the pooled graph: A^p = Ŝᵀ Â Ŝ row by row, with one dense row at hand instead of a dense matrix.
 
-Row p of A^p is (α_p Â) Ŝ: first t = α_p Â over the nodes, then t Ŝ over the kept clusters. Backward, with G = ∂A^p and every
-matrix by rows, the same walk gives ∂α_p = Â d for d = Σ_q G_pq α_q (and the transposed for α's other place in the
-product), and ∂Â_jl = Σ_q r_q α_ql for r = Σ_p α_pj G_p. Each row writes its own results, so nothing is added across threads.
+Row p of A^p is (α_p Â) Ŝ: first t = α_p Â over the nodes, then t Ŝ over the kept clusters. Backward, with G = ∂A^p
+and every matrix by rows, the same walk gives ∂α_p = Â d for d = Σ_q G_pq α_q (and the transposed for α's other place
+in the product), and ∂Â_jl = Σ_q r_q α_ql for r = Σ_p α_pj G_p. Each row writes its own results, so nothing is added
+across threads.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
-from asapool.kernels.fused.operation import differentiable, empty, register
+from asapool.kernels.fused.operation import PARTS, differentiable, empty, register
 from asapool.kernels.fused.pattern import SIX, Six, complete, fake_structure, rows_from
 from asapool.kernels.graph import Array, Pattern, Rows
 from asapool.kernels.reference.coarsen import strongest
@@ -65,8 +66,8 @@ def _coarsen_rows(start, stop, S, A, T, counts):  # type: ignore[no-untyped-def]
     """Rows of Ŝᵀ Â Ŝ, columns ascending: S is Ŝ by cluster, T by node, A is Â by row.
 
     Whether an entry is met for the first time is a coin toss that no processor guesses, so what was met is written down
-    without a branch: nodes in a list whose end moves on by new[·], which is 1 just once; clusters as bits, which come out
-    sorted, where the row lies close together, and in such a list, to be sorted, where it does not.
+    without a branch: nodes in a list whose end moves on by new[·], which is 1 just once; clusters as bits, which come
+    out sorted, where the row lies close together, and in such a list, to be sorted, where it does not.
     """
     s_rowptr, s_col, s_value = S
     a_rowptr, a_col, a_value = A
@@ -286,12 +287,12 @@ _coarsen_op = differentiable(
     inputs="Tensor alpha, Tensor hat, Tensor perm",
     outputs=f"(Tensor, {SIX})",
     wrt=("alpha", "hat"),
-    saved="Tensor alpha, Tensor hat, Tensor perm, Tensor rowptr, Tensor col, Tensor rowptr_t, Tensor col_t, Tensor edge_t",
+    saved="Tensor alpha, Tensor hat, Tensor perm, " + ", ".join(f"Tensor {part}" for part in PARTS),
     saves=lambda inputs, out: (*inputs, out[1], out[2], out[4], out[5], out[6]),
     forward=_forward,
     fake=lambda c_col, col, alpha, hat, perm: _fake(perm, alpha),
     backward=_backward,
-    backward_fake=lambda c_col, e_col, g, alpha, hat, perm, rowptr, col, rowptr_t, col_t, edge_t, need: (
+    backward_fake=lambda c_col, col, g, alpha, hat, perm, p_rowptr, p_col, p_rowptr_t, p_col_t, p_edge_t, need: (
         torch.empty_like(alpha) if need[0] else empty(alpha),
         torch.empty_like(hat) if need[1] else empty(hat),
     ),

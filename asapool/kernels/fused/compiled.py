@@ -1,8 +1,8 @@
 """Compilation of the loops, and how they are spread over threads.
 
-A loop is a function of (start, stop, arrays…) that writes only to rows start … stop. Any cut of the rows therefore gives
-the same bits, whatever the number of threads. Threads sleep while they wait, so a busy neighbour on the machine costs its
-share of the processor and no more.
+A loop is a function of (start, stop, arrays…) that writes only to rows start … stop. Any cut of the rows therefore
+gives the same bits, whatever the number of threads. Threads sleep while they wait, so a busy neighbour on the machine
+costs its share of the processor and no more.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def sweep(loop: Loop, rows: int, work: int, *args: Any) -> list[Any]:
     """
     if rows == 0:
         return []
-    threads = min(torch.get_num_threads(), rows, max(1, work // CHEAP))
+    threads = 1 if work < 2 * CHEAP else min(torch.get_num_threads(), rows, work // CHEAP)
     if threads == 1:
         return [loop(0, rows, *args)]
     pieces = min(rows, 4 * threads)  # more than one piece each, so that a thread held up elsewhere is waited for less

@@ -1,8 +1,8 @@
 """One operation, two doors.
 
 In eager mode a call goes straight to the loops through a torch.autograd.Function, with a pattern's arrays at hand; that
-costs the least. Under torch.compile and torch.export it goes through the operation registered with torch.library, where a
-pattern is five tensors. Both run the same forward and backward.
+costs the least. Under torch.compile and torch.export it goes through the operation registered with torch.library,
+where a pattern is five tensors. Both run the same forward and backward.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,7 +27,7 @@ def _schema(patterns: int, inputs: str, outputs: str) -> str:
 
 
 def _library(name: str, run: Run, fake: Run, patterns: int, schema: str) -> Any:
-    """The operation as torch.library knows it; `run` gets Rows where the schema has five tensors, `fake` the columns only."""
+    """The operation as torch.library knows it; `run` gets Rows in place of five tensors, `fake` the columns only."""
 
     def flat(*args: Any) -> Any:
         rows = [Rows(*(t.numpy() for t in args[5 * k : 5 * k + 5])) for k in range(patterns)]
@@ -63,9 +64,10 @@ def differentiable(
 ) -> Run:
     """An operation on patterns and tensors, of which the first output has gradients with respect to the inputs `wrt`.
 
-    inputs, outputs, saved: in the language of torch.library. saves(inputs, output) picks what `saved` describes, tensors
-    before options. forward(*rows, *inputs); backward(*rows, gradient, *saved, need) -> one gradient for each of `wrt`, of
-    any content where need (bools) says that nobody asked. The fakes get each pattern's columns in the place of its rows.
+    inputs, outputs, saved: in the language of torch.library. saves(inputs, output) picks what `saved` describes,
+    tensors before options. forward(*rows, *inputs); backward(*rows, gradient, *saved, need) -> one gradient for each of
+    `wrt`, of any content where need (bools) says that nobody asked. The fakes get each pattern's columns in the place
+    of its rows.
     """
     names = [part.split()[-1] for part in inputs.split(", ")]
     places = [names.index(n) for n in wrt]
@@ -115,16 +117,27 @@ def differentiable(
                 return (None,) * (1 + len(names))
             asked = ctx.needs_input_grad
             need = [asked[1 + i] for i in places]
-            return tuple(spread(backward(*ctx.rows, grads[0].contiguous(), *ctx.saved_tensors, *ctx.options, need), need, 1))
+            return tuple(
+                spread(backward(*ctx.rows, grads[0].contiguous(), *ctx.saved_tensors, *ctx.options, need), need, 1)
+            )
 
     Eager.__name__ = Eager.__qualname__ = name
 
     def call(*args: Any) -> Any:
+        given, inputs = args[:patterns], args[patterns:]
         if torch.compiler.is_compiling():
-            return op(*(t for pattern in args[:patterns] for t in pattern.tensors), *args[patterns:])
-        return Eager.apply(tuple(pattern.rows for pattern in args[:patterns]), *args[patterns:])
+            return op(*(t for pattern in given for t in pattern.tensors), *inputs)
+        rows = tuple([pattern.rows for pattern in given])
+        if torch.is_grad_enabled() and any(inputs[i] is not None and inputs[i].requires_grad for i in places):
+            return Eager.apply(rows, *inputs)  # type: ignore[no-untyped-call]
+        return forward(*rows, *inputs)  # nobody will ask for gradients
 
     return call
+
+
+def fresh(*shape: int, like: Tensor) -> Array:
+    """Room for a result; made by numpy, which is quicker at it than a tensor and its view."""
+    return np.empty(shape, np.float32 if like.dtype == torch.float32 else np.float64)
 
 
 def empty(like: Tensor) -> Tensor:

@@ -173,9 +173,11 @@ def _run_reach(rowptr: Tensor, col: Tensor, hops: int) -> Six:
 
 def fake_structure(nodes: int | torch.SymInt, like: Tensor) -> Six:
     """Shapes of a structure whose number of entries only the run will tell."""
-    E = torch.library.get_ctx().new_dynamic_size()
-    entries, rows = (lambda: like.new_empty(E, dtype=torch.int64)), (lambda: like.new_empty(nodes + 1, dtype=torch.int64))
-    return rows(), entries(), like.new_empty(nodes, dtype=torch.int64), rows(), entries(), entries()
+    E, N = torch.library.get_ctx().new_dynamic_size(), nodes
+    rowptr, col, diag, rowptr_t, col_t, edge_t = (
+        like.new_empty(length, dtype=torch.int64) for length in (N + 1, E, N, N + 1, E, E)
+    )
+    return rowptr, col, diag, rowptr_t, col_t, edge_t
 
 
 SIX = ", ".join(["Tensor"] * 6)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
-from asapool.kernels.fused.operation import array, differentiable, empty
+from asapool.kernels.fused.operation import array, differentiable, empty, fresh
 from asapool.kernels.graph import Array, Pattern, Rows
 
 
@@ -90,11 +90,11 @@ def _unnormalise_rows(start, stop, rowptr, col, g, scale, ds, dhat):  # type: ig
 
 
 def _forward(rows: Rows, weight: Tensor, x: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
-    y = x.new_empty(x.shape)
-    b = empty(x) if bias is None else bias
-    work = weight.numel() * x.size(1)
-    sweep(_sum_rows, x.size(0), work, rows.rowptr, rows.col, array(weight), array(x), array(b), relu, y.numpy())
-    return y
+    x_, N, F = array(x), x.size(0), x.size(1)
+    y = fresh(N, F, like=x)
+    b = fresh(0, like=x) if bias is None else array(bias)
+    sweep(_sum_rows, N, rows.col.size * F, rows.rowptr, rows.col, array(weight), x_, b, relu, y)
+    return torch.from_numpy(y)
 
 
 def _backward(
@@ -102,16 +102,17 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     if relu:
         g = torch.ops.aten.threshold_backward(g, y, 0)
-    (N, F), work, none = x.shape, weight.numel() * x.size(1), empty(x)
-    dw, dx, g_ = none, none, g.numpy()
+    N, F = x.shape
+    work, g_ = rows.col.size * F, g.numpy()
+    dw, dx, none = fresh(0, like=x), fresh(0, like=x), fresh(0, like=x)
     if need[0]:
-        dw = weight.new_empty(weight.numel())
-        sweep(_match_rows, N, work, rows.rowptr, rows.col, array(x), g_, dw.numpy())
+        dw = fresh(rows.col.size, like=x)
+        sweep(_match_rows, N, work, rows.rowptr, rows.col, array(x), g_, dw)
     if need[1]:
-        dx = x.new_empty(N, F)  # the gradient of a weighted sum is a weighted sum along the columns
+        dx = fresh(N, F, like=x)  # the gradient of a weighted sum is a weighted sum along the columns
         by_column = array(weight)[rows.edge_t]
-        sweep(_sum_rows, N, work, rows.rowptr_t, rows.col_t, by_column, g_, none.numpy(), False, dx.numpy())
-    return dw, dx, g.sum(0) if need[2] else none
+        sweep(_sum_rows, N, work, rows.rowptr_t, rows.col_t, by_column, g_, none, False, dx)
+    return torch.from_numpy(dw), torch.from_numpy(dx), g.sum(0) if need[2] else torch.from_numpy(none)
 
 
 _propagate_op = differentiable(
@@ -147,27 +148,26 @@ def propagate(
     return y
 
 
-def _scale(rowptr: Array, hat: Tensor) -> Tensor:
-    scale = hat.new_empty(rowptr.size - 1)
-    sweep(_scale_rows, scale.numel(), hat.numel(), rowptr, hat.numpy(), scale.numpy())
+def _scale(rowptr: Array, hat: Array) -> Array:
+    scale = np.empty(rowptr.size - 1, hat.dtype)
+    sweep(_scale_rows, scale.size, hat.size, rowptr, hat, scale)
     return scale
 
 
 def _normalise(rows: Rows, hat: Tensor) -> Tensor:
-    hat, N = hat.detach().contiguous(), rows.rowptr.size - 1
-    n, scale = torch.empty_like(hat), _scale(rows.rowptr, hat)
-    sweep(_normalise_rows, N, 2 * hat.numel(), rows.rowptr, rows.col, hat.numpy(), scale.numpy(), n.numpy())
-    return n
+    hat_ = array(hat)
+    n, scale = np.empty_like(hat_), _scale(rows.rowptr, hat_)
+    sweep(_normalise_rows, scale.size, 2 * hat_.size, rows.rowptr, rows.col, hat_, scale, n)
+    return torch.from_numpy(n)
 
 
 def _unnormalise(rows: Rows, g: Tensor, hat: Tensor, need: list[bool]) -> Tensor:
-    hat, N = hat.detach().contiguous(), rows.rowptr.size - 1
-    dhat, scale = torch.empty_like(hat), _scale(rows.rowptr, hat)
-    ds = torch.empty_like(scale)
-    sweep(_unscale_rows, N, 4 * hat.numel(), rows, hat.numpy(), g.numpy(), scale.numpy(), ds.numpy())
-    arrays = (g.numpy(), scale.numpy(), ds.numpy(), dhat.numpy())
-    sweep(_unnormalise_rows, N, 2 * hat.numel(), rows.rowptr, rows.col, *arrays)
-    return dhat
+    hat_, g_ = array(hat), g.numpy()
+    dhat, scale = np.empty_like(hat_), _scale(rows.rowptr, hat_)
+    ds = np.empty_like(scale)
+    sweep(_unscale_rows, scale.size, 4 * hat_.size, rows, hat_, g_, scale, ds)
+    sweep(_unnormalise_rows, scale.size, 2 * hat_.size, rows.rowptr, rows.col, g_, scale, ds, dhat)
+    return torch.from_numpy(dhat)
 
 
 _normalise_op = differentiable(

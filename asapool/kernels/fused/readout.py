@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
-from asapool.kernels.fused.operation import differentiable
+from asapool.kernels.fused.operation import array, differentiable, fresh
 
 
 @Loop
@@ -47,18 +48,17 @@ def _unreadout_graphs(start, stop, x, ptr, r, g, dx, tied):  # type: ignore[no-u
 
 
 def _forward(x: Tensor, ptr: Tensor) -> Tensor:
-    B = ptr.numel() - 1
-    x, r = x.detach().contiguous(), x.new_empty(B, 2 * x.size(1))
-    sweep(_readout_graphs, B, 2 * x.numel(), x.numpy(), ptr.numpy(), r.numpy())
-    return r
+    B, x_ = ptr.numel() - 1, array(x)
+    r = fresh(B, 2 * x.size(1), like=x)
+    sweep(_readout_graphs, B, 2 * x_.size, x_, array(ptr), r)
+    return torch.from_numpy(r)
 
 
 def _backward(g: Tensor, x: Tensor, ptr: Tensor, r: Tensor, need: list[bool]) -> Tensor:
-    x = x.detach().contiguous()
-    dx, tied = torch.empty_like(x), x.new_empty(r.size(0), x.size(1))
-    arrays = (x.numpy(), ptr.numpy(), r.numpy(), g.numpy(), dx.numpy(), tied.numpy())
-    sweep(_unreadout_graphs, r.size(0), 4 * x.numel(), *arrays)
-    return dx
+    x_, B = array(x), r.size(0)
+    dx, tied = np.empty_like(x_), fresh(B, x.size(1), like=x)
+    sweep(_unreadout_graphs, B, 4 * x_.size, x_, ptr.numpy(), array(r), g.numpy(), dx, tied)
+    return torch.from_numpy(dx)
 
 
 _readout_op = differentiable(

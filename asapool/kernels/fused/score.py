@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
-from asapool.kernels.fused.operation import differentiable, empty
+from asapool.kernels.fused.operation import array, differentiable, empty, fresh
 from asapool.kernels.graph import Pattern, Rows
 
 
@@ -69,30 +70,24 @@ def _unscore_weights(start, stop, rowptr, col, u, g, loops, dw):  # type: ignore
 
 
 def _forward(rows: Rows, weight: Tensor | None, u: Tensor, loops: bool) -> Tensor:
-    u = u.detach().contiguous()
-    A = empty(u) if weight is None else weight.detach().contiguous()
-    N, C = u.size(0), u.size(1) // 3
-    phi = u.new_empty(N, C)
-    arrays = (rows.rowptr, rows.col, A.numpy(), u.numpy())
-    sweep(_score_rows, N, 4 * C * rows.col.size, *arrays, loops, phi.numpy())
-    return phi
+    u_, N, C = array(u), u.size(0), u.size(1) // 3
+    A, phi = u_[:0, 0].copy() if weight is None else array(weight), fresh(N, C, like=u)
+    sweep(_score_rows, N, 4 * C * rows.col.size, rows.rowptr, rows.col, A, u_, loops, phi)
+    return torch.from_numpy(phi)
 
 
 def _backward(
     rows: Rows, g: Tensor, weight: Tensor | None, u: Tensor, loops: bool, need: list[bool]
 ) -> tuple[Tensor, Tensor]:
-    u = u.detach().contiguous()
-    A = empty(u) if weight is None else weight.detach().contiguous()
-    N, work, g_, A_ = u.size(0), 4 * g.size(1) * rows.col.size, g.numpy(), A.numpy()
-    dw, du = empty(u), empty(u)
+    u_, g_, N, work = array(u), g.numpy(), u.size(0), 4 * g.size(1) * rows.col.size
+    A = u_[:0, 0].copy() if weight is None else array(weight)
+    dw, du = fresh(rows.col.size if need[0] else 0, like=u), np.empty_like(u_)
     if need[0]:
-        dw = torch.empty_like(A)
-        sweep(_unscore_weights, N, work, rows.rowptr, rows.col, u.numpy(), g_, loops, dw.numpy())
+        sweep(_unscore_weights, N, work, rows.rowptr, rows.col, u_, g_, loops, dw)
     if need[1]:
-        du = torch.empty_like(u)
-        sweep(_unscore_own, N, work, rows.rowptr, rows.col, A_, g_, loops, du.numpy())
-        sweep(_unscore_others, N, work, rows.rowptr_t, rows.col_t, rows.edge_t, A_, g_, loops, du.numpy())
-    return dw, du
+        sweep(_unscore_own, N, work, rows.rowptr, rows.col, A, g_, loops, du)
+        sweep(_unscore_others, N, work, rows.rowptr_t, rows.col_t, rows.edge_t, A, g_, loops, du)
+    return torch.from_numpy(dw), torch.from_numpy(du)
 
 
 _score_op = differentiable(
@@ -107,7 +102,7 @@ _score_op = differentiable(
     backward=_backward,
     backward_fake=lambda col, g, weight, u, loops, need: (
         torch.empty_like(weight) if need[0] else empty(u),
-        torch.empty_like(u) if need[1] else empty(u),
+        torch.empty_like(u),
     ),
 )
 

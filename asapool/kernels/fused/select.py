@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
-from asapool.kernels.fused.operation import array, differentiable, empty, register
+from asapool.kernels.fused.operation import array, differentiable, empty, fresh, register
 from asapool.kernels.graph import Pattern, Rows
 
 
@@ -117,16 +117,16 @@ def select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]
 
 
 def _gate(x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
-    out = x.new_empty(perm.numel(), x.size(1))
-    sweep(_gate_rows, perm.numel(), out.numel(), array(x), array(fitness), array(perm), out.numpy())
-    return out
+    out = fresh(perm.numel(), x.size(1), like=x)
+    sweep(_gate_rows, perm.numel(), out.size, array(x), array(fitness), array(perm), out)
+    return torch.from_numpy(out)
 
 
 def _ungate(g: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, need: list[bool]) -> tuple[Tensor, Tensor]:
-    dx, dphi = torch.zeros_like(x), torch.zeros_like(fitness)
-    arrays = (array(x), array(fitness), perm.numpy(), g.numpy(), dx.numpy(), dphi.numpy())
-    sweep(_ungate_rows, perm.numel(), 2 * g.numel(), *arrays)
-    return dx, dphi
+    x_, phi = array(x), array(fitness)
+    dx, dphi = np.zeros_like(x_), np.zeros_like(phi)
+    sweep(_ungate_rows, perm.numel(), 2 * g.numel(), x_, phi, perm.numpy(), g.numpy(), dx, dphi)
+    return torch.from_numpy(dx), torch.from_numpy(dphi)
 
 
 _gate_op = differentiable(
@@ -150,29 +150,28 @@ def gate(x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
 
 
 def _gather(clusters: Rows, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
-    out = x.new_empty(perm.numel(), x.size(1))
-    arrays = (clusters.rowptr, clusters.col, array(alpha), array(x), array(fitness), perm.numpy(), out.numpy())
-    sweep(_gather_rows, perm.numel(), alpha.numel() * x.size(1) // 2, *arrays)
-    return out
+    out = fresh(perm.numel(), x.size(1), like=x)
+    arrays = (clusters.rowptr, clusters.col, array(alpha), array(x), array(fitness), perm.numpy(), out)
+    sweep(_gather_rows, perm.numel(), clusters.col.size * x.size(1) // 2, *arrays)
+    return torch.from_numpy(out)
 
 
 def _ungather(
     clusters: Rows, g: Tensor, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, need: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
     x_, alpha_, phi, perm_, g_ = array(x), array(alpha), array(fitness), perm.numpy(), g.numpy()
-    work, none = alpha.numel() * x.size(1) // 2, empty(x)
-    dalpha = dphi = dx = none
+    work = alpha_.size * x.size(1) // 2
+    dalpha, dphi, dx = np.zeros_like(alpha_), np.zeros_like(phi), fresh(0, like=x)
     if need[0] or need[2]:
-        dalpha, dphi = alpha.new_zeros(alpha.numel()), torch.zeros_like(fitness)
         rows = (clusters.rowptr, clusters.col)
-        sweep(_ungather_rows, perm.numel(), work, rows, alpha_, x_, phi, perm_, g_, dalpha.numpy(), dphi.numpy())
+        sweep(_ungather_rows, perm_.size, work, rows, alpha_, x_, phi, perm_, g_, dalpha, dphi)
     if need[1]:
-        dx = x.new_empty(x.shape)
+        dx = np.empty_like(x_)
         place = np.full(phi.size, -1, np.int64)
         place[perm_] = np.arange(perm_.size)
         share = alpha_[clusters.edge_t] * phi[clusters.col_t]
-        sweep(_scatter_rows, phi.size, work, clusters.rowptr_t, clusters.col_t, share, place, g_, dx.numpy())
-    return dalpha, dx, dphi
+        sweep(_scatter_rows, phi.size, work, clusters.rowptr_t, clusters.col_t, share, place, g_, dx)
+    return torch.from_numpy(dalpha), torch.from_numpy(dx), torch.from_numpy(dphi)
 
 
 _gather_op = differentiable(
@@ -186,9 +185,9 @@ _gather_op = differentiable(
     fake=lambda col, alpha, x, fitness, perm: x.new_empty(perm.numel(), x.size(1)),
     backward=_ungather,
     backward_fake=lambda col, g, alpha, x, fitness, perm, need: (
-        torch.empty_like(alpha) if need[0] or need[2] else empty(x),
+        torch.empty_like(alpha),
         torch.empty_like(x) if need[1] else empty(x),
-        torch.empty_like(fitness) if need[0] or need[2] else empty(x),
+        torch.empty_like(fitness),
     ),
 )
 

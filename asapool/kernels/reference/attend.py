@@ -40,14 +40,15 @@ def cluster_max(clusters: Pattern, x: Tensor) -> Tensor:
 
     x (N, F); returns m (N, F).
     """
-    result: Tensor = _ClusterMax.apply(x, clusters.row, clusters.col)
-    return result
+    m: Tensor = _ClusterMax.apply(x, clusters.row, clusters.col)  # type: ignore[no-untyped-call]
+    return m
 
 
 def attend(clusters: Pattern, query: Tensor | None, token: Tensor, negative_slope: float = 1.0) -> Tensor:
     """Share each cluster out among its members: α_ij = softmax_j(σ(query_i + token_j)), σ = LeakyReLU.
 
-    query (N,) or None, token (N,); returns α (E,). With slope 1, σ is the identity and the query cancels in the softmax.
+    query (N,) or None, token (N,); returns α (E,). With slope 1, σ is the identity and the query cancels in the
+    softmax.
     """
     row, col = clusters.row, clusters.col
     score = token[col] if query is None else query[row] + token[col]

@@ -48,8 +48,8 @@ def induce(pattern: Pattern, weight: Tensor, perm: Tensor, ptr: Tensor) -> tuple
 def strongest(graph: Graph, most: int) -> Graph:
     """Keep at most the `most` strongest edges of every node, besides the diagonal.
 
-    Where A is symmetric (to rounding), an edge stays only if it is among the strongest of both its ends, so that A stays
-    symmetric. Ties go to the lower neighbour number.
+    Where A is symmetric (to rounding), an edge stays only if it is among the strongest of both its ends, so that A
+    stays symmetric. Ties go to the lower neighbour number.
     """
     pattern, weight = graph.pattern, graph.weight
     row, col, N = pattern.row, pattern.col, pattern.diag.numel()

@@ -79,4 +79,5 @@ def times(A: Tensor, B: Tensor) -> Tensor:
     """The product of two sparse matrices."""
     with warnings.catch_warnings():  # torch announces once that it goes through its CSR format
         warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
-        return torch.sparse.mm(A, B)
+        product: Tensor = torch.sparse.mm(A, B)
+        return product

@@ -54,7 +54,8 @@ def propagate(
     """
     row, col = (pattern.col, pattern.row) if transpose else (pattern.row, pattern.col)
     wide = torch.promote_types(x.dtype, torch.float32)  # bfloat16 sums would lose most of their digits
-    y = _Propagate.apply(weight.to(wide), x.to(wide), row, col).to(x.dtype)
+    y: Tensor = _Propagate.apply(weight.to(wide), x.to(wide), row, col)  # type: ignore[no-untyped-call]
+    y = y.to(x.dtype)
     if bias is not None:
         y = y + bias
     return y.relu() if relu else y

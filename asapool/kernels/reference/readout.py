@@ -17,7 +17,5 @@ def readout(x: Tensor, ptr: Tensor) -> Tensor:
     count, (N, F) = ptr.diff(), x.shape
     batch = torch.repeat_interleave(count, output_size=N)
     mean = x.new_zeros(count.numel(), F).index_add(0, batch, x) / count.clamp(min=1)[:, None].to(x.dtype)
-    top = x.new_zeros(count.numel(), F).scatter_reduce(
-        0, batch[:, None].expand(-1, F), x, "amax", include_self=False
-    )
+    top = x.new_zeros(count.numel(), F).scatter_reduce(0, batch[:, None].expand(-1, F), x, "amax", include_self=False)
     return torch.cat([mean, top], dim=1)

@@ -1,0 +1,97 @@
+"""The ground a hierarchy is drawn on: where each node is, in pixels, and the graph itself as SVG, by RDKit if it is a molecule.
+
+Colours are written var(--name, #value): a page sets the name for light and dark, and `plain` leaves the value.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from asapool.insight.layout import spread
+from asapool.insight.level import Floats
+from asapool.insight.molecule import molecule
+
+if TYPE_CHECKING:
+    from asapool.insight.hierarchy import Hierarchy
+
+UNIT = 44.0  # pixels of a typical edge
+INK, PALE = "var(--ink,#1f2430)", "var(--pale,#8a919e)"
+ATOMS = {  # RDKit's colours → ours, which can be read on white and on black
+    "#000000": INK, "#0000FF": "var(--atom-n,#2450c8)", "#4284F4": "var(--atom-n,#2450c8)",
+    "#FF0000": "var(--atom-o,#c22a1c)", "#33CCCC": "var(--atom-f,#0b7f86)", "#CCCC00": "var(--atom-s,#857000)",
+    "#00CC00": "var(--atom-cl,#1a7f37)", "#7F4C19": "var(--atom-br,#8a4b14)", "#FF7F00": "var(--atom-p,#b85a00)",
+    "#A01EEF": "var(--atom-i,#8220c4)", "#7F7F7F": PALE,
+}  # fmt: skip
+
+
+class Canvas(NamedTuple):
+    """Width, height and the length of a typical edge in pixels; position (N, 2); the drawn graph."""
+
+    width: float
+    height: float
+    unit: float
+    position: Floats
+    skeleton: str
+    molecule: bool
+
+
+def canvas(hierarchy: Hierarchy) -> Canvas:
+    """Draw the graph without any clusters."""
+    degree = np.bincount(hierarchy.target_node, minlength=hierarchy.nodes)
+    mol = None
+    if hierarchy.text is not None:
+        mol = molecule(hierarchy.text, hierarchy.nodes, hierarchy.source, degree)
+    return _network(hierarchy) if mol is None else _molecule(mol)
+
+
+def plain(svg: str) -> str:
+    """The same picture with the colours' values, for programs that know no variables.
+
+    >>> plain('<circle fill="var(--ink,#1f2430)"/>')
+    '<circle fill="#1f2430"/>'
+    """
+    return re.sub(r"var\(--[a-z-]+,\s*(#[0-9a-fA-F]{3,8})\)", r"\1", svg)
+
+
+def _molecule(mol: Any) -> Canvas:
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    pen = rdMolDraw2D.MolDraw2DSVG(-1, -1)  # as large as the molecule needs
+    options = pen.drawOptions()
+    options.scalingFactor = UNIT / 1.5  # RDKit's bonds are 1.5 long
+    options.clearBackground, options.padding = False, 0.0
+    options.fixedFontSize, options.bondLineWidth, options.additionalAtomLabelPadding = 15, 1.6, 0.08
+    rdMolDraw2D.PrepareAndDrawMolecule(pen, mol)
+    pen.FinishDrawing()
+    spots = [pen.GetDrawCoords(v) for v in range(mol.GetNumAtoms())]
+    body = re.sub(r"^.*?<!-- END OF HEADER -->|</svg>\s*$", "", pen.GetDrawingText(), flags=re.S)
+    body = re.sub(r"\sclass='[^']*'", "", body)
+    for theirs, ours in ATOMS.items():
+        body = body.replace(theirs, ours)
+    position, margin = np.array([[p.x, p.y] for p in spots]), 0.62 * UNIT
+    low, high = position.min(axis=0) - margin, position.max(axis=0) + margin
+    low, high = np.minimum(low, 0), np.maximum(high, [pen.Width(), pen.Height()])  # labels may reach further than atoms
+    moved = f'<g transform="translate({-low[0]:.1f} {-low[1]:.1f})">{body.strip()}</g>'
+    return Canvas(*(high - low).tolist(), UNIT, position - low, moved, True)
+
+
+def _network(hierarchy: Hierarchy) -> Canvas:
+    """Lines and dots; of two directions one line is drawn, and long graphs get a smaller scale."""
+    where = spread(hierarchy.nodes, hierarchy.source, hierarchy.target_node)
+    extent = float(where.max(initial=0.0))
+    unit = float(np.clip(1000.0 / max(extent, 1.0), 13.0, UNIT))
+    position = where * unit + 0.75 * UNIT
+    width, height = (position.max(axis=0) + 0.75 * UNIT).tolist()
+    pairs = np.unique(np.sort(np.stack([hierarchy.source, hierarchy.target_node], axis=1), axis=1), axis=0)
+    lines = "".join(
+        f"M{position[a][0]:.1f} {position[a][1]:.1f}L{position[b][0]:.1f} {position[b][1]:.1f}"
+        for a, b in pairs.tolist()
+        if a != b
+    )
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{0.13 * unit:.1f}"/>' for x, y in position.tolist())
+    crowded = len(pairs) > 4 * hierarchy.nodes
+    stroke = f'stroke="{PALE}" stroke-width="{1 if unit < 30 else 1.6}" stroke-opacity="{0.35 if crowded else 0.9}"'
+    return Canvas(width, height, unit, position, f'<path d="{lines}" {stroke} fill="none"/><g fill="{INK}">{dots}</g>', False)

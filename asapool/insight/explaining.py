@@ -1,0 +1,97 @@
+"""explain: a model and a graph in, its hierarchy out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from asapool.data import GraphSet
+from asapool.errors import choose
+from asapool.insight.evidence import answer, judging
+from asapool.insight.hierarchy import KINDS, Hierarchy
+from asapool.insight.importance import attention_importance, gradient_importance
+from asapool.insight.level import Floats
+from asapool.insight.occlusion import occlusion_importance
+from asapool.insight.steps import levels_of
+from asapool.insight.subject import subject
+
+
+def explain(
+    model: Any,
+    graph: Any,
+    index: int | None = None,
+    *,
+    target: str | int | None = None,
+    importance: Sequence[str] = KINDS,
+    occlude: Literal["remove", "zero"] = "remove",
+) -> Hierarchy:
+    """Look inside one prediction: who was pooled with whom, and which nodes made the call.
+
+    model: a trained classifier, or the path of its file. graph: a GraphSet (with index where it holds several), a PyG Data
+    or a NetworkX graph. target: the class to explain, by name or number; the predicted one by default. importance: which
+    kinds to work out; occlusion runs the model once per node. occlude: how a node is taken away, "remove" or "zero".
+
+    Levels exist for "asap", and for "topk" and "sagpool" with clusters of one node; a model of any method gets gradient
+    and occlusion, and `note` says why levels are missing.
+
+    >>> from asapool.data import load
+    >>> from asapool.models import ModelConfig, build
+    >>> graphs = load("synthetic:motifs?graphs=2&nodes=7")
+    >>> model = build(ModelConfig(hidden=8, levels=2), graphs.num_features, 2, seed=0)
+    >>> told = explain(model, graphs, 0)
+    >>> [len(level) for level in told.levels], told.assignment(2).shape
+    ([6, 3], (12, 3))
+    >>> told.assignment(2).sum(axis=0).round(5).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    for kind in importance:
+        choose("importance", kind, KINDS)
+    found, classes, one = subject(model, graph, index)
+    batch = one.batch([0])
+    with judging(found):
+        with torch.no_grad():
+            probability: Floats = answer(found, batch).double().softmax(dim=1)[0].numpy()
+        levels, note = levels_of(found, batch)
+        c = _class(target, classes, probability)
+        scores: dict[str, Floats] = {}
+        if "attention" in importance and levels:
+            aggregate = found.config.aggregate if found.config.method == "asap" else "none"
+            scores["attention"] = attention_importance(len(one.x), levels, aggregate)
+        if "gradient" in importance:
+            scores["gradient"] = gradient_importance(found, batch, c)
+        if "occlusion" in importance:
+            scores["occlusion"] = occlusion_importance(found, batch, c, occlude)
+    row = np.repeat(np.arange(len(one.x)), np.diff(one.rowptr))
+    text = None if one.source_text is None else one.source_text[0]
+    return Hierarchy(
+        id=one.ids[0], data=one.name, method=found.config.method, classes=classes, probability=probability, target=c,
+        nodes=len(one.x), source=one.col.copy(), target_node=row,
+        weight=np.ones(len(row)) if one.weight is None else one.weight.astype(np.float64),
+        levels=levels, importance=scores, names=_names(one, text), text=text, note=note,
+        label=one.class_names[one.y[0]] if one.y[0] >= 0 else None,
+        truth=None if one.truth is None else one.truth.astype(np.int64),
+    )  # fmt: skip
+
+
+def _class(target: str | int | None, classes: tuple[str, ...], probability: Floats) -> int:
+    if target is None:
+        return int(probability.argmax())
+    if isinstance(target, int) and 0 <= target < len(classes):
+        return target
+    return classes.index(choose("target", str(target), classes))
+
+
+def _names(one: GraphSet, text: str | None) -> tuple[str, ...]:
+    """Atom symbols of a molecule; else the only feature that a node has, when the features have names."""
+    from asapool.insight.molecule import molecule
+
+    mol = None if text is None else molecule(text, len(one.x), one.col, np.diff(one.rowptr))
+    if mol is not None:
+        return tuple(atom.GetSymbol() for atom in mol.GetAtoms())
+    hot = one.x.shape[1] > 1 and bool((np.count_nonzero(one.x, axis=1) == 1).all())
+    if not hot or len(one.feature_names) != one.x.shape[1]:
+        return ()
+    return tuple(one.feature_names[k] for k in one.x.argmax(axis=1).tolist())

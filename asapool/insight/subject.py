@@ -1,0 +1,76 @@
+"""What `explain` is given, made the same: any model becomes a classifier with class names, any graph a set of one."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, NamedTuple
+
+from asapool.data import GraphSet, load
+from asapool.errors import CheckpointError, ConfigError, DataError
+from asapool.models import GraphClassifier, checkpoint
+from asapool.models.checkpoint import LoadedModel
+
+
+class Subject(NamedTuple):
+    """A classifier, the names of its classes, and one graph that fits it."""
+
+    model: GraphClassifier
+    classes: tuple[str, ...]
+    graph: GraphSet
+
+
+def subject(model: Any, graph: Any, index: int | None = None) -> Subject:
+    """Read the model when it is a path, pack the graph, and refuse the two when they do not fit."""
+    if isinstance(model, (str, PathLike)):
+        model = checkpoint.load(model)
+    if isinstance(model, LoadedModel):
+        chosen = one_graph(graph, index, model)
+        model.check(chosen)
+        return Subject(model.model, model.classes, chosen)
+    if not isinstance(model, GraphClassifier):
+        raise ConfigError(f"explain takes a trained model or the path of its file, got {type(model).__name__}")
+    chosen = one_graph(graph, index, None)
+    if chosen.num_features != model.in_channels:
+        raise CheckpointError(
+            f"the graph has {chosen.num_features} features per node, the model was trained on {model.in_channels}. "
+            "Make its features as those of the training graphs"
+        )
+    names = chosen.class_names if len(chosen.class_names) == model.num_classes else ()
+    return Subject(model, tuple(names) or tuple(map(str, range(model.num_classes))), chosen)
+
+
+def find_graph(graphs: GraphSet, word: str) -> int:
+    """The number of a graph by its id, or by its place in the set.
+
+    >>> find_graph(load("synthetic:cycles?graphs=6"), "4")
+    4
+    """
+    if word in graphs.ids:
+        return graphs.ids.index(word)
+    if word.isdigit() and int(word) < len(graphs):
+        return int(word)
+    some = ", ".join(map(repr, graphs.ids[:3]))
+    raise DataError(
+        f"{graphs.name} has no graph {word!r}; its ids are {some}{', …' if len(graphs) > 3 else ''}, "
+        f"and places 0 to {len(graphs) - 1} do as well"
+    )
+
+
+def one_graph(graph: Any, index: int | None, trained: LoadedModel | None) -> GraphSet:
+    """The graph as a set of one, with the features that the model expects."""
+    if isinstance(graph, GraphSet):
+        if index is None and len(graph) != 1:
+            raise ConfigError(f"{graph.name} has {len(graph)} graphs; say which one: explain(model, graphs, 3)")
+        return graph.subset([0 if index is None else index])
+    if index is not None:
+        raise ConfigError(f"index chooses from a GraphSet, and a {type(graph).__name__} is one graph")
+    if hasattr(graph, "edge_index"):  # its features are finished
+        return GraphSet.from_pyg([graph], class_names=None if trained is None else trained.classes)
+    if hasattr(graph, "adj"):
+        if trained is not None and "networkx" in trained.recipe:
+            return load([graph], recipe=trained.recipe, labels="optional")
+        made = GraphSet.from_networkx([graph])
+        text = graph.graph.get("text")
+        # the recipe made here says how the one graph was read, which is nothing to hold against the model's
+        return made._changed(recipe={}, source_text=(text,) if isinstance(text, str) else None)
+    raise DataError(f"explain takes a GraphSet, a PyG Data or a NetworkX graph, got {type(graph).__name__}")

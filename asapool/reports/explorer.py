@@ -1,0 +1,203 @@
+"""The part of a page that shows one hierarchy: the drawing with its layers, the controls, and all numbers as tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from asapool.insight import Hierarchy
+from asapool.insight.canvas import Canvas, canvas
+from asapool.insight.drawing import hulls, links, marks
+from asapool.insight.territory import PALETTE, territory
+from asapool.reports.page import data_block, table, text
+
+DIGITS = 4  # what the page shows; data is rounded here, so that the script's and the library's digits are the same
+LISTED = 12  # strongest memberships that are listed; the number of the others is told
+ROWS = 400  # of a table
+KINDS = {
+    "attention": "Attention", "gradient": "Gradient", "occlusion": "Occlusion",
+}  # fmt: skip
+MEANING = {
+    "clusters": "One colour per cluster, a ring around its medoid. Arcs are pooled edges, heavier ones darker.",
+    "attention": "How much of each node reaches the readouts: attention × fitness, composed over the levels.",
+    "gradient": "Gradient × input: orange speaks for the explained class, blue against it.",
+    "occlusion": "What the log odds lose when the node is removed: orange speaks for the class, blue against it.",
+}
+
+
+def explorer(hierarchy: Hierarchy, key: str, heading: str = "h2") -> str:
+    """One hierarchy as HTML; key makes its ids differ from those of others on the page."""
+    ground = canvas(hierarchy)
+    head = f'<{heading} id="{key}-title">{text(title_of(hierarchy))}</{heading}>'
+    source = f'<p class="source"><code>{text(hierarchy.text)}</code></p>' if hierarchy.text else ""
+    note = f'<p class="note">{text(hierarchy.note)}</p>' if hierarchy.note else ""
+    return (
+        f'<article class="card explorer" id="{key}" aria-labelledby="{key}-title">'
+        f"<header>{head}{source}{_verdict(hierarchy)}</header>{note}"
+        f'<div class="stage"><div class="drawing">{_controls(hierarchy, key)}{_drawing(hierarchy, ground, key)}'
+        f'<p class="meaning" data-meaning>{text(MEANING["clusters"] if hierarchy.levels else "")}</p></div>'
+        f'<aside class="panel"><div class="told" data-told aria-live="polite"></div>{_sizes(hierarchy)}</aside></div>'
+        f"{_tables(hierarchy)}{data_block(page_data(hierarchy))}</article>"
+    )
+
+
+def page_data(hierarchy: Hierarchy) -> dict[str, Any]:
+    """What the script needs, in the library's own numbers, rounded."""
+    levels = []
+    for l, level in enumerate(hierarchy.levels, 1):
+        shares = hierarchy.assignment(l)
+        home, colour = territory(hierarchy, l)
+        levels.append(
+            {
+                "medoid": level.medoid.tolist(), "fitness": _round(level.kept_fitness), "home": home.tolist(),
+                "colour": [PALETTE[c] for c in colour.tolist()],
+                "nodes": _strongest(shares.tocsr()), "clusters": _strongest(shares.tocsc()),
+            }
+        )  # fmt: skip
+    return {
+        "names": [node_name(hierarchy, v) for v in range(hierarchy.nodes)], "levels": levels, "meaning": MEANING,
+        "importance": {kind: _round(scores) for kind, scores in hierarchy.importance.items()}, "digits": DIGITS,
+        "about": hierarchy.classes[hierarchy.target],
+    }  # fmt: skip
+
+
+def title_of(hierarchy: Hierarchy) -> str:
+    """Its id; a bare number says what it is a number of."""
+    return f"Graph {hierarchy.id}" if hierarchy.id.isdigit() else hierarchy.id
+
+
+def node_name(hierarchy: Hierarchy, v: int) -> str:
+    """C 7 for an atom, 7 for a node without a name."""
+    return f"{hierarchy.names[v]} {v}" if hierarchy.names else f"node {v}"
+
+
+def _round(values: Any) -> list[float]:
+    return [round(v, DIGITS) + 0.0 for v in np.asarray(values).tolist()]
+
+
+def _strongest(shares: Any) -> list[list[Any]]:
+    """Per row (or column) of a sparse array: number of entries, then pairs of place and share, strongest first."""
+    found: list[list[Any]] = []
+    for a, b in zip(shares.indptr[:-1], shares.indptr[1:], strict=True):
+        order = np.argsort(-shares.data[a:b], kind="stable")[:LISTED]
+        places, values = shares.indices[a:b][order].tolist(), _round(shares.data[a:b][order])
+        found.append([int(b - a), [[p, v] for p, v in zip(places, values, strict=True)]])
+    return found
+
+
+def _verdict(hierarchy: Hierarchy) -> str:
+    """The answer in words and as bars."""
+    wrong = hierarchy.label is not None and hierarchy.label != hierarchy.answer
+    known = ""
+    if hierarchy.label is not None:
+        known = f' <span class="{"wrong" if wrong else "right"}">label: {text(hierarchy.label)}{" ✗" if wrong else " ✓"}</span>'
+    order = np.argsort(-hierarchy.probability, kind="stable")[:6].tolist()
+    bars = "".join(
+        f'<div class="bar"><span>{text(hierarchy.classes[c])}</span><div class="track">'
+        f'<i style="width:{100 * hierarchy.probability[c]:.2f}%"></i></div><b>{hierarchy.probability[c]:.3f}</b></div>'
+        for c in order
+    )
+    said = f"predicted <strong>{text(hierarchy.answer)}</strong> with probability <strong>{hierarchy.confidence:.3f}</strong>"
+    return f'<p class="verdict">{said}{known}</p><div class="bars">{bars}</div>'
+
+
+def _controls(hierarchy: Hierarchy, key: str) -> str:
+    sizes = hierarchy.connectivity
+    word = "Atoms" if hierarchy.names and hierarchy.text else "Nodes"
+    levels = [(0, f"{word} · {hierarchy.nodes}"), *((l, f"Level {l} · {sizes[l].nodes}") for l in range(1, len(sizes)))]
+    start = 1 if hierarchy.levels else 0
+    choices = [("clusters", "Clusters")] if hierarchy.levels else []
+    choices += [(kind, KINDS[kind]) for kind in hierarchy.importance]
+    first = choices[0][0] if choices else ""
+    boxes = ""
+    if hierarchy.levels:
+        boxes += '<label class="tick"><input type="checkbox" data-links checked> pooled edges</label>'
+    if hierarchy.truth is not None and hierarchy.truth.any():
+        boxes += '<label class="tick"><input type="checkbox" data-truth> mark the true reason</label>'
+    level = _radios(f"{key}-level", "Level", "data-level", [(str(l), words, l == start) for l, words in levels])
+    view = _radios(f"{key}-view", "Colour", "data-view", [(v, words, v == first) for v, words in choices])
+    return f'<div class="controls">{level if hierarchy.levels else ""}{view}<div class="ticks">{boxes}</div></div>'
+
+
+def _radios(name: str, legend: str, mark: str, choices: list[tuple[str, str, bool]]) -> str:
+    options = "".join(
+        f'<label><input type="radio" name="{name}" {mark} value="{value}"{" checked" if on else ""}>'
+        f"<span>{text(words)}</span></label>"
+        for value, words, on in choices
+    )
+    return f'<fieldset class="choice"><legend>{legend}</legend><div>{options}</div></fieldset>'
+
+
+def _drawing(hierarchy: Hierarchy, ground: Canvas, key: str) -> str:
+    """All layers lie in one SVG; the script shows those that the controls ask for."""
+    under = "".join(
+        f'<g data-layer="clusters" data-at="{l}"{"" if l == 1 else " hidden"}>{hulls(hierarchy, ground, l)}</g>'
+        for l in range(1, len(hierarchy.levels) + 1)
+    )
+    first = not hierarchy.levels
+    for kind in hierarchy.importance:
+        under += f'<g data-layer="{kind}"{"" if first else " hidden"}>{marks(hierarchy, ground, kind)}</g>'
+        first = False
+    over = "".join(
+        f'<g data-layer="links" data-at="{l}"{"" if l == 1 else " hidden"}>{links(hierarchy, ground, l)}</g>'
+        for l in range(1, len(hierarchy.levels) + 1)
+    )
+    r = 0.46 * ground.unit
+    if hierarchy.truth is not None:
+        rings = "".join(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{0.5 * ground.unit:.1f}"/>'
+            for (x, y), t in zip(ground.position.tolist(), hierarchy.truth.tolist(), strict=True)
+            if t
+        )
+        over += f'<g class="truth" data-layer="truth" hidden>{rings}</g>'
+    hits = "".join(
+        f'<circle data-node="{v}" cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}" tabindex="{-1 if v else 0}" role="img" '
+        f'aria-label="{text(node_name(hierarchy, v))}"/>'
+        for v, (x, y) in enumerate(ground.position.tolist())
+    )
+    said = text(f"{hierarchy.id}: {hierarchy.nodes} nodes. Arrow keys walk from node to node.")
+    # small graphs are not blown up to the whole width of the page
+    style = f"max-width:{max(ground.width * 1.35, 300):.0f}px"
+    return (
+        f'<svg class="graph" id="{key}-svg" viewBox="0 0 {ground.width:.0f} {ground.height:.0f}" style="{style}" '
+        f'role="group" aria-label="{said}">{under}<g data-spot></g>{over}{ground.skeleton}<g class="hits">{hits}</g></svg>'
+    )
+
+
+def _sizes(hierarchy: Hierarchy) -> str:
+    """How each level hangs together: SᵀAS fills up."""
+    rows = [
+        ["graph" if l == 0 else f"level {l}", str(c.nodes), str(c.edges), str(c.components), f"{c.density:.2f}"]
+        for l, c in enumerate(hierarchy.connectivity)
+    ]
+    return table(["", "nodes", "edges", "parts", "density"], rows, "How the levels hang together", "numbers")
+
+
+def _tables(hierarchy: Hierarchy) -> str:
+    """Every number of the drawing for those who cannot see it, or want to copy it."""
+    kinds = list(hierarchy.importance)
+    order = np.argsort(-np.abs(hierarchy.importance[kinds[-1]]), kind="stable") if kinds else np.arange(hierarchy.nodes)
+    rows = [
+        [node_name(hierarchy, v), *(f"{hierarchy.importance[kind][v]:.{DIGITS}f}" for kind in kinds)]
+        for v in order[:ROWS].tolist()
+    ]
+    about = f"Importance of the nodes for {hierarchy.classes[hierarchy.target]}, largest first"
+    found = table(["node", *kinds], rows, about + _cut(hierarchy.nodes), "numbers")
+    for l, level in enumerate(hierarchy.levels, 1):
+        shares = _strongest(hierarchy.assignment(l).tocsc())
+        lines = [
+            [
+                node_name(hierarchy, int(level.medoid[k])),
+                f"{level.kept_fitness[k]:.{DIGITS}f}",
+                ", ".join(f"{node_name(hierarchy, p)}: {v:.{DIGITS}f}" for p, v in shares[k][1])
+                + (f" and {shares[k][0] - LISTED} more" if shares[k][0] > LISTED else ""),
+            ]
+            for k in range(min(len(level), ROWS))
+        ]
+        found += table(["medoid", "fitness", "members and their shares"], lines, f"Level {l}" + _cut(len(level)), "numbers")
+    return f'<details class="tables"><summary>All numbers as tables</summary>{found}</details>'
+
+
+def _cut(count: int) -> str:
+    return f" (the first {ROWS} of {count})" if count > ROWS else ""

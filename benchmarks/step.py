@@ -1,0 +1,116 @@
+"""A whole training step (forward, backward, Adam) of the three-level ASAP network, beside its peers and its floor.
+
+    python -m benchmarks.step [--data-root FOLDER] [--names PROTEINS,NCI1,DD] [--threads 1,2] [--rounds 15]
+
+Authors' settings and real batches. Sides: asapool fused under each semantics, asapool reference, torch_geometric's
+layers as users write them, and only the dense matrix products of the same step. Before timing, one pooling of both
+libraries is compared with equal weights. All sides take turns within one run. Writes benchmarks/results/step.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch_geometric.nn import ASAPooling as PyGPooling
+from torch_geometric.nn import GCNConv
+
+from asapool.data import Batch, load
+from asapool.models import ModelConfig, build
+from asapool.nn import ASAPooling
+from benchmarks.measuring import data_root, in_turns, machine, spread, write
+from benchmarks.networks import SETTINGS, PyGNetwork, Setting, floor, training_step
+
+
+def assert_equal(batch: Batch, F_in: int = 32) -> None:
+    """One pooling with the same weights gives the same numbers on this batch, so both sides do the same work."""
+    torch.manual_seed(0)
+    theirs = PyGPooling(F_in, 0.5, GNN=GCNConv).eval()
+    theirs.select.weight.data.abs_()
+    ours = ASAPooling(F_in, 0.5, GNN=GCNConv, semantics="pyg").eval()
+    ours.load_state_dict(theirs.state_dict())
+    x, ones = torch.randn(len(batch.x), F_in), torch.ones(batch.col.numel())
+    with torch.no_grad():
+        got, expected = ours(x, batch.edge_index, ones, batch.batch), theirs(x, batch.edge_index, ones, batch.batch)
+    torch.testing.assert_close(got.x.sum(0), expected[0].sum(0), rtol=1e-3, atol=1e-2)
+    same = got.perm == expected[4]  # like nodes are equally fit, and torch_geometric breaks ties anyhow
+    assert same.float().mean() > 0.9
+    torch.testing.assert_close(got.x[same], expected[0][same], rtol=1e-4, atol=1e-4)
+    assert abs(got.edge_index.size(1) - expected[1].size(1)) <= 0.02 * expected[1].size(1)
+
+
+def our_side(batch: Batch, setting: Setting, **options: Any) -> tuple[Callable[[], None], list[int]]:
+    """A training step of ours, and the nodes at each level."""
+    config = ModelConfig(method="asap", hidden=setting.hidden, attention_dropout=setting.dropout, **options)
+    model = build(config, batch.x.size(1), 2, seed=0)
+    parts = (batch.x, batch.ptr, batch.rowptr, batch.col)
+    sizes = [len(batch.x)] + [len(step.perm) for step in model.hierarchy(*parts)]
+    return training_step(model, lambda: F.cross_entropy(model(*parts), batch.y), setting.lr), sizes
+
+
+def sides(batch: Batch, setting: Setting) -> dict[str, Callable[[], None]]:
+    """All sides on one batch."""
+    torch.manual_seed(0)
+    pyg = PyGNetwork(batch.x.size(1), setting)
+    edge_index, graph, B = batch.edge_index, batch.batch, len(batch.y)
+    paper, sizes = our_side(batch, setting, semantics="paper")
+    return {
+        "asapool paper": paper,
+        "asapool authors": our_side(batch, setting, semantics="authors")[0],
+        "asapool pyg": our_side(batch, setting, semantics="pyg")[0],
+        "asapool reference": our_side(batch, setting, semantics="paper", backend="reference")[0],
+        "torch_geometric": training_step(
+            pyg, lambda: F.cross_entropy(pyg(batch.x, edge_index, graph, B), batch.y), setting.lr
+        ),
+        "matrix products": floor(batch, sizes, setting, query=False),
+    }
+
+
+def measure(name: str, threads: int, rounds: int, root: str | None) -> dict[str, Any]:
+    """One data set at one number of threads."""
+    torch.set_num_threads(threads)
+    setting = SETTINGS[name]
+    graphs = load(name, data_root=root)
+    chosen = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))[: setting.batch]
+    batch = graphs.batch(chosen.numpy())
+    assert_equal(batch)
+    seconds = in_turns(sides(batch, setting), rounds)
+    ours = seconds["asapool paper"]
+    return {
+        "data": name,
+        "threads": threads,
+        "setting": vars(setting),
+        "nodes": len(batch.x),
+        "edges": batch.col.numel(),
+        "milliseconds": {side: spread([1e3 * s for s in values]) for side, values in seconds.items()},
+        "times_faster_than_pyg": {
+            side: spread([a / b for a, b in zip(seconds["torch_geometric"], values, strict=True)])
+            for side, values in seconds.items()
+            if side.startswith("asapool")
+        },
+        "times_the_floor": spread([a / b for a, b in zip(ours, seconds["matrix products"], strict=True)]),
+    }
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-root")
+    parser.add_argument("--names", default="PROTEINS,NCI1,DD")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--rounds", type=int, default=15)
+    args = parser.parse_args(arguments)
+    warnings.filterwarnings("ignore", "Sparse")
+    runs = [
+        measure(name, int(threads), args.rounds, data_root(args.data_root))
+        for name in args.names.split(",")
+        for threads in args.threads.split(",")
+    ]
+    write("step", {"what": "one training step: forward, backward, Adam", "runs": runs, "machine": machine()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""A hierarchy as JSON, NetworkX, SVG, PNG and in a notebook."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import asapool
+from asapool.data import load
+from asapool.errors import ConfigError, DataError
+from asapool.insight.canvas import canvas
+from asapool.insight.layout import spread
+from asapool.insight.territory import PALETTE, territory
+from asapool.models import ModelConfig, build
+from tests.insight.test_composition import path_of_eight
+
+GRAPHS = load("synthetic:motifs?graphs=2&nodes=9")
+MODEL = build(ModelConfig(hidden=8), GRAPHS.num_features, 2, seed=1)
+
+
+@pytest.fixture(scope="module")
+def molecule():
+    """Caffeine, explained by a model that has learned nothing."""
+    from asapool.data.molecule_table import pack_molecules
+    from asapool.data.molecules import read_smiles
+
+    text = "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"
+    graphs = pack_molecules(read_smiles([text]), ids=("caffeine",), source_text=(text,), class_names=("no", "yes"))
+    return asapool.explain(build(ModelConfig(hidden=8), graphs.num_features, 2, seed=0), graphs)
+
+
+def test_json_gives_back_every_number():
+    told = asapool.explain(MODEL, GRAPHS, 1)
+    again = asapool.Hierarchy.from_json(told.to_json())
+    assert again.to_json() == told.to_json()
+    assert repr(again) == repr(told)
+    assert again.levels[1].attention.tolist() == told.levels[1].attention.tolist()
+    assert again.truth.tolist() == told.truth.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("no", "this is not"), ("[]", '"format": "asapool.hierarchy"'), ('{"format": "asapool.hierarchy", "version": 2}', "version 2"),
+        ('{"format": "asapool.hierarchy", "version": 1}', "damaged"),
+    ],
+)  # fmt: skip
+def test_json_of_something_else_is_refused(text, says):
+    with pytest.raises(DataError, match=says):
+        asapool.Hierarchy.from_json(text)
+
+
+def test_json_with_lists_of_the_wrong_length_is_refused():
+    told = json.loads(asapool.explain(MODEL, GRAPHS, 1).to_json())
+    told["importance"]["gradient"].pop()
+    with pytest.raises(DataError, match="different lengths"):
+        asapool.Hierarchy.from_json(json.dumps(told))
+
+
+def test_networkx_has_the_clusters_with_their_original_members():
+    pooled = path_of_eight().to_networkx(1)
+    assert pooled.nodes[1] == {"medoid": 3, "fitness": 0.5, "members": {2: 0.5, 3: 0.25, 4: 0.25}}
+    assert pooled.edges[1, 2]["weight"] == 2.0
+    assert path_of_eight().to_networkx(2).nodes[1]["members"] == {3: 0.125, 4: 0.0625, 5: 0.4375, 6: 0.1875, 7: 0.1875}
+    first = asapool.explain(MODEL, GRAPHS, 0).to_networkx()
+    assert set(first.nodes[0]) == {"attention", "gradient", "occlusion", "truth", "name"}
+    with pytest.raises(ConfigError, match="level must be 0 to 2"):
+        path_of_eight().to_networkx(3)
+
+
+def test_every_node_has_a_home_where_its_share_is_largest():
+    home, colour = territory(path_of_eight(), 1)
+    assert home.tolist() == [0, 0, 1, 1, 2, 3, 3, 3]  # 3 and 4 stay in their own clusters, though 2's and 3's share is larger
+    assert len(set(colour.tolist())) == 4
+    assert territory(path_of_eight(), 2).home.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]  # 3 ties, and 1 is nearer to it than 6
+    assert len(PALETTE) == 7
+
+
+def test_pictures_are_whole_and_escape_what_users_wrote(molecule):
+    import dataclasses
+
+    for told in (molecule, path_of_eight()):
+        rude = dataclasses.replace(told, id="<script>alert(1)</script>", classes=("<b>", "&"))
+        for view in [{"level": 1}, {"level": 0}] + [{"colour": kind} for kind in told.importance]:
+            root = ET.fromstring(rude.to_svg(**view))
+            assert "var(" not in rude.to_svg(**view)
+            assert not [e for e in root.iter() if e.tag.endswith("script")]
+        page = rude._repr_html_()
+        assert "<script" not in page
+        assert page.count("<svg") == len(told.levels) + len(told.importance)
+
+
+def test_atoms_are_drawn_where_the_canvas_says(molecule):
+    ground = canvas(molecule)
+    assert ground.molecule
+    assert molecule.names[:3] == ("C", "N", "C")
+    bonds = np.linalg.norm(ground.position[molecule.source] - ground.position[molecule.target_node], axis=1)
+    assert np.allclose(bonds, ground.unit, rtol=0.15)  # RDKit's bonds are equally long
+    assert (ground.position > 0).all()
+    assert (ground.position < [ground.width, ground.height]).all()
+
+
+def test_a_text_that_is_another_molecule_is_not_drawn_as_one():
+    import dataclasses
+
+    for text in ("CCO", "C" * 8, "not a molecule"):
+        other = dataclasses.replace(path_of_eight(), text=text)
+        assert canvas(other).molecule == (text == "C" * 8)
+
+
+def test_layouts_keep_components_apart_and_are_the_same_each_time():
+    source, target = np.array([0, 1, 2, 3, 4, 3]), np.array([1, 0, 3, 2, 3, 4])
+    p = spread(6, source, target)
+    assert (p == spread(6, source, target)).all()
+    gaps = np.linalg.norm(p[:, None] - p[None], axis=2) + np.eye(6)
+    assert gaps.min() > 0.5
+    large = np.arange(199)
+    assert np.isfinite(spread(200, large, large + 1)).all()
+
+
+def test_png_has_the_asked_width(tmp_path):
+    from PIL import Image
+
+    from asapool.errors import AsapoolError
+
+    try:
+        path_of_eight().to_png(tmp_path / "a.png", 1, width=320)
+    except AsapoolError as error:
+        pytest.skip(f"NOT TESTED: PNG; {error}")
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.size[0] == 320
+        assert len(image.convert("RGB").getcolors(100_000)) > 20
