@@ -51,4 +51,5 @@ def compare(
         },
         settings,
     )
-    cross(tables, o.words_of(methods, "--methods"), "compare", config, folds, seeds, seed, protocol, jobs, out, json)
+    names = o.words_of(methods, "--methods")
+    cross(tables, names, "compare", config, folds, seeds, seed, protocol, jobs, out, json, no_report)

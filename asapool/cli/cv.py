@@ -10,6 +10,7 @@ import typer
 from asapool.cli import _options as o
 from asapool.cli._output import note, plain, working
 from asapool.cli._progress import FoldBar, ending
+from asapool.cli.report import leave_report
 
 if TYPE_CHECKING:
     from asapool.training.comparison import Comparison
@@ -51,12 +52,13 @@ def cv(
         },
         settings,
     )
-    cross(tables, None, "cv", config, folds, seeds, seed, protocol, jobs, out, json)
+    cross(tables, None, "cv", config, folds, seeds, seed, protocol, jobs, out, json, no_report)
 
 
 def cross(
     tables: dict[str, dict[str, Any]], methods: list[str] | None, command: str, config: Path | None, folds: int,
     seeds: int, seed: int | None, protocol: str, jobs: int, out: Path | None, json: bool,
+    no_report: bool,
 ) -> None:  # fmt: skip
     """Cross-validate methods (None = that of the settings) and show one table."""
     from dataclasses import replace
@@ -81,6 +83,8 @@ def cross(
         results = cross_validate(graphs, plan, folder, jobs=jobs, on_fold=bar)
         answer = compare(results, folds)
         write_tables(folder, results, answer)
+    if not no_report:
+        leave_report(folder)
     if json:
         from json import dumps
 

@@ -51,5 +51,8 @@ def explain(
     if json:
         typer.echo("[" + ",\n".join(h.to_json() for h in found) + "]")
         return
-    rows = {h.id: f"{h.answer} (p = {h.confidence:.3f}), nodes {' → '.join(str(c.nodes) for c in h.connectivity)}" for h in found}
+    rows = {
+        h.id: f"{h.answer} (p = {h.confidence:.3f}), nodes {' → '.join(str(c.nodes) for c in h.connectivity)}"
+        for h in found
+    }
     show(None, rows | {"out": str(out)}, False)

@@ -15,7 +15,7 @@ import typer
 from asapool import __version__
 from asapool.errors import AsapoolError
 
-COMMANDS = ("train", "cv", "compare", "predict", "evaluate", "explain", "methods", "data", "theory")
+COMMANDS = ("train", "cv", "compare", "predict", "evaluate", "explain", "report", "methods", "data", "theory")
 
 app = typer.Typer(
     name="asapool",

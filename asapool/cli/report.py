@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asapool.cli._output import show, working
+from asapool.cli._output import note, show, working
+from asapool.errors import AsapoolError
+
+if TYPE_CHECKING:
+    from asapool.data import GraphSet
 
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a run, of a cross-validation or of a comparison.")],
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="HTML file; by default report.html in the folder.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="HTML file; by default report.html in the folder.")
+    ] = None,
     mistakes: Annotated[int, typer.Option(min=0, help="How many of the surest mistakes are explained.")] = 3,
 ) -> None:
-    """Write the page of a run: curves, confusion, ROC, calibration, the surest mistakes; or of a comparison: its spread."""
+    """Write the page of a run (curves, confusion, ROC, calibration, surest mistakes), or that of a comparison."""
     from asapool.reports import write_report
 
     with working(f"Reading {folder}"):
         path = write_report(folder, out, mistakes=mistakes)
     show(None, {"report": str(path)}, False)
+
+
+def leave_report(folder: Path, graphs: GraphSet | None = None) -> None:
+    """Write the page of a run that just ended; where that fails the run is still good, and one line says why."""
+    from asapool.reports import write_report
+
+    try:
+        with working("Writing the report"):
+            write_report(folder, graphs=graphs)
+    except AsapoolError as error:
+        note(f"asapool: no report was written: {error}")

@@ -10,6 +10,7 @@ import typer
 from asapool.cli import _options as o
 from asapool.cli._output import show, working
 from asapool.cli._progress import EpochBar, ending
+from asapool.cli.report import leave_report
 from asapool.errors import ConfigError
 
 Split = Annotated[
@@ -92,6 +93,8 @@ def train(
         folder = out or run.new_folder(Path("runs"), f"{graphs.name}-{chosen.model.method}")
         with ending(f"asapool train --resume {folder}"), EpochBar(chosen.train.epochs, len(graphs)) as bar:
             metrics = run.start(chosen, graphs, folder, overwrite=overwrite, on_epoch=bar)
+    if not no_report:
+        leave_report(folder, None if resume is not None else graphs)
     show({"folder": str(folder), **metrics}, rows(folder, metrics), json)
 
 

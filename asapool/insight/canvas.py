@@ -1,4 +1,4 @@
-"""The ground a hierarchy is drawn on: where each node is, in pixels, and the graph itself as SVG, by RDKit if it is a molecule.
+"""The ground a hierarchy is drawn on: where each node is, and the graph itself as SVG, by RDKit if it is a molecule.
 
 Colours are written var(--name, #value): a page sets the name for light and dark, and `plain` leaves the value.
 """
@@ -40,10 +40,9 @@ class Canvas(NamedTuple):
 
 def canvas(hierarchy: Hierarchy) -> Canvas:
     """Draw the graph without any clusters."""
-    degree = np.bincount(hierarchy.target_node, minlength=hierarchy.nodes)
     mol = None
     if hierarchy.text is not None:
-        mol = molecule(hierarchy.text, hierarchy.nodes, hierarchy.source, degree)
+        mol = molecule(hierarchy.text, hierarchy.nodes, hierarchy.source, hierarchy.target_node)
     return _network(hierarchy) if mol is None else _molecule(mol)
 
 
@@ -60,7 +59,7 @@ def _molecule(mol: Any) -> Canvas:
     from rdkit.Chem.Draw import rdMolDraw2D
 
     pen = rdMolDraw2D.MolDraw2DSVG(-1, -1)  # as large as the molecule needs
-    options = pen.drawOptions()
+    options: Any = pen.drawOptions()
     options.scalingFactor = UNIT / 1.5  # RDKit's bonds are 1.5 long
     options.clearBackground, options.padding = False, 0.0
     options.fixedFontSize, options.bondLineWidth, options.additionalAtomLabelPadding = 15, 1.6, 0.08
@@ -75,7 +74,8 @@ def _molecule(mol: Any) -> Canvas:
     low, high = position.min(axis=0) - margin, position.max(axis=0) + margin
     low, high = np.minimum(low, 0), np.maximum(high, [pen.Width(), pen.Height()])  # labels may reach further than atoms
     moved = f'<g transform="translate({-low[0]:.1f} {-low[1]:.1f})">{body.strip()}</g>'
-    return Canvas(*(high - low).tolist(), UNIT, position - low, moved, True)
+    width, height = (high - low).tolist()
+    return Canvas(width, height, UNIT, position - low, moved, True)
 
 
 def _network(hierarchy: Hierarchy) -> Canvas:
@@ -94,4 +94,6 @@ def _network(hierarchy: Hierarchy) -> Canvas:
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{0.13 * unit:.1f}"/>' for x, y in position.tolist())
     crowded = len(pairs) > 4 * hierarchy.nodes
     stroke = f'stroke="{PALE}" stroke-width="{1 if unit < 30 else 1.6}" stroke-opacity="{0.35 if crowded else 0.9}"'
-    return Canvas(width, height, unit, position, f'<path d="{lines}" {stroke} fill="none"/><g fill="{INK}">{dots}</g>', False)
+    return Canvas(
+        width, height, unit, position, f'<path d="{lines}" {stroke} fill="none"/><g fill="{INK}">{dots}</g>', False
+    )

@@ -22,7 +22,7 @@ BLOB = 0.40  # radius of a node's ground, in edges
 
 
 def hulls(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
-    """Every cluster as one area of colour: ground around its nodes and along the edges between them; rings are medoids."""
+    """Every cluster as an area of colour around its nodes and along the edges between them; rings are medoids."""
     home, colour = territory(hierarchy, level)
     at, r = ground.position, BLOB * ground.unit
     source, target = hierarchy.source, hierarchy.target_node
@@ -39,15 +39,18 @@ def hulls(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
         ties += [(at[v], at[medoid], tint, k) for v in _islands(hierarchy, home, k, medoid)]
         rings.append(f'<circle data-cluster="{k}" cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}" stroke="{tint}"/>')
     tethers = "".join(
-        f'<path data-cluster="{k}" d="M{a[0]:.1f} {a[1]:.1f}L{b[0]:.1f} {b[1]:.1f}" stroke="{tint}"/>' for a, b, tint, k in ties
+        f'<path data-cluster="{k}" d="M{a[0]:.1f} {a[1]:.1f}L{b[0]:.1f} {b[1]:.1f}" stroke="{tint}"/>'
+        for a, b, tint, k in ties
     )
     tethers = f'<g fill="none" stroke-width="2" stroke-dasharray="2 4" stroke-linecap="round">{tethers}</g>'
-    areas = f'<g fill="none" stroke-width="{2 * r:.1f}" stroke-linecap="round" stroke-linejoin="round">{"".join(parts)}</g>'
+    areas = (
+        f'<g fill="none" stroke-width="{2 * r:.1f}" stroke-linecap="round" stroke-linejoin="round">{"".join(parts)}</g>'
+    )
     return f'{areas}{tethers}<g fill="none" stroke-width="{max(2.0, 0.07 * ground.unit):.1f}">{"".join(rings)}</g>'
 
 
 def _islands(hierarchy: Hierarchy, home: Ints, k: int, medoid: int) -> list[int]:
-    """One node of every part of a cluster that no edge joins to its medoid: it gets a tether, so that its colour has a place."""
+    """One node of every part of a cluster that no edge joins to its medoid: a tether will show where it belongs."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -88,7 +91,8 @@ def marks(hierarchy: Hierarchy, ground: Canvas, kind: str) -> str:
     scores = hierarchy.importance[choose("colour", kind, tuple(hierarchy.importance))]
     top, r = max(float(np.abs(scores).max(initial=0.0)), 1e-12), 0.46 * ground.unit
     discs = "".join(
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}" fill="{PLUS if v > 0 else MINUS}" fill-opacity="{0.85 * abs(v) / top:.3f}"/>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}" fill="{PLUS if v > 0 else MINUS}" '
+        f'fill-opacity="{0.85 * abs(v) / top:.3f}"/>'
         for (x, y), v in zip(ground.position.tolist(), scores.tolist(), strict=True)
     )
     return f"<g>{discs}</g>"
@@ -113,7 +117,8 @@ def to_svg(hierarchy: Hierarchy, level: int = 0, colour: str | None = None, widt
     w, h = ground.width, ground.height
     return plain(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w:.0f} {h:.0f}" width="{width}" '
-        f'height="{width * h / w:.0f}" role="img"><title>{title}</title>{picture(hierarchy, ground, level, colour)}</svg>'
+        f'height="{width * h / w:.0f}" role="img"><title>{title}</title>'
+        f"{picture(hierarchy, ground, level, colour)}</svg>"
     )
 
 
@@ -144,15 +149,16 @@ def to_png(
 def to_html(hierarchy: Hierarchy) -> str:
     """For notebooks: the answer, every level side by side, and the importance of the nodes."""
     views: list[tuple[str, int, str | None]] = [
-        (f"level {l}: {len(level)} clusters", l, None) for l, level in enumerate(hierarchy.levels, 1)
+        (f"level {depth}: {len(level)} clusters", depth, None) for depth, level in enumerate(hierarchy.levels, 1)
     ]
     views += [(f"importance: {kind}", 0, kind) for kind in hierarchy.importance]
     cells = "".join(
-        f'<figure style="margin:0;flex:1 1 220px;max-width:340px">{to_svg(hierarchy, l, c, 320)}'
+        f'<figure style="margin:0;flex:1 1 220px;max-width:340px">{to_svg(hierarchy, depth, c, 320)}'
         f'<figcaption style="font-size:85%">{escape(words)}</figcaption></figure>'
-        for words, l, c in views
+        for words, depth, c in views
     ).replace("<svg ", '<svg style="max-width:100%;height:auto;background:#fff" ')
     known = "" if hierarchy.label is None else f", labelled <b>{escape(hierarchy.label)}</b>"
-    head = f"<b>{escape(hierarchy.id)}</b>: predicted <b>{escape(hierarchy.answer)}</b>, p = {hierarchy.confidence:.3f}{known}"
+    said = f"predicted <b>{escape(hierarchy.answer)}</b>, p = {hierarchy.confidence:.3f}{known}"
+    head = f"<b>{escape(hierarchy.id)}</b>: {said}"
     note = f"<p>{escape(hierarchy.note)}</p>" if hierarchy.note else ""
     return f'<div><p>{head}</p>{note}<div style="display:flex;flex-wrap:wrap;gap:12px">{cells}</div></div>'

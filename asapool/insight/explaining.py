@@ -13,7 +13,7 @@ from asapool.errors import choose
 from asapool.insight.evidence import answer, judging
 from asapool.insight.hierarchy import KINDS, Hierarchy
 from asapool.insight.importance import attention_importance, gradient_importance
-from asapool.insight.level import Floats
+from asapool.insight.level import Floats, Ints
 from asapool.insight.occlusion import occlusion_importance
 from asapool.insight.steps import levels_of
 from asapool.insight.subject import subject
@@ -30,9 +30,9 @@ def explain(
 ) -> Hierarchy:
     """Look inside one prediction: who was pooled with whom, and which nodes made the call.
 
-    model: a trained classifier, or the path of its file. graph: a GraphSet (with index where it holds several), a PyG Data
-    or a NetworkX graph. target: the class to explain, by name or number; the predicted one by default. importance: which
-    kinds to work out; occlusion runs the model once per node. occlude: how a node is taken away, "remove" or "zero".
+    model: a trained classifier, or the path of its file. graph: a GraphSet (with index where it holds several), a PyG
+    Data or a NetworkX graph. target: the class to explain, by name or number; the predicted one by default. importance:
+    which kinds to work out; occlusion runs the model once per node. occlude: how a node is taken away, "remove" or "zero".
 
     Levels exist for "asap", and for "topk" and "sagpool" with clusters of one node; a model of any method gets gradient
     and occlusion, and `note` says why levels are missing.
@@ -70,7 +70,7 @@ def explain(
         id=one.ids[0], data=one.name, method=found.config.method, classes=classes, probability=probability, target=c,
         nodes=len(one.x), source=one.col.copy(), target_node=row,
         weight=np.ones(len(row)) if one.weight is None else one.weight.astype(np.float64),
-        levels=levels, importance=scores, names=_names(one, text), text=text, note=note,
+        levels=levels, importance=scores, names=_names(one, text, row), text=text, note=note,
         label=one.class_names[one.y[0]] if one.y[0] >= 0 else None,
         truth=None if one.truth is None else one.truth.astype(np.int64),
     )  # fmt: skip
@@ -84,11 +84,11 @@ def _class(target: str | int | None, classes: tuple[str, ...], probability: Floa
     return classes.index(choose("target", str(target), classes))
 
 
-def _names(one: GraphSet, text: str | None) -> tuple[str, ...]:
+def _names(one: GraphSet, text: str | None, row: Ints) -> tuple[str, ...]:
     """Atom symbols of a molecule; else the only feature that a node has, when the features have names."""
     from asapool.insight.molecule import molecule
 
-    mol = None if text is None else molecule(text, len(one.x), one.col, np.diff(one.rowptr))
+    mol = None if text is None else molecule(text, len(one.x), one.col, row)
     if mol is not None:
         return tuple(atom.GetSymbol() for atom in mol.GetAtoms())
     hot = one.x.shape[1] > 1 and bool((np.count_nonzero(one.x, axis=1) == 1).all())

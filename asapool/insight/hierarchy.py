@@ -20,9 +20,9 @@ KINDS = ("attention", "gradient", "occlusion")
 class Hierarchy:
     """A graph of N nodes, the clusters it was pooled to level by level, and how much each node mattered.
 
-    importance, each (N,), for the class `target`: "attention" = composed attention × fitness, never negative and the same
-    for all classes; "gradient" = gradient × input; "occlusion" = what the answer loses without the node. The last two are
-    in units of log odds, ln p/(1 − p), and negative where a node speaks against the class.
+    importance, each (N,), for the class `target`: "attention" = composed attention × fitness, never negative and the
+    same for all classes; "gradient" = gradient × input; "occlusion" = what the answer loses without the node. The last
+    two are in units of log odds, ln p/(1 − p), and negative where a node speaks against the class.
     """
 
     id: str
@@ -103,7 +103,7 @@ class Hierarchy:
         return from_json(text)
 
     def to_svg(self, level: int = 0, colour: str | None = None, width: int = 480) -> str:
-        """A picture of a level: its clusters in colour, or with colour="attention" and so on the importance of the nodes."""
+        """A picture of a level: its clusters in colour, or, with a kind of importance as colour, the nodes by that."""
         from asapool.insight.drawing import to_svg
 
         return to_svg(self, level, colour, width)

@@ -42,15 +42,13 @@ def attention_importance(nodes: int, levels: Sequence[Level], aggregate: str = "
 
 
 def gradient_importance(model: GraphClassifier, batch: Batch, c: int) -> Floats:
-    """Gradient × input through convolutions, attention, fitness and pooled edges: g_i = Σ_f x_if ∂ log odds_c / ∂x_if, (N,).
+    """Gradient × input through convolutions, attention, fitness and pooled edges: g_i = Σ_f x_if ∂(log odds_c)/∂x_if.
 
-    The choice of the top ⌈kN⌉ is a step, so the gradient takes it as given. Call it within `judging`.
+    Returns (N,). The choice of the top ⌈kN⌉ is a step, so the gradient takes it as given. Call it within `judging`.
     """
     import torch
 
     x = batch.x.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(log_odds(answer(model, batch, x), c).sum(), x, allow_unused=True)
-    if gradient is None:
-        return np.zeros(len(batch.x))
+    (gradient,) = torch.autograd.grad(log_odds(answer(model, batch, x), c).sum(), x)
     found: Floats = (batch.x * gradient).sum(dim=1).double().numpy()
     return found

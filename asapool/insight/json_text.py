@@ -39,18 +39,20 @@ def from_json(text: str) -> Hierarchy:
     if not isinstance(told, dict) or told.get("format") != FORMAT:
         raise DataError(f'a hierarchy has "format": "{FORMAT}". Give what Hierarchy.to_json wrote')
     if told.get("version") != VERSION:
-        raise DataError(f"the hierarchy is of version {told.get('version')!r}, this asapool reads {VERSION}. Update asapool")
+        raise DataError(
+            f"the hierarchy is of version {told.get('version')!r}, this asapool reads {VERSION}. Update asapool"
+        )
     try:
         return _read(told)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"the hierarchy is damaged ({type(error).__name__}: {error}). Write it again with to_json") from None
+        raise DataError(
+            f"the hierarchy is damaged ({type(error).__name__}: {error}). Write it again with to_json"
+        ) from None
 
 
 def _read(told: dict[str, Any]) -> Hierarchy:
     values = {name: told[name] for name in (f.name for f in fields(Hierarchy))}
-    levels = tuple(
-        Level(**{f.name: _array(f.name, level[f.name]) for f in fields(Level)}) for level in told["levels"]
-    )
+    levels = tuple(Level(**{f.name: _array(f.name, level[f.name]) for f in fields(Level)}) for level in told["levels"])
     for name in ("probability", "source", "target_node", "weight"):
         values[name] = _array(name, told[name])
     importance = {str(kind): _array("importance", scores) for kind, scores in told["importance"].items()}

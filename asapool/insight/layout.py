@@ -32,7 +32,7 @@ def spread(N: int, source: Ints, target: Ints) -> Floats:
     for part, p, (w, h) in zip(parts, placed, sizes, strict=True):
         if x and x + w > width:
             x, y, row = 0.0, y + row, 0.0
-        position[part] = p + [x, y]
+        position[part] = p + np.array([x, y])
         x, row = x + w, max(row, h)
     return position
 
@@ -60,4 +60,5 @@ def _component(graph: Any, part: list[int]) -> Floats:
     p = (p - p.mean(axis=0)) / max(float(np.median(lengths)), 1e-9)
     axes = np.linalg.svd(p, full_matrices=False)[2]
     p = p @ (axes * np.where(axes.sum(axis=1, keepdims=True) < 0, -1, 1)).T  # the longest way lies across
-    return p - p.min(axis=0)
+    corner: Floats = p - p.min(axis=0)
+    return corner

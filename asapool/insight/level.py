@@ -25,9 +25,9 @@ class Connectivity(NamedTuple):
 class Level:
     """K clusters that were kept of N, fittest first.
 
-    Numbers of `kept`, `member` and `fitness` are nodes of the level before, those of `medoid` nodes of the original graph.
-    Entry e says that node member[e] is in cluster[e] with attention[e]; attentions of a cluster sum to 1. Pooled edges run
-    from cluster source[e] to cluster target[e].
+    `kept`, `member` and `fitness` count nodes of the level before, `medoid` those of the original graph. Entry e says
+    that node member[e] is in cluster[e] with attention[e]; attentions of a cluster sum to 1. Pooled edges run from
+    cluster source[e] to cluster target[e].
     """
 
     kept: Ints  # (K,)
@@ -54,7 +54,7 @@ class Level:
         return connectivity(len(self), self.source, self.target)
 
     @property
-    def S(self) -> Any:
+    def S(self) -> Any:  # noqa: N802  the paper's letter
         """The assignment Ŝ (N, K) of the level before to this one, as a sparse array; columns sum to 1."""
         from scipy.sparse import csr_array
 

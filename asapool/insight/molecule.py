@@ -5,21 +5,18 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from asapool.insight.level import Ints
 
 
-def molecule(text: str, nodes: int, col: Ints, degree: Ints) -> Any | None:
+def molecule(text: str, nodes: int, source: Ints, target: Ints) -> Any | None:
     """The molecule of a text, if rdkit is there, can read it, and finds the very atoms and bonds of the graph.
 
-    col (E,), degree (N,): the graph by rows; texts of other kinds (and rdkit's absence) give None.
+    source, target (E,): the edges, both directions; texts of other kinds (and rdkit's absence) give None.
     """
     mol = _parse(text)
     if mol is None or mol.GetNumAtoms() != nodes:
         return None
-    row = np.repeat(np.arange(nodes), degree)
-    ours = set(zip(row.tolist(), col.tolist(), strict=True))
+    ours = set(zip(source.tolist(), target.tolist(), strict=True))
     ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
     theirs = {pair for a, b in ends for pair in ((a, b), (b, a))}
     return mol if ours == theirs else None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def to_networkx(hierarchy: Hierarchy, level: int) -> nx.Graph[int]:
-    """Level 0: the nodes with name, truth and importance. Others: clusters with medoid, fitness and members (original nodes).
+    """Level 0: nodes with name, truth and importance. Others: clusters with medoid, fitness, members (original nodes).
 
     A graph whose edges run one way only becomes a DiGraph; edges carry their weight.
     """

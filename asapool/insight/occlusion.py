@@ -30,7 +30,8 @@ def occlusion_importance(
     step = max(1, PIECE // max(N, 1))
     with torch.no_grad():
         whole = log_odds(answer(model, batch), c)
-        parts = [log_odds(answer(model, change(batch, nodes)), c) for nodes in torch.arange(N).split(step)]
+        pieces = [torch.arange(first, min(first + step, N)) for first in range(0, N, step)]
+        parts = [log_odds(answer(model, change(batch, nodes)), c) for nodes in pieces]
     found: Floats = (whole - torch.cat(parts) if parts else whole[:0]).double().numpy()
     return found
 
@@ -76,5 +77,3 @@ def without(batch: Batch, nodes: Tensor) -> Batch:
         weight=None if batch.weight is None else batch.weight[entry],
         y=batch.y.repeat(B),
     )
-
-

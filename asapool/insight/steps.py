@@ -28,7 +28,10 @@ def levels_of(model: GraphClassifier, batch: Batch) -> tuple[tuple[Level, ...], 
     """The levels of one graph, and, for a method that has none, the sentence that says why."""
     method, encoder = model.config.method, model.encoder
     if method in WITHOUT or not isinstance(encoder, HierarchicalEncoder):
-        return (), f"{WITHOUT[method]}, so there are no levels to look at; gradient and occlusion still tell what counted."
+        return (
+            (),
+            f"{WITHOUT[method]}, so there are no levels to look at; gradient and occlusion still tell what counted.",
+        )
     levels: list[Level] = []
     origin: Ints = np.arange(batch.x.size(0))  # original node of every node of the level before
     with torch.no_grad():

@@ -64,13 +64,14 @@ def one_graph(graph: Any, index: int | None, trained: LoadedModel | None) -> Gra
         return graph.subset([0 if index is None else index])
     if index is not None:
         raise ConfigError(f"index chooses from a GraphSet, and a {type(graph).__name__} is one graph")
-    if hasattr(graph, "edge_index"):  # its features are finished
-        return GraphSet.from_pyg([graph], class_names=None if trained is None else trained.classes)
+    # the recipe made here says how the one graph was read, which is nothing to hold against the model's: it is left out
+    if hasattr(graph, "edge_index"):
+        made = GraphSet.from_pyg([graph], class_names=None if trained is None else trained.classes)
+        return made._changed(recipe={})
     if hasattr(graph, "adj"):
         if trained is not None and "networkx" in trained.recipe:
             return load([graph], recipe=trained.recipe, labels="optional")
         made = GraphSet.from_networkx([graph])
         text = graph.graph.get("text")
-        # the recipe made here says how the one graph was read, which is nothing to hold against the model's
         return made._changed(recipe={}, source_text=(text,) if isinstance(text, str) else None)
     raise DataError(f"explain takes a GraphSet, a PyG Data or a NetworkX graph, got {type(graph).__name__}")

@@ -26,8 +26,8 @@ class Territory(NamedTuple):
 def territory(hierarchy: Hierarchy, level: int) -> Territory:
     """Give every node the cluster with its largest share (a medoid its own), and colour greedily, big clusters first.
 
-    Small graphs fill up soon, and then clusters have the same members with the same shares: of those the one whose medoid
-    is nearest gets the node.
+    Small graphs fill up soon, and then clusters have the same members with the same shares: of those the one whose
+    medoid is nearest gets the node.
     """
     N = hierarchy.nodes
     if level == 0:

@@ -21,6 +21,7 @@ __all__ = [
     "Graph",
     "Loops",
     "Pattern",
+    "activate",
     "attend",
     "cluster_max",
     "coarsen",
@@ -115,6 +116,12 @@ def propagate(
 ) -> Tensor:
     """y_i = Σ_j w_ij x_j, plus bias, then ReLU, each if asked."""
     y: Tensor = backend_for(backend, weight, x).propagate(pattern, weight, x, bias, relu, transpose)
+    return y
+
+
+def activate(h: Tensor, bias: Tensor, *, backend: str = "auto") -> Tensor:
+    """max(h + bias, 0)."""
+    y: Tensor = backend_for(backend, h, bias).activate(h, bias)
     return y
 
 

@@ -49,9 +49,10 @@ class GCN(nn.Module):
             return self.compare(self.project(x), graph)
         # the narrower side travels along the edges
         n = kernels.gcn_weights(graph, self.loops, backend=self.backend)
-        y = nn.functional.linear(
-            kernels.propagate(graph.pattern, n, x, backend=self.backend), self.lin.weight, self.bias
-        )
+        h = self.project(kernels.propagate(graph.pattern, n, x, backend=self.backend))
+        if self.relu and self.bias is not None:
+            return kernels.activate(h, self.bias, backend=self.backend)
+        y = h if self.bias is None else h + self.bias
         return y.relu() if self.relu else y
 
     def project(self, x: Tensor) -> Tensor:

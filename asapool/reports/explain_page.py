@@ -25,7 +25,8 @@ def explain_page(hierarchies: Sequence[Hierarchy], title: str = "What was pooled
 
 
 FOOT = (
-    '<footer><p>Hover over a node, or focus the drawing and walk with the arrow keys, to see attention and fitness. '
-    "Areas show each node in the cluster where its share is largest; clusters overlap, and the panel tells all shares.</p>"
+    "<footer><p>Hover over a node, or focus the drawing and walk with the arrow keys, to see attention and fitness. "
+    "Areas show each node in the cluster where its share is largest; clusters overlap, "
+    "and the panel tells all shares.</p>"
     "</footer>"
 )

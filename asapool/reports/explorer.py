@@ -45,9 +45,9 @@ def explorer(hierarchy: Hierarchy, key: str, heading: str = "h2") -> str:
 def page_data(hierarchy: Hierarchy) -> dict[str, Any]:
     """What the script needs, in the library's own numbers, rounded."""
     levels = []
-    for l, level in enumerate(hierarchy.levels, 1):
-        shares = hierarchy.assignment(l)
-        home, colour = territory(hierarchy, l)
+    for depth, level in enumerate(hierarchy.levels, 1):
+        shares = hierarchy.assignment(depth)
+        home, colour = territory(hierarchy, depth)
         levels.append(
             {
                 "medoid": level.medoid.tolist(), "fitness": _round(level.kept_fitness), "home": home.tolist(),
@@ -91,21 +91,26 @@ def _verdict(hierarchy: Hierarchy) -> str:
     wrong = hierarchy.label is not None and hierarchy.label != hierarchy.answer
     known = ""
     if hierarchy.label is not None:
-        known = f' <span class="{"wrong" if wrong else "right"}">label: {text(hierarchy.label)}{" ✗" if wrong else " ✓"}</span>'
+        kind, sign = ("wrong", "✗") if wrong else ("right", "✓")
+        known = f' <span class="{kind}">label: {text(hierarchy.label)} {sign}</span>'
     order = np.argsort(-hierarchy.probability, kind="stable")[:6].tolist()
     bars = "".join(
         f'<div class="bar"><span>{text(hierarchy.classes[c])}</span><div class="track">'
         f'<i style="width:{100 * hierarchy.probability[c]:.2f}%"></i></div><b>{hierarchy.probability[c]:.3f}</b></div>'
         for c in order
     )
-    said = f"predicted <strong>{text(hierarchy.answer)}</strong> with probability <strong>{hierarchy.confidence:.3f}</strong>"
+    said = f"predicted <strong>{text(hierarchy.answer)}</strong> with probability "
+    said += f"<strong>{hierarchy.confidence:.3f}</strong>"
     return f'<p class="verdict">{said}{known}</p><div class="bars">{bars}</div>'
 
 
 def _controls(hierarchy: Hierarchy, key: str) -> str:
     sizes = hierarchy.connectivity
     word = "Atoms" if hierarchy.names and hierarchy.text else "Nodes"
-    levels = [(0, f"{word} · {hierarchy.nodes}"), *((l, f"Level {l} · {sizes[l].nodes}") for l in range(1, len(sizes)))]
+    levels = [
+        (0, f"{word} · {hierarchy.nodes}"),
+        *((depth, f"Level {depth} · {sizes[depth].nodes}") for depth in range(1, len(sizes))),
+    ]
     start = 1 if hierarchy.levels else 0
     choices = [("clusters", "Clusters")] if hierarchy.levels else []
     choices += [(kind, KINDS[kind]) for kind in hierarchy.importance]
@@ -115,7 +120,9 @@ def _controls(hierarchy: Hierarchy, key: str) -> str:
         boxes += '<label class="tick"><input type="checkbox" data-links checked> pooled edges</label>'
     if hierarchy.truth is not None and hierarchy.truth.any():
         boxes += '<label class="tick"><input type="checkbox" data-truth> mark the true reason</label>'
-    level = _radios(f"{key}-level", "Level", "data-level", [(str(l), words, l == start) for l, words in levels])
+    level = _radios(
+        f"{key}-level", "Level", "data-level", [(str(depth), words, depth == start) for depth, words in levels]
+    )
     view = _radios(f"{key}-view", "Colour", "data-view", [(v, words, v == first) for v, words in choices])
     return f'<div class="controls">{level if hierarchy.levels else ""}{view}<div class="ticks">{boxes}</div></div>'
 
@@ -132,16 +139,16 @@ def _radios(name: str, legend: str, mark: str, choices: list[tuple[str, str, boo
 def _drawing(hierarchy: Hierarchy, ground: Canvas, key: str) -> str:
     """All layers lie in one SVG; the script shows those that the controls ask for."""
     under = "".join(
-        f'<g data-layer="clusters" data-at="{l}"{"" if l == 1 else " hidden"}>{hulls(hierarchy, ground, l)}</g>'
-        for l in range(1, len(hierarchy.levels) + 1)
+        f'<g data-layer="clusters" data-at="{depth}"{"" if depth == 1 else " hidden"}>{hulls(hierarchy, ground, depth)}</g>'
+        for depth in range(1, len(hierarchy.levels) + 1)
     )
     first = not hierarchy.levels
     for kind in hierarchy.importance:
         under += f'<g data-layer="{kind}"{"" if first else " hidden"}>{marks(hierarchy, ground, kind)}</g>'
         first = False
     over = "".join(
-        f'<g data-layer="links" data-at="{l}"{"" if l == 1 else " hidden"}>{links(hierarchy, ground, l)}</g>'
-        for l in range(1, len(hierarchy.levels) + 1)
+        f'<g data-layer="links" data-at="{depth}"{"" if depth == 1 else " hidden"}>{links(hierarchy, ground, depth)}</g>'
+        for depth in range(1, len(hierarchy.levels) + 1)
     )
     r = 0.46 * ground.unit
     if hierarchy.truth is not None:
@@ -161,15 +168,16 @@ def _drawing(hierarchy: Hierarchy, ground: Canvas, key: str) -> str:
     style = f"max-width:{max(ground.width * 1.35, 300):.0f}px"
     return (
         f'<svg class="graph" id="{key}-svg" viewBox="0 0 {ground.width:.0f} {ground.height:.0f}" style="{style}" '
-        f'role="group" aria-label="{said}">{under}<g data-spot></g>{over}{ground.skeleton}<g class="hits">{hits}</g></svg>'
+        f'role="group" aria-label="{said}">{under}<g data-spot></g>{over}{ground.skeleton}'
+        f'<g class="hits">{hits}</g></svg>'
     )
 
 
 def _sizes(hierarchy: Hierarchy) -> str:
     """How each level hangs together: SᵀAS fills up."""
     rows = [
-        ["graph" if l == 0 else f"level {l}", str(c.nodes), str(c.edges), str(c.components), f"{c.density:.2f}"]
-        for l, c in enumerate(hierarchy.connectivity)
+        ["graph" if depth == 0 else f"level {depth}", str(c.nodes), str(c.edges), str(c.components), f"{c.density:.2f}"]
+        for depth, c in enumerate(hierarchy.connectivity)
     ]
     return table(["", "nodes", "edges", "parts", "density"], rows, "How the levels hang together", "numbers")
 
@@ -184,8 +192,8 @@ def _tables(hierarchy: Hierarchy) -> str:
     ]
     about = f"Importance of the nodes for {hierarchy.classes[hierarchy.target]}, largest first"
     found = table(["node", *kinds], rows, about + _cut(hierarchy.nodes), "numbers")
-    for l, level in enumerate(hierarchy.levels, 1):
-        shares = _strongest(hierarchy.assignment(l).tocsc())
+    for depth, level in enumerate(hierarchy.levels, 1):
+        shares = _strongest(hierarchy.assignment(depth).tocsc())
         lines = [
             [
                 node_name(hierarchy, int(level.medoid[k])),
@@ -195,7 +203,9 @@ def _tables(hierarchy: Hierarchy) -> str:
             ]
             for k in range(min(len(level), ROWS))
         ]
-        found += table(["medoid", "fitness", "members and their shares"], lines, f"Level {l}" + _cut(len(level)), "numbers")
+        found += table(
+            ["medoid", "fitness", "members and their shares"], lines, f"Level {depth}" + _cut(len(level)), "numbers"
+        )
     return f'<details class="tables"><summary>All numbers as tables</summary>{found}</details>'
 
 

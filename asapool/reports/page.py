@@ -1,7 +1,7 @@
 """The frame of every page: one HTML file with its style and script inside, which asks no network for anything.
 
-Text of users is escaped wherever it enters, and as a second wall the page's own policy names the one script that may run,
-by its hash: whatever else were to slip in as a script would not.
+Text of users is escaped wherever it enters, and as a second wall the page's own policy names the one script that may
+run, by its hash: whatever else were to slip in as a script would not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def document(title: str, body: str) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="generator" content="asapool"><title>{text(title)}</title><style>{_asset("page.css")}</style></head>\n'
+        f'<meta name="generator" content="asapool"><title>{text(title)}</title>'
+        f"<style>{_asset('page.css')}</style></head>\n"
         f"<body>{body}\n<script>{script}</script></body></html>\n"
     )
 
@@ -53,6 +54,7 @@ def document(title: str, body: str) -> str:
 def table(header: list[str], rows: list[list[str]], caption: str = "", classes: str = "") -> str:
     """Cells are escaped; the first column names its row."""
     head = "".join(f'<th scope="col">{text(name)}</th>' for name in header)
+    top = f"<thead><tr>{head}</tr></thead>" if any(header) else ""
     lines = "".join(
         f'<tr><th scope="row">{text(row[0])}</th>{"".join(f"<td>{text(cell)}</td>" for cell in row[1:])}</tr>'
         for row in rows
@@ -60,7 +62,7 @@ def table(header: list[str], rows: list[list[str]], caption: str = "", classes: 
     named = f"<caption>{text(caption)}</caption>" if caption else ""
     # a table may be wider than a phone: it scrolls by itself, with the keyboard too
     scroll = f'class="scroll" tabindex="0" role="region" aria-label="{text(caption or "table")}"'
-    return f'<div {scroll}><table class="{classes}">{named}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
+    return f'<div {scroll}><table class="{classes}">{named}{top}<tbody>{lines}</tbody></table></div>'
 
 
 def section(title: str, body: str, lead: str = "") -> str:

@@ -19,7 +19,8 @@ def level(before, kept, medoid, clusters, fitness, edges=()):
     s, t, w = zip(*edges, strict=True) if edges else ((), (), ())
     return Level(
         kept=np.array(kept), medoid=np.array(medoid), fitness=phi, cluster=np.array(cluster), member=np.array(member),
-        attention=np.array(attention), source=np.array(s, np.int64), target=np.array(t, np.int64), weight=np.array(w, float),
+        attention=np.array(attention), source=np.array(s, np.int64), target=np.array(t, np.int64),
+        weight=np.array(w, float),
     )  # fmt: skip
 
 
@@ -28,14 +29,17 @@ def path_of_eight():
     a = np.arange(7)
     first = level(
         8, [1, 3, 4, 6], [1, 3, 4, 6],
-        [{0: 0.25, 1: 0.5, 2: 0.25}, {2: 0.5, 3: 0.25, 4: 0.25}, {3: 0.5, 4: 0.25, 5: 0.25}, {5: 0.5, 6: 0.25, 7: 0.25}],
-        [1.0, 0.5, 0.5, 1.0], [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 2.0), (2, 1, 2.0), (2, 3, 1.0), (3, 2, 1.0), (0, 0, 3.0)],
+        [{0: 0.25, 1: 0.5, 2: 0.25}, {2: 0.5, 3: 0.25, 4: 0.25},
+         {3: 0.5, 4: 0.25, 5: 0.25}, {5: 0.5, 6: 0.25, 7: 0.25}],
+        [1.0, 0.5, 0.5, 1.0],
+        [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 2.0), (2, 1, 2.0), (2, 3, 1.0), (3, 2, 1.0), (0, 0, 3.0)],
     )  # fmt: skip
     second = level(4, [0, 3], [1, 6], [{0: 0.5, 1: 0.5}, {2: 0.25, 3: 0.75}], [0.5, 0.25])
     return Hierarchy(
-        id="path", data="by hand", method="asap", classes=("no", "yes"), probability=np.array([0.25, 0.75]), target=1, nodes=8,
-        source=np.concatenate([a, a + 1]), target_node=np.concatenate([a + 1, a]), weight=np.ones(14), levels=(first, second),
-        importance={},
+        id="path", data="by hand", method="asap", classes=("no", "yes"), probability=np.array([0.25, 0.75]),
+        target=1, nodes=8,
+        source=np.concatenate([a, a + 1]), target_node=np.concatenate([a + 1, a]), weight=np.ones(14),
+        levels=(first, second), importance={},
     )  # fmt: skip
 
 
@@ -49,12 +53,13 @@ def test_the_shares_of_two_levels_are_the_product_of_both():
 
 def test_every_cluster_of_every_level_shares_out_exactly_one():
     told = path_of_eight()
-    for l in range(3):
-        assert told.assignment(l).sum(axis=0).tolist() == [1.0] * told.connectivity[l].nodes
+    for depth in range(3):
+        assert told.assignment(depth).sum(axis=0).tolist() == [1.0] * told.connectivity[depth].nodes
 
 
 def test_level_zero_is_the_graph_itself_and_a_level_too_many_is_refused():
-    assert (told := path_of_eight()).assignment(0).toarray().tolist() == np.eye(8).tolist()
+    told = path_of_eight()
+    assert told.assignment(0).toarray().tolist() == np.eye(8).tolist()
     with pytest.raises(ConfigError, match="level must be 0 to 2 for graph 'path', got 3"):
         told.assignment(3)
 
@@ -73,7 +78,9 @@ def test_attention_importance_follows_the_flow_through_both_levels():
     assert a[0] == pytest.approx(0.25 / 4 + 0.25 * 0.5 * 0.5 / 2)
     # node 7: 1/4 · 1 / 4, then 1/4 · 3/4 · 1/4 / 2
     assert a[7] == pytest.approx(0.25 / 4 + 0.25 * 0.75 * 0.25 / 2)
-    assert a.sum() == pytest.approx(3 / 4 + (0.75 * 0.5 + 0.875 * 0.25) / 2)  # all φ, then all φφ': 0.5·1 + 0.5·0.5 and 0.25·0.5 + 0.75·1
+    assert a.sum() == pytest.approx(
+        3 / 4 + (0.75 * 0.5 + 0.875 * 0.25) / 2
+    )  # all φ, then all φφ': 0.5·1 + 0.5·0.5 and 0.25·0.5 + 0.75·1
 
 
 def test_without_aggregation_only_medoids_go_on():

@@ -42,7 +42,8 @@ def test_json_gives_back_every_number():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("no", "this is not"), ("[]", '"format": "asapool.hierarchy"'), ('{"format": "asapool.hierarchy", "version": 2}', "version 2"),
+        ("no", "this is not"), ("[]", '"format": "asapool.hierarchy"'), 
+        ('{"format": "asapool.hierarchy", "version": 2}', "version 2"),
         ('{"format": "asapool.hierarchy", "version": 1}', "damaged"),
     ],
 )  # fmt: skip
@@ -71,9 +72,27 @@ def test_networkx_has_the_clusters_with_their_original_members():
 
 def test_every_node_has_a_home_where_its_share_is_largest():
     home, colour = territory(path_of_eight(), 1)
-    assert home.tolist() == [0, 0, 1, 1, 2, 3, 3, 3]  # 3 and 4 stay in their own clusters, though 2's and 3's share is larger
+    assert home.tolist() == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        3,
+        3,
+        3,
+    ]  # 3 and 4 stay in their own clusters, though 2's and 3's share is larger
     assert len(set(colour.tolist())) == 4
-    assert territory(path_of_eight(), 2).home.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]  # 3 ties, and 1 is nearer to it than 6
+    assert territory(path_of_eight(), 2).home.tolist() == [
+        0,
+        0,
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+    ]  # 3 ties, and 1 is nearer to it than 6
     assert len(PALETTE) == 7
 
 

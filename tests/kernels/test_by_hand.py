@@ -73,6 +73,11 @@ def test_propagation_along_a_path(backend):
     assert biased.view(-1).tolist() == [0, 443, 660]
 
 
+def test_activation(backend):
+    h = torch.tensor([[1.0, -5], [-1, 5]])
+    assert kernels.activate(h, torch.tensor([1.0, 2]), backend=backend).tolist() == [[2, 0], [0, 7]]
+
+
 def test_clusters_of_two_and_three_hops(backend):
     p = packed(PATH4, 4, backend).pattern
     two, three = (kernels.reach(p, h, backend=backend) for h in (2, 3))

@@ -74,6 +74,7 @@ def kernel_outcome(x, edge_index, edge_weight, ptr, hops=1, backend="fused"):
     hat = kernels.Graph(pattern, weight).hat("add")
     line = torch.linspace(-1, 1, x.size(1), dtype=x.dtype)
     y = kernels.propagate(pattern, kernels.normalise(pattern, hat, **on), x, line, True, **on)
+    y = kernels.activate(y, -0.1 * line, **on)
     clusters = kernels.reach(pattern, hops, **on)
     m = kernels.cluster_max(clusters, y, **on)
     alpha = kernels.attend(clusters, kernels.project(m, -line, **on), kernels.project(y, line, 0.2, **on), 0.2, **on)
@@ -110,6 +111,7 @@ def sample_arguments():
         "reach": (pattern.rowptr, pattern.col, 2),
         "normalise": (*P, grad(hat)),
         "propagate": (*P, grad(weight), grad(x), grad(x[0]), True),
+        "activate": (grad(x), grad(x[0])),
         "cluster_max": (*P, grad(x)),
         "attend": (*P, grad(phi), grad(token), 0.2),
         "project": (grad(x), grad(x[0]), 0.2),
@@ -167,6 +169,18 @@ def test_exported_with_dynamic_sizes(semantics):
     for seed in (1, 2, 3):
         data = random_batch(seed, graphs=2 + seed, most=9, F=4)
         torch.testing.assert_close(program.module()(*data), model(*data))
+
+
+def test_nan_is_not_hidden(backend):
+    """A lost training must show: what comes in as NaN goes out as NaN."""
+    pattern, _ = kernels.pack(torch.tensor([[0, 1], [1, 0]]), torch.tensor([0, 2]), 2, backend=backend)
+    for x in (torch.tensor([[float("nan")], [1.0]]), torch.tensor([[1.0], [float("nan")]])):
+        ones = torch.ones(4)
+        assert kernels.propagate(pattern, ones, x, None, True, backend=backend).isnan().all()
+        assert kernels.activate(x, torch.ones(1), backend=backend).isnan().any()
+        assert kernels.cluster_max(pattern, x, backend=backend).isnan().all()
+        assert kernels.readout(x, pattern.ptr, backend=backend).isnan().all()
+        assert kernels.attend(pattern, None, x.view(-1), backend=backend).isnan().all()
 
 
 def test_second_derivatives_are_refused_rather_than_wrong():

@@ -3,12 +3,13 @@
 from asapool.kernels.fused.attend import attend, cluster_max, project
 from asapool.kernels.fused.coarsen import coarsen, induce, strongest
 from asapool.kernels.fused.pattern import pack, pack_rows, reach
-from asapool.kernels.fused.propagate import normalise, propagate
+from asapool.kernels.fused.propagate import activate, normalise, propagate
 from asapool.kernels.fused.readout import readout
 from asapool.kernels.fused.score import score
 from asapool.kernels.fused.select import gate, gather, select
 
 __all__ = [
+    "activate",
     "attend",
     "cluster_max",
     "coarsen",

@@ -8,11 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import BLOCK, Loop, sweep
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh
 from asapool.kernels.graph import Pattern, Rows
-
-BLOCK = 256  # rows whose part of a sum over all nodes is added up together; fixed, so that threads change nothing
 
 
 @Loop
@@ -26,7 +24,8 @@ def _max_rows(start, stop, rowptr, col, x, m):  # type: ignore[no-untyped-def]
         for e in range(rowptr[i] + 1, rowptr[i + 1]):
             j = col[e]
             for f in range(F):
-                m[i, f] = x[j, f] if x[j, f] > m[i, f] else m[i, f]
+                v = x[j, f]
+                m[i, f] = v if v > m[i, f] or v != v else m[i, f]  # NaN wins
 
 
 @Loop

@@ -24,6 +24,7 @@ OPTIONS: dict[str, Any] = {
     # sums may be regrouped for the vector unit; the loop is the same for every caller, so results stay reproducible
     "fastmath": {"contract", "reassoc", "nsz"},
 }
+BLOCK = 256  # rows whose part of a sum over all rows is added up together; fixed, so that threads change nothing
 CHEAP = 60_000  # multiply-adds below which waking another thread costs more than it saves
 CACHE_TROUBLE = (OSError, EOFError, pickle.PickleError, RuntimeError, ValueError, ImportError, AttributeError, KeyError)
 

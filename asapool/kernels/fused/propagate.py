@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import BLOCK, Loop, sweep
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh
 from asapool.kernels.graph import Array, Pattern, Rows
 
@@ -34,20 +34,45 @@ def _sum_rows(start, stop, rowptr, col, weight, x, bias, relu, y):  # type: igno
                 y[i, f] += a * x[j, f]
         if relu:
             for f in range(F):
-                y[i, f] = y[i, f] if y[i, f] > zero else zero
+                y[i, f] = zero if y[i, f] < zero else y[i, f]  # this way round NaN stays NaN
 
 
 @Loop
 def _match_rows(start, stop, rowptr, col, x, g, dw):  # type: ignore[no-untyped-def]
     """dw_ij = g_i · x_j."""
-    F = x.shape[1]
+    F, zero = x.shape[1], x.dtype.type(0)
     for i in range(start, stop):
+        g_i = g[i]
         for e in range(rowptr[i], rowptr[i + 1]):
-            j = col[e]
-            total = x[j, 0] * g[i, 0]
-            for f in range(1, F):
-                total += x[j, f] * g[i, f]
+            x_j, total = x[col[e]], zero
+            for f in range(F):
+                total += x_j[f] * g_i[f]
             dw[e] = total
+
+
+@Loop
+def _activate_rows(start, stop, h, bias, y):  # type: ignore[no-untyped-def]
+    """y_i = max(h_i + bias, 0)."""
+    F, zero = h.shape[1], h.dtype.type(0)
+    for i in range(start, stop):
+        for f in range(F):
+            v = h[i, f] + bias[f]
+            y[i, f] = zero if v < zero else v
+
+
+@Loop
+def _unactivate_blocks(start, stop, g, y, dh, db):  # type: ignore[no-untyped-def]
+    """∂h = g where y > 0 and, for each block of rows, ∂bias = Σ_i ∂h_i."""
+    N, F = g.shape
+    zero = g.dtype.type(0)
+    for b in range(start, stop):
+        for f in range(F):
+            db[b, f] = zero
+        for i in range(b * BLOCK, min((b + 1) * BLOCK, N)):
+            for f in range(F):
+                v = g[i, f] if y[i, f] > zero else zero
+                dh[i, f] = v
+                db[b, f] += v
 
 
 @Loop
@@ -100,10 +125,11 @@ def _forward(rows: Rows, weight: Tensor, x: Tensor, bias: Tensor | None, relu: b
 def _backward(
     rows: Rows, g: Tensor, weight: Tensor, x: Tensor, y: Tensor, relu: bool, need: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    if relu:
-        g = torch.ops.aten.threshold_backward(g, y, 0)
     N, F = x.shape
     work, g_ = rows.col.size * F, g.numpy()
+    db = None
+    if relu:
+        g_, db = _masked(g_, array(y))
     dw, dx, none = fresh(0, like=x), fresh(0, like=x), fresh(0, like=x)
     if need[0]:
         dw = fresh(rows.col.size, like=x)
@@ -112,7 +138,9 @@ def _backward(
         dx = fresh(N, F, like=x)  # the gradient of a weighted sum is a weighted sum along the columns
         by_column = array(weight)[rows.edge_t]
         sweep(_sum_rows, N, work, rows.rowptr_t, rows.col_t, by_column, g_, none, False, dx)
-    return torch.from_numpy(dw), torch.from_numpy(dx), g.sum(0) if need[2] else torch.from_numpy(none)
+    if need[2]:
+        db = g.sum(0).numpy() if db is None else db
+    return torch.from_numpy(dw), torch.from_numpy(dx), torch.from_numpy(none if db is None else db)
 
 
 _propagate_op = differentiable(
@@ -145,6 +173,46 @@ def propagate(
             pattern.ptr, pattern.rowptr_t, pattern.col_t, back[pattern.diag], pattern.rowptr, pattern.col, back
         )
     y: Tensor = _propagate_op(pattern, weight, x, bias, relu)
+    return y
+
+
+def _masked(g: Array, y: Array) -> tuple[Array, Array]:
+    """The gradient before ReLU, and its sum over all rows."""
+    dh, db = np.empty_like(g), np.empty((-(-g.shape[0] // BLOCK), g.shape[1]), g.dtype)
+    sweep(_unactivate_blocks, db.shape[0], 2 * g.size, g, y, dh, db)
+    total: Array = db.sum(0)
+    return dh, total
+
+
+def _activate(h: Tensor, bias: Tensor) -> Tensor:
+    h_ = array(h)
+    y = np.empty_like(h_)
+    sweep(_activate_rows, h_.shape[0], h_.size, h_, array(bias), y)
+    return torch.from_numpy(y)
+
+
+def _unactivate(g: Tensor, y: Tensor, need: list[bool]) -> tuple[Tensor, Tensor]:
+    dh, db = _masked(g.numpy(), array(y))
+    return torch.from_numpy(dh), torch.from_numpy(db)
+
+
+_activate_op = differentiable(
+    "activate",
+    patterns=0,
+    inputs="Tensor h, Tensor bias",
+    wrt=("h", "bias"),
+    saved="Tensor y",
+    saves=lambda inputs, y: (y,),
+    forward=_activate,
+    fake=lambda h, bias: torch.empty_like(h),
+    backward=_unactivate,
+    backward_fake=lambda g, y, need: (torch.empty_like(y), y.new_empty(y.size(1))),
+)
+
+
+def activate(h: Tensor, bias: Tensor) -> Tensor:
+    """As reference.activate."""
+    y: Tensor = _activate_op(h, bias)
     return y
 
 

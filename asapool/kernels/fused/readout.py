@@ -22,7 +22,8 @@ def _readout_graphs(start, stop, x, ptr, r):  # type: ignore[no-untyped-def]
         for i in range(lo, hi):
             for f in range(F):
                 r[b, f] += x[i, f]
-                r[b, F + f] = x[i, f] if x[i, f] > r[b, F + f] else r[b, F + f]
+                v = x[i, f]
+                r[b, F + f] = v if v > r[b, F + f] or v != v else r[b, F + f]  # NaN wins
         share = x.dtype.type(1) / x.dtype.type(max(hi - lo, 1))
         for f in range(F):
             r[b, f] *= share

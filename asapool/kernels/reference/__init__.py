@@ -3,12 +3,13 @@
 from asapool.kernels.reference.attend import attend, cluster_max, project
 from asapool.kernels.reference.coarsen import coarsen, induce, strongest
 from asapool.kernels.reference.pattern import pack, pack_rows, reach
-from asapool.kernels.reference.propagate import normalise, propagate
+from asapool.kernels.reference.propagate import activate, normalise, propagate
 from asapool.kernels.reference.readout import readout
 from asapool.kernels.reference.score import score
 from asapool.kernels.reference.select import gate, gather, select
 
 __all__ = [
+    "activate",
     "attend",
     "cluster_max",
     "coarsen",

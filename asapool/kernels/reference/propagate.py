@@ -61,6 +61,14 @@ def propagate(
     return y.relu() if relu else y
 
 
+def activate(h: Tensor, bias: Tensor) -> Tensor:
+    """The end of a convolution: y = max(h + bias, 0).
+
+    h (N, F); bias (F,); returns (N, F).
+    """
+    return (h + bias).relu()
+
+
 def normalise(pattern: Pattern, hat: Tensor) -> Tensor:
     """GCN's symmetric weights: n_ij = d_i^-½ Â_ij d_j^-½ with d_i = Σ_j Â_ij.
 

@@ -1,0 +1,144 @@
+"""Small charts as SVG that follow the page's colours: lines, and dots around a mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from asapool.reports.page import text
+
+WIDTH, HEIGHT = 380, 270  # no wider than a phone, so that letters keep their size
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 42
+COLOURS = ("var(--accent)", "var(--plus)", "var(--third)", "var(--fourth)", "var(--pale)", "var(--bad)")
+
+
+class Series(NamedTuple):
+    """A line: its name, its points, and whether it only serves comparison (then it is thin and dashed)."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    aside: bool = False
+    dots: bool = False
+
+
+class Frame(NamedTuple):
+    """From numbers to places on the chart."""
+
+    x0: float
+    x1: float
+    y0: float
+    y1: float
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Where (x, y) is drawn."""
+        across = (x - self.x0) / ((self.x1 - self.x0) or 1)
+        up = (y - self.y0) / ((self.y1 - self.y0) or 1)
+        return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
+
+
+def ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers within [low, high].
+
+    >>> ticks(0.0, 1.0), ticks(1, 12), ticks(0.43, 0.57)
+    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [2.0, 4.0, 6.0, 8.0, 10.0, 12.0], [0.44, 0.46, 0.48, 0.5, 0.52, 0.54, 0.56])
+    """
+    span = max(high - low, 1e-9)
+    step = 10.0 ** math.floor(math.log10(span / about))
+    step = next(step * m for m in (1, 2, 5, 10) if span / (step * m) <= about * 1.5)
+    first = math.ceil(low / step - 1e-9)
+    return [round(k * step, 10) for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def line_chart(
+    series: Sequence[Series], label: str, x_label: str, y_label: str,
+    x_range: tuple[float, float] | None = None, y_range: tuple[float, float] | None = None, mark: float | None = None,
+) -> str:  # fmt: skip
+    """Lines over common axes, with a legend; mark draws a vertical line there."""
+    xs, ys = [v for s in series for v in s.x], [v for s in series for v in s.y]
+    low, high = y_range or (min(ys, default=0.0), max(ys, default=1.0))
+    frame = Frame(*(x_range or (min(xs, default=0.0), max(xs, default=1.0))), low, high if high > low else low + 1)
+    body = _axes(frame, x_label, y_label)
+    if mark is not None:
+        x, _ = frame.at(mark, 0)
+        body += (
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" class="frame" stroke-dasharray="3 4"/>'
+        )
+    for k, s in enumerate(series):
+        places = [frame.at(x, y) for x, y in zip(s.x, s.y, strict=True)]
+        d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places) if places else ""
+        thin = 'stroke-width="1.4" stroke-dasharray="5 4"' if s.aside else 'stroke-width="2.4"'
+        body += f'<path d="{d}" fill="none" stroke="{_colour(series, k)}" {thin} stroke-linejoin="round"/>'
+        if s.dots or len(places) == 1:
+            body += "".join(
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.6" fill="{_colour(series, k)}"/>' for x, y in places
+            )
+    legend = "".join(
+        f'<li><i style="border-color:{_colour(series, k)};border-top-style:{"dashed" if s.aside else "solid"}"></i>'
+        f"{text(s.name)}</li>"
+        for k, s in enumerate(series)
+    )
+    return _svg(label, body) + (f'<ul class="legend">{legend}</ul>' if legend else "")
+
+
+def strip_chart(groups: Mapping[str, Mapping[str, Sequence[float]]], label: str, y_label: str) -> str:
+    """One column per group, its values as dots (coloured by their kind, such as the seed) around the mean of all."""
+    values = [v for kinds in groups.values() for some in kinds.values() for v in some]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = max((high - low) * 0.12, 0.01)
+    frame = Frame(0, max(len(groups), 1), max(0.0, low - room), min(1.0, high + room))
+    body = _axes(frame, "", y_label, across=False)
+    kinds = list(dict.fromkeys(kind for group in groups.values() for kind in group))
+    for g, (name, group) in enumerate(groups.items()):
+        mine = [v for some in group.values() for v in some]
+        for kind, some in group.items():
+            k = kinds.index(kind)
+            for i, v in enumerate(some):
+                # spread out within the column by their number, the same way each time
+                x, y = frame.at(g + 0.5 + 0.46 * ((i * 0.618 + k * 0.37) % 1 - 0.5), v)
+                told = text(f"{name}, {kind}: {v:.4f}")
+                body += (
+                    f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLOURS[k % len(COLOURS)]}" '
+                    f'fill-opacity="0.75"><title>{told}</title></circle>'
+                )
+        if mine:
+            (a, y), (b, _) = frame.at(g + 0.18, sum(mine) / len(mine)), frame.at(g + 0.82, 0)
+            body += f'<line x1="{a:.1f}" x2="{b:.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--ink)" stroke-width="2"/>'
+        x, _ = frame.at(g + 0.5, 0)
+        lift = 14 if g % 2 and len(groups) > 5 else 0  # names of many columns take turns in two rows
+        body += f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 17 + lift}" text-anchor="middle">{text(name)}</text>'
+    legend = "".join(
+        f'<li><i style="border-color:{COLOURS[k % len(COLOURS)]}"></i>{text(kind)}</li>'
+        for k, kind in enumerate(kinds[:20])
+    )
+    return _svg(label, body) + f'<ul class="legend">{legend}</ul>'
+
+
+def _colour(series: Sequence[Series], k: int) -> str:
+    if series[k].aside:
+        return "var(--pale)"
+    return COLOURS[sum(not s.aside for s in series[:k]) % len(COLOURS)]
+
+
+def _axes(frame: Frame, x_label: str, y_label: str, across: bool = True) -> str:
+    left, right, low, high = LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM, TOP
+    body = ""
+    for y in ticks(frame.y0, frame.y1):
+        _, at = frame.at(frame.x0, y)
+        body += f'<line x1="{left}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}" class="axis"/>'
+        body += f'<text x="{left - 6}" y="{at + 4:.1f}" text-anchor="end">{y:g}</text>'
+    for x in ticks(frame.x0, frame.x1) if across else ():
+        at, _ = frame.at(x, frame.y0)
+        body += f'<text x="{at:.1f}" y="{low + 17}" text-anchor="middle">{x:g}</text>'
+    body += f'<line x1="{left}" x2="{right}" y1="{low}" y2="{low}" class="frame"/>'
+    body += f'<text x="{(left + right) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{text(x_label)}</text>'
+    middle = (low + high) / 2
+    return (
+        body
+        + f'<text x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">{text(y_label)}</text>'
+    )
+
+
+def _svg(label: str, body: str) -> str:
+    return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{text(label)}">{body}</svg>'

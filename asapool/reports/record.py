@@ -1,0 +1,68 @@
+"""What the files of a finished run say, read back for its page."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asapool.errors import CheckpointError
+from asapool.insight.level import Floats, Ints
+from asapool.training.folder import read_json
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunRecord:
+    """A run folder: metrics.json, history.csv, predictions.csv and the settings as they were written."""
+
+    folder: Path
+    metrics: dict[str, Any]
+    history: dict[str, list[float | None]]  # column → values; None where a column is empty
+    ids: list[str]  # of the test graphs, in the order of the test part
+    y: Ints  # (G,) true classes of the test graphs
+    probability: Floats  # (G, C)
+    classes: list[str]
+    settings: str
+
+
+def read_run(folder: Path) -> RunRecord:
+    """Read a finished run; one that is not finished, or no run at all, is refused in a sentence."""
+    if not (folder / "metrics.json").is_file():
+        if (folder / "config.toml").is_file():
+            raise CheckpointError(f"{folder}: the run is not finished. Go on with: asapool train --resume {folder}")
+        raise CheckpointError(
+            f"{folder}: holds neither a run (metrics.json) nor a cross-validation (plan.json and table.json). "
+            "Give the folder that asapool train, cv or compare wrote"
+        )
+    metrics = read_json(folder / "metrics.json")
+    try:
+        classes = list((metrics["test"] or metrics["validation"] or {}).get("class_names", []))
+        ids, y, p = _predictions(folder / "predictions.csv", classes)
+        return RunRecord(
+            folder=folder, metrics=metrics, history=_history(folder / "history.csv"), ids=ids, y=y, probability=p,
+            classes=classes, settings=(folder / "config.toml").read_text(encoding="utf-8"),
+        )  # fmt: skip
+    except (OSError, KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{folder}: its files do not fit together ({type(error).__name__}: {error}). Train again"
+        ) from None
+
+
+def _history(path: Path) -> dict[str, list[float | None]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {name: [float(row[name]) if row[name] else None for row in rows] for name in (rows[0] if rows else {})}
+
+
+def _predictions(path: Path, classes: list[str]) -> tuple[list[str], Ints, Floats]:
+    """Ids, classes and probabilities of the test graphs; none where the run kept no test part."""
+    if not path.is_file():
+        return [], np.zeros(0, np.int64), np.zeros((0, len(classes)))
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))[1:]
+    y = np.array([classes.index(row[2]) if row[2] else -1 for row in rows], np.int64)
+    p = np.array([[float(cell) for cell in row[4:]] for row in rows]).reshape(len(rows), len(classes))
+    return [row[1] for row in rows], y, p
