@@ -15,7 +15,7 @@ Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results;
 Seed = Annotated[int | None, typer.Option(min=0, help="Decides the split, the first weights, order and dropout.")]
 Epochs = Annotated[int | None, typer.Option(min=1, help="How often to go through the training graphs.")]
 DataRoot = Annotated[Path | None, typer.Option(help="Folder in which TU names are looked up; else $ASAPOOL_DATA.")]
-Config = Annotated[Path | None, typer.Option(help="TOML file with [data], [split], [model] and [train].")]
+Config = Annotated[Path | None, typer.Option(help="TOML file with the tables data, split, model and train.")]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 Method = Annotated[str | None, typer.Option(help="asap, or another of: asapool methods.")]

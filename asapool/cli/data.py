@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asapool.cli._output import note, show, working
+from asapool.cli._output import note, plain, show, working
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet, Skipped, Split
+    from asapool.theory import Forecast
 
 data = typer.Typer(help="Look at, convert and split graph data.", no_args_is_help=True)
 
@@ -74,9 +75,15 @@ def info(
     encoding: EncodingOption = "utf-8",
     skip_invalid: SkipOption = False,
     workers: WorkersOption = None,
+    ratio: Annotated[float | None, typer.Option(help="Also foresee what pooling to this share does.")] = None,
+    levels: Annotated[int, typer.Option(min=1, max=10, help="How many poolings to foresee.")] = 3,
     json: JsonOption = False,
 ) -> None:
-    """Show what a source holds: the paper's statistics, and more. Labels may be missing."""
+    """Show what a source holds: the paper's statistics, and more. Labels may be missing.
+
+    With --ratio it also pools random selections of the graphs, as TopK and as ASAP would, and warns of levels that fall
+    apart or become dense, before any training.
+    """
     graphs = _load(
         source, skip_invalid, features=features.value, data_root=data_root, smiles=smiles, target=target,
         id_column=id_column, encoding=encoding, workers=workers, labels="optional",
@@ -92,7 +99,30 @@ def info(
         "directed": s.directed, "weighted": s.weighted, "ground truth": s.has_truth,
         "packed size": f"{s.bytes / 1e6:.1f} MB", "fingerprint": s.fingerprint,
     }  # fmt: skip
+    if ratio is None:
+        show(s, rows, json)
+        return
+    from asapool.theory import forecast
+
+    with working("Pooling random selections"):
+        ahead = forecast(graphs.rowptr, graphs.col, graphs.ptr, ratio, levels)
+    if json:
+        show({**plain(s), "forecast": ahead.to_dict()}, {}, json)
+        return
     show(s, rows, json)
+    show_forecast(ahead)
+
+
+def show_forecast(ahead: Forecast) -> None:
+    """What pooling will do, as a table, and the advice that follows from it."""
+    typer.echo(f"\n{'pooled by':<10} {'level':>5} {'nodes':>7} {'edges':>8} {'density':>8} {'pieces':>7} {'memory':>9}")
+    for at in ahead.levels:
+        size = f"{at.bytes / 1e3:.1f} kB"
+        row = f"{at.method:<10} {at.level:>5} {at.nodes:>7.1f} {at.edges:>8.1f} {at.density:>8.3f} {at.pieces:>7.2f}"
+        typer.echo(f"{row} {size:>9}")
+    typer.echo(f"means per graph over {ahead.sampled} sampled graphs of {ahead.graphs}, {ahead.channels} channels\n")
+    for sentence in ahead.advice:
+        typer.echo(f"- {sentence}")
 
 
 @data.command()

@@ -32,7 +32,8 @@ def explain(
 
     model: a trained classifier, or the path of its file. graph: a GraphSet (with index where it holds several), a PyG
     Data or a NetworkX graph. target: the class to explain, by name or number; the predicted one by default. importance:
-    which kinds to work out; occlusion runs the model once per node. occlude: how a node is taken away, "remove" or "zero".
+    which kinds to work out; occlusion runs the model once per node. occlude: how a node is taken away, "remove" or
+    "zero".
 
     Levels exist for "asap", and for "topk" and "sagpool" with clusters of one node; a model of any method gets gradient
     and occlusion, and `note` says why levels are missing.

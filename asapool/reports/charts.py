@@ -54,12 +54,15 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 def line_chart(
     series: Sequence[Series], label: str, x_label: str, y_label: str,
     x_range: tuple[float, float] | None = None, y_range: tuple[float, float] | None = None, mark: float | None = None,
+    whole: bool = False,
 ) -> str:  # fmt: skip
-    """Lines over common axes, with a legend; mark draws a vertical line there."""
+    """Lines over common axes, with a legend; mark draws a vertical line there, whole says that x counts something."""
     xs, ys = [v for s in series for v in s.x], [v for s in series for v in s.y]
-    low, high = y_range or (min(ys, default=0.0), max(ys, default=1.0))
-    frame = Frame(*(x_range or (min(xs, default=0.0), max(xs, default=1.0))), low, high if high > low else low + 1)
-    body = _axes(frame, x_label, y_label)
+    low, high = min(ys, default=0.0), max(ys, default=1.0)
+    room = 0.06 * (high - low) or 0.05  # a line that is flat lies in the middle
+    frame = Frame(*(x_range or (min(xs, default=0.0), max(xs, default=1.0))), *(y_range or (low - room, high + room)))
+    at = [x for x in ticks(frame.x0, frame.x1) if not whole or x == round(x)]
+    body = _axes(frame, x_label, y_label, at)
     if mark is not None:
         x, _ = frame.at(mark, 0)
         body += (
@@ -88,7 +91,7 @@ def strip_chart(groups: Mapping[str, Mapping[str, Sequence[float]]], label: str,
     low, high = min(values, default=0.0), max(values, default=1.0)
     room = max((high - low) * 0.12, 0.01)
     frame = Frame(0, max(len(groups), 1), max(0.0, low - room), min(1.0, high + room))
-    body = _axes(frame, "", y_label, across=False)
+    body = _axes(frame, "", y_label, ())
     kinds = list(dict.fromkeys(kind for group in groups.values() for kind in group))
     for g, (name, group) in enumerate(groups.items()):
         mine = [v for some in group.values() for v in some]
@@ -121,14 +124,14 @@ def _colour(series: Sequence[Series], k: int) -> str:
     return COLOURS[sum(not s.aside for s in series[:k]) % len(COLOURS)]
 
 
-def _axes(frame: Frame, x_label: str, y_label: str, across: bool = True) -> str:
+def _axes(frame: Frame, x_label: str, y_label: str, across: Sequence[float]) -> str:
     left, right, low, high = LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM, TOP
     body = ""
     for y in ticks(frame.y0, frame.y1):
         _, at = frame.at(frame.x0, y)
         body += f'<line x1="{left}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}" class="axis"/>'
         body += f'<text x="{left - 6}" y="{at + 4:.1f}" text-anchor="end">{y:g}</text>'
-    for x in ticks(frame.x0, frame.x1) if across else ():
+    for x in across:
         at, _ = frame.at(x, frame.y0)
         body += f'<text x="{at:.1f}" y="{low + 17}" text-anchor="middle">{x:g}</text>'
     body += f'<line x1="{left}" x2="{right}" y1="{low}" y2="{low}" class="frame"/>'

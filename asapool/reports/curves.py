@@ -15,7 +15,7 @@ MOST = 5  # classes that get a curve of their own
 
 
 def shown_classes(y: Ints, C: int) -> list[int]:
-    """The second of two classes, as ROC-AUC is defined; of more, the most frequent ones that can be told from others."""
+    """The second of two classes, as ROC-AUC is defined; of more, the frequent ones that can be told from others."""
     counts = np.bincount(y, minlength=C)
     there = [c for c in range(C) if 0 < counts[c] < len(y)]
     if C == 2:

@@ -68,8 +68,11 @@ def title_of(hierarchy: Hierarchy) -> str:
 
 
 def node_name(hierarchy: Hierarchy, v: int) -> str:
-    """C 7 for an atom, 7 for a node without a name."""
-    return f"{hierarchy.names[v]} {v}" if hierarchy.names else f"node {v}"
+    """C 7 for an atom, node 7 for a node without a name, both for a long one."""
+    name = hierarchy.names[v] if hierarchy.names else ""
+    if 0 < len(name) <= 3:
+        return f"{name} {v}"
+    return f"node {v} ({name})" if name else f"node {v}"
 
 
 def _round(values: Any) -> list[float]:
@@ -138,17 +141,19 @@ def _radios(name: str, legend: str, mark: str, choices: list[tuple[str, str, boo
 
 def _drawing(hierarchy: Hierarchy, ground: Canvas, key: str) -> str:
     """All layers lie in one SVG; the script shows those that the controls ask for."""
+    depths = range(1, len(hierarchy.levels) + 1)
+    later = {depth: "" if depth == 1 else " hidden" for depth in depths}
     under = "".join(
-        f'<g data-layer="clusters" data-at="{depth}"{"" if depth == 1 else " hidden"}>{hulls(hierarchy, ground, depth)}</g>'
-        for depth in range(1, len(hierarchy.levels) + 1)
+        f'<g data-layer="clusters" data-at="{depth}"{later[depth]}>{hulls(hierarchy, ground, depth)}</g>'
+        for depth in depths
     )
     first = not hierarchy.levels
     for kind in hierarchy.importance:
         under += f'<g data-layer="{kind}"{"" if first else " hidden"}>{marks(hierarchy, ground, kind)}</g>'
         first = False
     over = "".join(
-        f'<g data-layer="links" data-at="{depth}"{"" if depth == 1 else " hidden"}>{links(hierarchy, ground, depth)}</g>'
-        for depth in range(1, len(hierarchy.levels) + 1)
+        f'<g data-layer="links" data-at="{depth}"{later[depth]}>{links(hierarchy, ground, depth)}</g>'
+        for depth in depths
     )
     r = 0.46 * ground.unit
     if hierarchy.truth is not None:

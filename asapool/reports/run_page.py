@@ -25,7 +25,7 @@ def run_page(record: RunRecord, graphs: GraphSet | None = None, mistakes: int = 
     parts = m["parts"]
     about = (
         f"{parts['train']:,} graphs to learn from, {parts['val']:,} to choose the epoch, {parts['test']:,} to judge "
-        f"({parts['split']} split)"
+        f"({parts['split'].removesuffix('-split')} split)"
     )
     head = f'<header class="top"><h1>{text(title)}</h1><p class="lead">{text(about)}</p></header>'
     body = _scores(m) + _training(record) + _test(record) + mistakes_section(record, mistakes, graphs) + _repeat(record)
@@ -72,12 +72,12 @@ def _training(record: RunRecord) -> str:
     mark = float(m["best_epoch"])
     span = (min(epoch), max(epoch))
     charts = (
-        "<div>" + line_chart([s for s in losses if s.x], "loss by epoch", "epoch", "loss", span, mark=mark) + "</div>"
+        "<div>"
+        + line_chart([s for s in losses if s.x], "loss by epoch", "epoch", "loss", span, mark=mark, whole=True)
+        + "</div>"
     )
     if accuracy.x:
-        charts += (
-            f"<div>{line_chart([accuracy], 'validation accuracy by epoch', 'epoch', 'accuracy', span, mark=mark)}</div>"
-        )
+        charts += f"<div>{line_chart([accuracy], 'validation accuracy by epoch', 'epoch', 'accuracy', span, mark=mark, whole=True)}</div>"
     stopped = f" It stopped early: {m['stopped']}." if m["stopped"] else ""
     lead = f"{m['epochs']} epochs in {m['seconds']:.1f} s; the model is that of epoch {m['best_epoch']}, "
     lead += f"the dotted line.{stopped}"

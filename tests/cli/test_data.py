@@ -26,6 +26,18 @@ def asapool(capsys, monkeypatch):
     return lambda *words: run(capsys, monkeypatch, *words)
 
 
+def test_info_foresees_what_pooling_will_do(asapool):
+    code, out, _ = asapool("data", "info", "synthetic:trees?graphs=20", "--ratio", "0.5", "--levels", "2")
+    rows = [line.split() for line in out.splitlines() if line.startswith(("topk", "asap", "input"))]
+    assert code == 0
+    assert [row[0] + row[1] for row in rows] == ["input0", "topk1", "topk2", "asap1", "asap2"]
+    pieces = {(row[0], row[1]): float(row[5]) for row in rows}
+    assert pieces["asap", "1"] < pieces["topk", "1"]  # soft edges hold trees together
+    assert out.count("\n- ") >= 1
+    code, out, _ = asapool("data", "info", "synthetic:trees?graphs=20", "--ratio", "0.5", "--levels", "2", "--json")
+    assert len(json.loads(out)["forecast"]["levels"]) == 5
+
+
 def test_info_shows_the_statistics(asapool):
     code, out, err = asapool("data", "info", "synthetic:motifs?graphs=10")
     lines = dict(line.split(None, 1) if "  " not in line else line.split("  ", 1) for line in out.splitlines())

@@ -42,7 +42,7 @@ def test_json_gives_back_every_number():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("no", "this is not"), ("[]", '"format": "asapool.hierarchy"'), 
+        ("no", "this is not"), ("[]", '"format": "asapool.hierarchy"'),
         ('{"format": "asapool.hierarchy", "version": 2}', "version 2"),
         ('{"format": "asapool.hierarchy", "version": 1}', "damaged"),
     ],

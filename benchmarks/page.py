@@ -1,0 +1,195 @@
+"""Write docs/performance.md from the results that are there.
+
+python -m benchmarks.page
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measuring import RESULTS
+
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+BARS = {"PROTEINS": 6, "DD": 6, "NCI1": 5}  # times faster than torch_geometric, two threads
+
+HEAD = """# How fast, and how much memory
+
+Every number here comes from a script in `benchmarks/`, which asserts that both sides compute the same before it times
+them, lets the sides take turns within one run, and writes what it measured to `benchmarks/results/`. This page is made
+from those files by `python -m benchmarks.page`; `make bench` runs a short version of all of them and prints it.
+
+Ratios are medians of the ratios of the rounds, with the quartiles in brackets. "asapool paper" does more work than
+torch_geometric: it also differentiates through the pooled edge weights, which torch_geometric cannot.
+"""
+
+NOTES = """
+## What makes it fast
+
+- σ works element by element, so attention needs two numbers per node and one per edge, never an E×2F tensor.
+- x^c W = S (x W): the fitness travels along the edges as three numbers per node, and only the clusters that stay are
+  formed.
+- The rows of a graph are read forward by row and backward by column, so that threads never write to the same place:
+  results are the same bits for any number of threads (torch's matrix products aside).
+- SᵀAS is worked out row by row with one dense row at hand; its gradient walks the same way.
+- The loops are compiled without numba's own threads. A small pool of sleeping helpers shares the rows out, so a busy
+  neighbour costs its share of the processor and no more, and a forked process starts with a pool of its own.
+- The last level of a classifier pools no edges, because nothing reads them.
+
+The number of threads is torch's: `torch.set_num_threads(n)`. For cross-validation on a machine with few cores, one
+thread per process is the best use; `asapool cv -j` does that.
+"""
+
+
+def result(name: str) -> dict[str, Any] | None:
+    """A result file, where there is one."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Markdown."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *map(list, rows)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
+
+
+def times(ratio: dict[str, float]) -> str:
+    """5.2× (5.0–5.4)."""
+    return f"{ratio['median']:.1f}× ({ratio['quartile_1']:.1f}–{ratio['quartile_3']:.1f})"
+
+
+def measured_on(found: dict[str, Any]) -> str:
+    """One line on where."""
+    m = found["machine"]
+    versions = f"Python {m['python']}, torch {m['torch']}, torch_geometric {m['torch_geometric']}, numba {m['numba']}"
+    return f"\nMeasured on {m['cpu']}, {m['cores']} cores, {versions}, commit {m['commit'][:10]}, load before {m['load']}.\n"
+
+
+def step_section(found: dict[str, Any]) -> str:
+    """Training steps."""
+    rows, goals = [], []
+    for run in found["runs"]:
+        ms = {side: f"{values['median']:.1f}" for side, values in run["milliseconds"].items()}
+        faster = run["times_faster_than_pyg"]
+        rows.append(
+            [run["data"], str(run["threads"]), ms["torch_geometric"], ms["asapool paper"], times(faster["asapool paper"]),
+             ms["asapool authors"], times(faster["asapool authors"]), ms["asapool pyg"], times(faster["asapool pyg"]),
+             ms["asapool reference"], ms["matrix products"], times(run["times_the_floor"])]
+        )  # fmt: skip
+        if run["threads"] == 2:
+            best, bar = faster["asapool paper"]["median"], BARS[run["data"]]
+            goals.append(
+                f"- {run['data']}: asked for {bar}×, reached {best:.1f}×{'' if best >= bar else ' — not reached'}."
+            )
+        if run["data"] == "NCI1" and run["threads"] == 1:
+            floor = run["times_the_floor"]["median"]
+            goals.append(
+                f"- NCI1 against its floor: asked for 1.7×, reached {floor:.1f}×{'' if floor <= 1.7 else ' — not reached'}."
+            )
+    head = ["data", "threads", "torch_geometric ms", "paper ms", "faster", "authors ms", "faster", "pyg ms", "faster",
+            "reference ms", "floor ms", "paper / floor"]  # fmt: skip
+    intro = (
+        "\n## A training step\n\nForward, backward and Adam of the three-level network with the authors' settings, on one real "
+        "batch. The floor is just the dense matrix products of the same step.\n\n"
+    )
+    return intro + table(head, rows) + "\n" + "\n".join(goals) + "\n" + measured_on(found)
+
+
+def operator_section(found: dict[str, Any]) -> str:
+    """One layer called with edge_index."""
+    rows = [
+        [run["data"], str(run["threads"]), what,
+         *(f"{run[what]['milliseconds'][side]['median']:.2f}" for side in ("torch_geometric", "asapool", "asapool pyg")),
+         *(times(run[what]["times_faster_than_pyg"][side]) for side in ("asapool", "asapool pyg"))]
+        for run in found["runs"] for what in ("inference", "forward and backward")
+    ]  # fmt: skip
+    head = ["data", "threads", "what", "torch_geometric ms", "asapool ms", "asapool pyg ms", "faster", "faster (pyg)"]
+    return (
+        "\n## One pooling layer, called as torch_geometric's\n\nChecks of the input and packing of the edges included.\n\n"
+        + table(head, rows) + measured_on(found)
+    )  # fmt: skip
+
+
+def scaling_section(found: dict[str, Any]) -> str:
+    """One growing graph."""
+    rows = []
+    for run in found["runs"]:
+        if "failed" in run:
+            rows.append(
+                [
+                    run["side"],
+                    f"{run['edges']:,}",
+                    "–",
+                    "–",
+                    f"over {run['limit_bytes'] / 2**30:.0f} GiB: {run['failed']}",
+                ]
+            )
+        else:
+            peak = f"{run['peak_bytes'] / 2**30:.2f} GiB"
+            rows.append(
+                [run["side"], f"{run['edges']:,}", f"{run['seconds']:.2f}", f"{run['nanoseconds_per_edge']:.0f}", peak]
+            )
+    ours = {
+        run["edges"]: run["nanoseconds_per_edge"]
+        for run in found["runs"]
+        if run["side"] == "asapool" and "failed" not in run
+    }
+    sizes = sorted(ours)
+    growth = ours[sizes[-1]] / ours[next(s for s in sizes if s >= 0.9e5)]
+    return (
+        "\n## One big graph\n\nForward and backward of one ASAPooling, F = 64, on a torus with ten neighbours per node.\n\n"
+        + table(["side", "directed edges", "seconds", "ns per edge", "peak memory"], rows)
+        + f"\nFrom 10⁵ edges to {sizes[-1]:.0e} the time per edge grows {growth:.2f}× (asked for: at most 1.5×).\n"
+        + measured_on(found)
+    )
+
+
+def contention_section(found: dict[str, Any]) -> str:
+    """A busy neighbour, and the start."""
+    rows = [
+        [str(run["threads"]), f"{run['milliseconds']['alone']['median']:.1f}", f"{run['milliseconds']['beside']['median']:.1f}", f"{run['slower']:.2f}×"]
+        for run in found["runs"]
+    ]  # fmt: skip
+    start = found["start_up_seconds"]
+    return (
+        f"\n## A busy neighbour, and the start\n\n{found['what'].capitalize()}, alone and beside a process that keeps one core busy "
+        "(asked for: at most 3× slower).\n\n"
+        + table(["threads", "alone ms", "beside ms", "slower"], rows)
+        + f"\n`import asapool` takes {start['import_asapool']:.2f} s, and from there to the end of a first forward and backward in a "
+        f"process that finds the compiled loops on disk {start['import_to_first_step']:.1f} s; `asapool --help` "
+        f"{start['asapool_help']:.2f} s.\n" + measured_on(found)
+    )
+
+
+def data_section(batching: dict[str, Any] | None, reading: dict[str, Any] | None) -> str:
+    """Batches and files."""
+    lines = ["\n## Batches and files\n"]
+    if batching:
+        lines.append(
+            f"- Cutting mini-batches ({batching['what']}): {times(batching['times_faster'])} the speed of PyG's DataLoader."
+        )
+    if reading:
+        lines.append(f"- Reading, in full: `{json.dumps({k: v for k, v in reading.items() if k != 'machine'})}`")
+    return "\n".join(lines) + "\n" + measured_on(batching or reading or {})
+
+
+def main() -> None:
+    """Put the page together."""
+    parts = [HEAD]
+    for name, section in (
+        ("step", step_section), ("operator", operator_section), ("scaling", scaling_section), ("contention", contention_section)
+    ):  # fmt: skip
+        found = result(name)
+        if found:
+            parts.append(section(found))
+    if result("batching") or result("reading"):
+        parts.append(data_section(result("batching"), result("reading")))
+    PAGE.write_text("".join([*parts, NOTES]))
+    print(PAGE.read_text())
+
+
+if __name__ == "__main__":
+    main()

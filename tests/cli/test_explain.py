@@ -1,0 +1,54 @@
+"""`asapool explain`: the words it takes, the page it writes, the numbers it prints."""
+
+import json
+
+import pytest
+
+import asapool
+from asapool.data import load
+from asapool.errors import ConfigError, DataError
+from asapool.models import ModelConfig, build, checkpoint
+from tests.cli.commands import call
+
+SOURCE = "synthetic:motifs?graphs=6&nodes=9"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    graphs, path = load(SOURCE), tmp_path_factory.mktemp("model") / "model.safetensors"
+    made = build(ModelConfig(hidden=8), graphs.num_features, 2, seed=0)
+    checkpoint.save(path, made, classes=graphs.class_names, recipe=graphs.recipe)
+    return path
+
+
+def test_it_writes_one_page_for_the_graphs_named(model, tmp_path):
+    said = call("explain", model, SOURCE, "--graph", 3, "--graph", 1, "-o", tmp_path / "page.html")
+    assert said.exit_code == 0
+    assert f"out  {tmp_path / 'page.html'}" in said.stdout
+    assert "nodes 14 → 7 → 4 → 2" in said.stdout
+    page = (tmp_path / "page.html").read_text()
+    assert page.index('id="g0-title">Graph 3<') < page.index('id="g1-title">Graph 1<')
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in page
+
+
+def test_json_is_what_the_library_says(model, tmp_path):
+    said = call("explain", model, SOURCE, "--graph", 2, "-o", tmp_path / "p.html", "--target", "ring", "--json")
+    (told,) = json.loads(said.stdout)
+    assert told == json.loads(asapool.explain(model, load(SOURCE), 2, target="ring").to_json())
+
+
+def test_kinds_of_importance_can_be_chosen(model, tmp_path):
+    said = call("explain", model, SOURCE, "-o", tmp_path / "p.html", "--importance", "gradient", "--json")
+    assert list(json.loads(said.stdout)[0]["importance"]) == ["gradient"]
+
+
+def test_mistakes_are_refused_in_a_sentence(model, tmp_path):
+    for args, error, says in (
+        (("--graph", "x9"), DataError, "has no graph 'x9'"),
+        (("--importance", "shap"), ConfigError, "importance must be one of"),
+        (("--target", "barn"), ConfigError, "target must be one of 'house', 'ring'"),
+    ):
+        with pytest.raises(error, match=says):
+            call("explain", model, SOURCE, "-o", tmp_path / "p.html", *args)
+    assert not (tmp_path / "p.html").exists()

@@ -1,0 +1,40 @@
+"""The names that users may rely on, and that importing them stays light."""
+
+import subprocess
+import sys
+
+import asapool
+import asapool.kernels
+import asapool.nn
+
+HEAVY = ("torch_geometric", "numba", "rdkit", "ray", "plotly", "pandas", "networkx", "sklearn")
+
+
+def test_public_names():
+    assert set(asapool.__all__) >= {"ASAPClassifier", "ASAPooling", "AsapoolError", "GraphSet", "__version__", "load"}
+    assert all(getattr(asapool, name) is not None for name in asapool.__all__)
+    assert set(asapool.nn.__all__) >= {
+        "ASAPooling", "Assignment", "BasicLEConv", "GCN", "Graph", "LEConv", "Master2Token", "PoolStep", "Pooled", "Readout",
+        "SAGPooling", "Source2Token", "Token2Token", "TopKPooling",
+    }  # fmt: skip
+    for module in (asapool.nn, asapool.kernels):
+        assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_imports_are_light():
+    """numba, torch_geometric and the rest load where they are first used."""
+    code = f"import sys, asapool.nn, asapool.data, asapool.models; print([m for m in {HEAVY} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    code = "import sys, asapool; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+
+
+def test_the_readme_s_example_runs():
+    from pathlib import Path
+
+    readme = (Path(asapool.__file__).parents[1] / "README.md").read_text()
+    block = readme.split("```python\n")[1].split("```")[0]
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", block], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("torch.Size([3, 16]) True")
