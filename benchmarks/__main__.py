@@ -22,7 +22,7 @@ def main() -> int:
     """Run them one after the other, each in a process of its own."""
     if data_root(None) is None:
         print(
-            "benchmarks: no data sets found. Put DD.zip, NCI1.zip and PROTEINS.zip in a folder and set ASAPOOL_DATA to it."
+            "benchmarks: no data sets found. Put DD.zip, NCI1.zip and PROTEINS.zip where ASAPOOL_DATA points."
         )
         return 2
     for name, words in SHORT.items():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
 import statistics
 import subprocess
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -92,3 +94,21 @@ def data_root(given: str | None) -> str | None:
     """The folder of the benchmark data sets: as given, ASAPOOL_DATA, or ../shared/datasets."""
     beside = Path(__file__).parents[2] / "shared" / "datasets"
     return given or os.environ.get("ASAPOOL_DATA") or (str(beside) if beside.exists() else None)
+
+
+def per_data_set(
+    about: str | None, arguments: list[str] | None, measure: Callable[[str, int, int, str | None], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Read the command line, and call measure(name, threads, rounds, data root) for every data set and thread count."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-root")
+    parser.add_argument("--names", default="PROTEINS,NCI1,DD")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--rounds", type=int, default=15)
+    args = parser.parse_args(arguments)
+    warnings.filterwarnings("ignore", "Sparse")  # torch_geometric goes through torch's sparse tensors
+    return [
+        measure(name, int(threads), args.rounds, data_root(args.data_root))
+        for name in args.names.split(",")
+        for threads in args.threads.split(",")
+    ]

@@ -8,8 +8,6 @@ Writes benchmarks/results/operator.json.
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +17,7 @@ from torch_geometric.nn import GCNConv
 
 from asapool.data import load
 from asapool.nn import ASAPooling
-from benchmarks.measuring import data_root, in_turns, machine, spread, write
+from benchmarks.measuring import in_turns, machine, per_data_set, spread, write
 from benchmarks.networks import SETTINGS
 from benchmarks.step import assert_equal
 
@@ -60,18 +58,7 @@ def measure(name: str, threads: int, rounds: int, root: str | None) -> dict[str,
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data-root")
-    parser.add_argument("--names", default="PROTEINS,NCI1,DD")
-    parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--rounds", type=int, default=15)
-    args = parser.parse_args(arguments)
-    warnings.filterwarnings("ignore", "Sparse")
-    runs = [
-        measure(name, int(threads), args.rounds, data_root(args.data_root))
-        for name in args.names.split(",")
-        for threads in args.threads.split(",")
-    ]
+    runs = per_data_set(__doc__, arguments, measure)
     write("operator", {"what": "one ASAPooling called with edge_index", "runs": runs, "machine": machine()})
 
 

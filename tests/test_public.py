@@ -14,8 +14,8 @@ def test_public_names():
     assert set(asapool.__all__) >= {"ASAPClassifier", "ASAPooling", "AsapoolError", "GraphSet", "__version__", "load"}
     assert all(getattr(asapool, name) is not None for name in asapool.__all__)
     assert set(asapool.nn.__all__) >= {
-        "ASAPooling", "Assignment", "BasicLEConv", "GCN", "Graph", "LEConv", "Master2Token", "PoolStep", "Pooled", "Readout",
-        "SAGPooling", "Source2Token", "Token2Token", "TopKPooling",
+        "ASAPooling", "Assignment", "BasicLEConv", "GCN", "Graph", "LEConv", "Master2Token", "PoolStep", "Pooled",
+        "Readout", "SAGPooling", "Source2Token", "Token2Token", "TopKPooling",
     }  # fmt: skip
     for module in (asapool.nn, asapool.kernels):
         assert all(hasattr(module, name) for name in module.__all__)

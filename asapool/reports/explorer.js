@@ -22,6 +22,7 @@ function explore(root) {
         : layer === "truth" ? ticked("data-truth") : layer === view();
       g.toggleAttribute("hidden", !(here && wanted));
     }
+    root.querySelector("[data-links]")?.closest("label").toggleAttribute("hidden", view() !== "clusters");
     meaning.textContent = data.meaning[view()] ?? "";
     tell();
   }

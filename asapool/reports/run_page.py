@@ -71,13 +71,10 @@ def _training(record: RunRecord) -> str:
     accuracy = _series("validation", epoch, h.get("val_accuracy", []))
     mark = float(m["best_epoch"])
     span = (min(epoch), max(epoch))
-    charts = (
-        "<div>"
-        + line_chart([s for s in losses if s.x], "loss by epoch", "epoch", "loss", span, mark=mark, whole=True)
-        + "</div>"
-    )
+    charts = [line_chart([s for s in losses if s.x], "loss by epoch", "epoch", "loss", span, mark=mark, whole=True)]
     if accuracy.x:
-        charts += f"<div>{line_chart([accuracy], 'validation accuracy by epoch', 'epoch', 'accuracy', span, mark=mark, whole=True)}</div>"
+        about = "validation accuracy by epoch"
+        charts.append(line_chart([accuracy], about, "epoch", "accuracy", span, mark=mark, whole=True))
     stopped = f" It stopped early: {m['stopped']}." if m["stopped"] else ""
     lead = f"{m['epochs']} epochs in {m['seconds']:.1f} s; the model is that of epoch {m['best_epoch']}, "
     lead += f"the dotted line.{stopped}"
@@ -88,11 +85,9 @@ def _training(record: RunRecord) -> str:
     every = table(
         ["epoch", "learning rate", "loss", "validation loss", "validation accuracy"], rows, "All epochs", "numbers"
     )
-    return section(
-        "Training",
-        f'<div class="grid">{charts}</div><details><summary>All epochs as a table</summary>{every}</details>',
-        lead,
-    )
+    drawn = "".join(f"<div>{chart}</div>" for chart in charts)
+    more = f"<details><summary>All epochs as a table</summary>{every}</details>"
+    return section("Training", f'<div class="grid two">{drawn}</div>{more}', lead)
 
 
 def _test(record: RunRecord) -> str:

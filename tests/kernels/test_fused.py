@@ -211,6 +211,26 @@ def run(**env):
     return float(done.stdout)
 
 
+FORK = textwrap.dedent(
+    """
+    import os, torch
+    from asapool import kernels
+    torch.set_num_threads(2)
+    x, ptr = torch.randn(20_000, 64), torch.arange(0, 20_001, 10)
+    before = kernels.readout(x, ptr)  # enough work to call for a helper
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if torch.equal(kernels.readout(x, ptr), before) else 1)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+)
+
+
+def test_a_forked_process_gets_helpers_of_its_own():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "0", done.stderr
+
+
 def test_a_broken_cache_is_passed_over(tmp_path):
     cache = str(tmp_path / "cache")
     first = run(NUMBA_CACHE_DIR=cache)
