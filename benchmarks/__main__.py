@@ -12,6 +12,7 @@ SHORT = {
     "batching": ["--rounds", "5"],
     "reading": ["--rounds", "3"],
     "step": ["--rounds", "9"],
+    "epoch": ["--names", "PROTEINS", "--rounds", "3"],
     "operator": ["--rounds", "9"],
     "contention": ["--rounds", "15"],
     "scaling": ["--edges", "1e4,1e5,1e6"],

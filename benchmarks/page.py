@@ -98,6 +98,23 @@ def step_section(found: dict[str, Any]) -> str:
     return intro + table(head, rows) + "\n" + "\n".join(goals) + "\n" + measured_on(found)
 
 
+def epoch_section(found: dict[str, Any]) -> str:
+    """Epochs."""
+    rows = [
+        [run["data"], str(run["threads"]),
+         *(f"{run['seconds_per_epoch'][side]['median']:.2f}" for side in ("torch_geometric", "asapool")),
+         times(run["times_faster"]),
+         f"{run['throughput_of_two_processes']:.1f}×" if "throughput_of_two_processes" in run else "–"]
+        for run in found["runs"]
+    ]  # fmt: skip
+    head = ["data", "threads", "torch_geometric s", "asapool s", "faster", "two processes, one thread each"]
+    return (
+        "\n## An epoch\n\nTraining and validation with the authors' settings: `asapool.training.fit` beside the same network in "
+        "torch_geometric's layers and DataLoader. The last column is the throughput of two processes of ours, as `asapool cv -j 2` "
+        "runs them, beside that one torch_geometric process (asked for: 5× and 9×).\n\n" + table(head, rows) + measured_on(found)
+    )
+
+
 def operator_section(found: dict[str, Any]) -> str:
     """One layer called with edge_index."""
     rows = [
@@ -180,7 +197,7 @@ def main() -> None:
     """Put the page together."""
     parts = [HEAD]
     for name, section in (
-        ("step", step_section), ("operator", operator_section), ("scaling", scaling_section), ("contention", contention_section)
+        ("step", step_section), ("epoch", epoch_section), ("operator", operator_section), ("scaling", scaling_section), ("contention", contention_section)
     ):  # fmt: skip
         found = result(name)
         if found:

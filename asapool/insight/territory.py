@@ -33,14 +33,21 @@ def territory(hierarchy: Hierarchy, level: int) -> Territory:
     if level == 0:
         return Territory(np.full(N, -1), np.zeros(N, np.int64))
     shares, here = hierarchy.assignment(level).tocsr(), hierarchy.levels[level - 1]
-    far = _hops(N, hierarchy.source, hierarchy.target_node, here.medoid)
     home = np.full(N, -1)
+    unclear: dict[int, Ints] = {}  # nodes whose largest share is in several clusters
     for v in range(N):
         span = slice(shares.indptr[v], shares.indptr[v + 1])
         share, cluster = shares.data[span], shares.indices[span]
         if len(share) and share.max() > 0:
             tied = np.sort(cluster[share >= share.max() * (1 - TIED)])
-            home[v] = tied[far[tied, v].argmin()]
+            home[v] = tied[0]
+            if len(tied) > 1:
+                unclear[v] = tied
+    if unclear:  # ways are long to work out in a large graph, and only these clusters need them
+        near = np.unique(np.concatenate(list(unclear.values())))
+        far = _hops(N, hierarchy.source, hierarchy.target_node, here.medoid[near])
+        for v, tied in unclear.items():
+            home[v] = tied[far[np.searchsorted(near, tied), v].argmin()]
     home[here.medoid] = np.arange(len(here))
     return Territory(home, _colours(home, len(here), hierarchy.source, hierarchy.target_node))
 
