@@ -77,8 +77,8 @@ def main() -> None:
             "seconds each"]  # fmt: skip
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head), *rows]
     how = (
-        "\nA row again: `asapool cv PROTEINS --method asap --semantics authors --folds 10 --seeds 3 -j 2 --out FOLDER`\n"
-        "(with `--data-root`), then `python -m benchmarks.accuracy --add FOLDER`.\n"
+        "\nA row again: `asapool cv PROTEINS --method asap --semantics authors --folds 10 --seeds 3 -j 2 --out DIR`\n"
+        "(with `--data-root`), then `python -m benchmarks.accuracy --add DIR`.\n"
         "\nNot measured yet: the other data sets, the baselines on these folds, the ablations, and all twenty seeds.\n"
     )
     PAGE.write_text(HEAD + "\n".join(lines) + "\n" + how)

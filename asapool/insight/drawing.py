@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PLUS, MINUS = "var(--plus,#D55E00)", "var(--minus,#0072B2)"
 BLOB = 0.40  # radius of a node's ground, in edges
+ARCS = 1200  # most pooled edges that are drawn; a pooled graph fills up, and lighter ones could not be seen anyway
 
 
 def hulls(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
@@ -68,16 +69,17 @@ def _islands(hierarchy: Hierarchy, home: Ints, k: int, medoid: int) -> list[int]
 
 
 def links(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
-    """Pooled edges as arcs between medoids, the wider and darker the heavier."""
+    """Pooled edges as arcs between medoids, the wider and darker the heavier; of very many the heaviest are drawn."""
     here = hierarchy.levels[level - 1]
     low, high = np.minimum(here.source, here.target), np.maximum(here.source, here.target)
     apart = low != high
-    heaviest: dict[tuple[int, int], float] = {}
-    for a, b, w in zip(low[apart].tolist(), high[apart].tolist(), here.weight[apart].tolist(), strict=True):
-        heaviest[a, b] = max(w, heaviest.get((a, b), 0.0))
-    top = max(heaviest.values(), default=1.0)
+    pair, place = np.unique(low[apart] * len(here) + high[apart], return_inverse=True)
+    weight = np.zeros(len(pair))
+    np.maximum.at(weight, place, here.weight[apart])  # the heavier of two directions
+    top = float(weight.max(initial=0.0)) or 1.0
     drawn = []
-    for (a, b), w in sorted(heaviest.items(), key=lambda item: item[1]):
+    for e in np.argsort(weight, kind="stable")[-ARCS:].tolist():
+        a, b, w = int(pair[e]) // len(here), int(pair[e]) % len(here), float(weight[e])
         p, q = ground.position[here.medoid[a]], ground.position[here.medoid[b]]
         bend = (p + q) / 2 + 0.14 * np.array([q[1] - p[1], p[0] - q[0]])  # aside, so that bonds stay visible
         share = w / top

@@ -53,7 +53,8 @@ def _component(graph: Any, part: list[int]) -> Floats:
     else:  # fitting all pairs would take seconds: start from the coarse shape, then let neighbours pull
         noise = np.random.default_rng(0).normal(scale=0.02, size=(N, 2))
         start = {v: np.asarray(p) + noise[v] for v, p in nx.spectral_layout(ordered).items()}
-        found = nx.spring_layout(ordered, pos=start, k=1.6 / np.sqrt(N), iterations=80, seed=0)
+        rounds = min(80, max(4, 20_000_000 // N**2))  # one takes N² steps
+        found = nx.spring_layout(ordered, pos=start, k=1.6 / np.sqrt(N), iterations=rounds, seed=0)
     p: Floats = np.array([found[v] for v in range(N)], dtype=np.float64)
     ends = np.array(ordered.edges)
     lengths = np.linalg.norm(p[ends[:, 0]] - p[ends[:, 1]], axis=1)

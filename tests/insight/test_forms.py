@@ -123,7 +123,7 @@ def test_atoms_are_drawn_where_the_canvas_says(molecule):
 def test_a_text_that_is_another_molecule_is_not_drawn_as_one():
     import dataclasses
 
-    for text in ("CCO", "C" * 8, "not a molecule"):
+    for text in ("CCO", "CC(C)CCCCC", "C" * 8, "not a molecule"):
         other = dataclasses.replace(path_of_eight(), text=text)
         assert canvas(other).molecule == (text == "C" * 8)
 

@@ -99,6 +99,7 @@ def test_hover_tells_the_numbers_of_the_library(browser, page_file, hierarchies,
                         names[u]: f"{shares[u, k]:.4f}"
                         for u in np.argsort(-shares[:, k], kind="stable")[: len(members)]
                     }
+                    assert list(members.values()) == sorted(members.values(), reverse=True)  # strongest first
                     assert len(members) == min(np.count_nonzero(shares[:, k]), 12)
 
 

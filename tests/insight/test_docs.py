@@ -1,0 +1,31 @@
+"""docs/explanations.md says what was measured, and its example runs."""
+
+import json
+import re
+
+import numpy as np
+
+import asapool
+from asapool.models import ModelConfig, build, checkpoint
+from benchmarks.explanations import PAGE, RESULTS, precision, table_of
+
+
+def test_the_table_is_that_of_the_results():
+    assert table_of(json.loads(RESULTS.read_text())) in PAGE.read_text()
+
+
+def test_precision_counts_the_true_among_the_first():
+    truth, chance = np.array([1, 0, 1, 0]), np.random.default_rng(0)
+    assert precision(truth, np.array([4.0, 3.0, 2.0, 1.0]), chance) == 0.5
+    assert precision(truth, np.array([4.0, 1.0, 2.0, 1.0]), chance) == 1.0
+
+
+def test_the_example_runs(tmp_path, monkeypatch):
+    graphs = asapool.load("nci-alerts")
+    (tmp_path / "runs" / "demo").mkdir(parents=True)
+    model = build(ModelConfig(hidden=4), graphs.num_features, 2, seed=0)
+    path = tmp_path / "runs" / "demo" / "model.safetensors"
+    checkpoint.save(path, model, classes=graphs.class_names, recipe=graphs.recipe)
+    monkeypatch.chdir(tmp_path)
+    code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.S).group(1)
+    exec(re.sub(r".*to_png.*", "", code), {})  # a PNG takes a browser and is tested elsewhere
