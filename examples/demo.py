@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import time
 
+from asapool.reports import write_report
 from asapool.training import resolve, start
 
 EPOCHS = 20
@@ -58,7 +59,9 @@ def main() -> None:
     always = f"majority class (always {majority['class']!r})"
     print(f"{always:<46} {majority['test_accuracy']:8.3f}  {0.5:8.3f}  {0.5:7.3f}")
     print()
-    print(f"The model is in runs/demo/model.safetensors ({time.perf_counter() - began:.0f} s).")
+    write_report("runs/demo")
+    print(f"The model is in runs/demo/model.safetensors, its report in runs/demo/report.html ({time.perf_counter() - began:.0f} s).")
+    print("See why it answers as it does: asapool explain runs/demo/model.safetensors nci-alerts --graph 3 -o page.html")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ OPTIONS: dict[str, Any] = {
     "fastmath": {"contract", "reassoc", "nsz"},
 }
 BLOCK = 256  # rows whose part of a sum over all rows is added up together; fixed, so that threads change nothing
-CHEAP = 60_000  # multiply-adds below which waking another thread costs more than it saves
+CHEAP = 400_000  # multiply-adds below which waking another thread costs more than it saves
 CACHE_TROUBLE = (OSError, EOFError, pickle.PickleError, RuntimeError, ValueError, ImportError, AttributeError, KeyError)
 
 
