@@ -60,8 +60,9 @@ def main() -> None:
     print(f"{always:<46} {majority['test_accuracy']:8.3f}  {0.5:8.3f}  {0.5:7.3f}")
     print()
     write_report("runs/demo")
-    print(f"The model is in runs/demo/model.safetensors, its report in runs/demo/report.html ({time.perf_counter() - began:.0f} s).")
-    print("See why it answers as it does: asapool explain runs/demo/model.safetensors nci-alerts --graph 3 -o page.html")
+    seconds = time.perf_counter() - began
+    print(f"The model is in runs/demo/model.safetensors, its report in runs/demo/report.html ({seconds:.0f} s).")
+    print("Why does it answer so? asapool explain runs/demo/model.safetensors nci-alerts --graph 3 -o page.html")
 
 
 if __name__ == "__main__":
