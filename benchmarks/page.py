@@ -36,6 +36,8 @@ NOTES = """
 - SᵀAS is worked out row by row with one dense row at hand; its gradient walks the same way.
 - The loops are compiled without numba's own threads. A small pool of sleeping helpers shares the rows out, so a busy
   neighbour costs its share of the processor and no more, and a forked process starts with a pool of its own.
+- Imported before torch, asapool sets `GOMP_SPINCOUNT=2000` (unless you set it or `OMP_WAIT_POLICY`), so that torch's idle
+  threads do not hold the cores our loops want next.
 - The last level of a classifier pools no edges, because nothing reads them.
 
 The number of threads is torch's: `torch.set_num_threads(n)`. For cross-validation on a machine with few cores, one
