@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
-    # After each matrix product torch's threads spin for a while before they sleep, on the very cores our loops want next.
+    # After each matrix product torch's threads spin for a while before they sleep, on the cores our loops want next.
     # This shortens the while; it takes effect when asapool is imported before torch, and your own setting wins.
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
