@@ -174,7 +174,7 @@ def contention_section(found: dict[str, Any]) -> str:
     ]  # fmt: skip
     start = found["start_up_seconds"]
     return (
-        f"\n## A busy neighbour, and the start\n\n{found['what'].capitalize()}, alone and beside a process that keeps one core busy "
+        f"\n## A busy neighbour, and the start\n\n{found['what'][0].upper() + found['what'][1:]}, alone and beside a process that keeps one core busy "
         "(asked for: at most 3× slower).\n\n"
         + table(["threads", "alone ms", "beside ms", "slower"], rows)
         + f"\n`import asapool` takes {start['import_asapool']:.2f} s, and from there to the end of a first forward and backward in a "
