@@ -1,8 +1,6 @@
 """`asapool data`: the answers on standard output, one sentence on standard error when something is wrong."""
 
 import json
-import resource
-import subprocess
 import sys
 
 import pytest
@@ -137,17 +135,3 @@ def test_version_and_usage(asapool):
     assert asapool("--version") == (0, f"asapool {__version__}\n", "")
     assert asapool("data", "info")[0] == 2
     assert asapool("data", "nonsense")[0] == 2
-
-
-def test_help_appears_at_once():
-    command = [sys.executable, "-m", "asapool.cli.main", "--help"]
-    subprocess.run(command, capture_output=True, check=True)  # byte code is compiled once
-    spent = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        # the processor's time, not the clock's: other tests may be running
-        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert "data" in done.stdout
-    assert min(spent) < 0.6

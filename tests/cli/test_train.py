@@ -3,9 +3,9 @@
 import json
 import os
 import random
-import resource
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -183,13 +183,11 @@ def test_a_read_only_disk_is_a_sentence(mount, tmp_path):
     assert "Not a directory" in said.stderr
 
 
-def test_help_appears_at_once():
-    def seconds():
-        """Of the processor, so that a busy machine does not count."""
-        return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
-
-    began = seconds()
-    code, out, _ = finish(begin("train", "--help"))
-    assert code == 0
-    assert "--resume" in out
-    assert seconds() - began < 0.6
+def test_help_loads_nothing_heavy():
+    loaded = (
+        "import sys; from asapool.cli.main import app; app(['train', '--help'], standalone_mode=False); "
+        "print({'torch', 'numba', 'torch_geometric', 'sklearn', 'scipy', 'pandas', 'numpy', 'ray'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert "--resume" in done.stdout
+    assert done.stdout.splitlines()[-1] == "set()"
