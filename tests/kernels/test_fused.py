@@ -20,10 +20,10 @@ def big_batch(dtype=torch.float32, F=16):
 
 
 @pytest.mark.parametrize("hops", [1, 2])
-@pytest.mark.parametrize("graphs", ["many", "one", "directed"])
+@pytest.mark.parametrize("graphs", ["many", "one", "directed", "mixed"])
 def test_equals_the_reference_to_rounding(graphs, hops):
     """All steps in a chain, with the same centres kept; ties between like nodes would fall by rounding."""
-    x, edge_index, edge_weight, ptr = {"many": many_graphs, "one": one_ring, "directed": directed_graphs}[graphs]()
+    x, edge_index, edge_weight, ptr = GRAPHS[graphs]()
     chosen = [
         kernel_outcome(x.double(), edge_index, edge_weight.double(), ptr, hops, b) for b in ("reference", "fused")
     ]
@@ -31,10 +31,10 @@ def test_equals_the_reference_to_rounding(graphs, hops):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("graphs", ["many", "one"])
+@pytest.mark.parametrize("graphs", ["many", "one", "mixed"])
 def test_any_number_of_threads_gives_the_same_bits(graphs):
     """Matrix products are torch's own, and left out here."""
-    x, edge_index, edge_weight, ptr = many_graphs() if graphs == "many" else one_ring()
+    x, edge_index, edge_weight, ptr = GRAPHS[graphs]()
     results = []
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
@@ -63,6 +63,25 @@ def one_ring(N=3000):
 def directed_graphs():
     x, edge_index, edge_weight, batch = random_batch(3, graphs=20, most=20, F=16, directed=True, loops=True)
     return x, edge_index, edge_weight, torch.cat([torch.zeros(1, dtype=torch.int64), torch.bincount(batch).cumsum(0)])
+
+
+def mixed_graphs():
+    """Small graphs, a long directed ring (its rows are walked, not dense) and small graphs again."""
+    small, ring = directed_graphs(), one_ring(1500)
+    parts = (small, (ring[0], ring[1][:, ::2], ring[2][::2], ring[3]), small)
+    first = [0, len(small[0]), len(small[0]) + 1500]
+    edges = torch.cat([edges + f for (_, edges, _, _), f in zip(parts, first, strict=True)], 1)
+    ptr = torch.cat([ptr[:-1] + f for (_, _, _, ptr), f in zip(parts, first, strict=True)])
+    total = torch.tensor([first[-1] + len(small[0])])
+    return (
+        torch.cat([p[0].float() for p in parts]),
+        edges,
+        torch.cat([p[2].float() for p in parts]),
+        torch.cat([ptr, total]),
+    )
+
+
+GRAPHS = {"many": many_graphs, "one": one_ring, "directed": directed_graphs, "mixed": mixed_graphs}
 
 
 def kernel_outcome(x, edge_index, edge_weight, ptr, hops=1, backend="fused"):
@@ -103,7 +122,7 @@ def sample_arguments():
     token = x[:, 0].clone()
     alpha = kernels.attend(pattern, None, token)
     phi = token.sigmoid()
-    perm, _ = kernels.select(phi, ptr, (ptr.diff() + 1) // 2)
+    perm, kept_ptr = kernels.select(phi, ptr, (ptr.diff() + 1) // 2)
     grad = lambda t: t.detach().clone().requires_grad_()  # noqa: E731
     return {
         "pack": (edge_index, len(x)),
@@ -119,7 +138,7 @@ def sample_arguments():
         "select": (phi, ptr, (ptr.diff() + 1) // 2),
         "gate": (grad(x), grad(phi), perm),
         "gather": (*P, grad(alpha), grad(x), grad(phi), perm),
-        "coarsen": (*P, *P, grad(alpha), grad(hat), perm),
+        "coarsen": (*P, *P, grad(alpha), grad(hat), perm, ptr, kept_ptr),
         "induce": (pattern.rowptr, pattern.col, perm),
         "readout": (grad(x), ptr),
     }

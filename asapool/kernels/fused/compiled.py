@@ -48,6 +48,16 @@ class Loop:
             return self.code(*args)
 
 
+def part(function: Callable[..., Any]) -> Any:
+    """A function that loops call, a whole graph at a time: every call counts references to all its arrays."""
+    return numba.njit(**OPTIONS)(function)
+
+
+def lines(function: Callable[..., Any]) -> Any:
+    """A function whose lines become those of its caller, for what is called row by row."""
+    return numba.njit(inline="always", **OPTIONS)(function)
+
+
 class _Helpers:
     """The threads that help the calling one; made when first needed, and anew in a forked process."""
 

@@ -1,0 +1,178 @@
+"""A^p = Ŝᵀ Â Ŝ of one graph, edge by edge, with one dense row at hand: the way for graphs that are large and sparse.
+
+Row p of A^p is (α_p Â) Ŝ: first t = α_p Â over the nodes, then t Ŝ over the kept clusters. Backward, with G = ∂A^p, the
+same walk gives ∂α_p = Â d for d = Σ_q G_pq α_q (and the transposed for α's other place in the product), and
+∂Â_jl = Σ_q r_q α_ql for r = Σ_p α_pj G_p. Each row writes its own results, so nothing is added across threads.
+
+S, A and block as in blocks.py; T is Ŝ by node: row pointer, kept clusters ascending, memberships.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from asapool.kernels.fused.blocks import emit
+from asapool.kernels.fused.compiled import part
+
+
+@part
+def by_node(S, N):  # type: ignore[no-untyped-def]
+    """Ŝ by node: which kept clusters hold a node, and how strongly."""
+    rowptr, col, value, perm = S
+    t_rowptr = np.zeros(N + 1, np.int64)
+    for p in range(perm.size):
+        for e in range(rowptr[perm[p]], rowptr[perm[p] + 1]):
+            t_rowptr[col[e] + 1] += 1
+    for i in range(N):
+        t_rowptr[i + 1] += t_rowptr[i]
+    place = t_rowptr[:N].copy()
+    t_col, t_value = np.empty(t_rowptr[N], np.int64), np.empty(t_rowptr[N], value.dtype)
+    for p in range(perm.size):
+        for e in range(rowptr[perm[p]], rowptr[perm[p] + 1]):
+            at = place[col[e]]
+            t_col[at], t_value[at] = p, value[e]
+            place[col[e]] = at + 1
+    return t_rowptr, t_col, t_value
+
+
+@part
+def grow(cols, values, size, more):  # type: ignore[no-untyped-def]
+    """Larger arrays with the first `size` entries in them and room for more."""
+    room = 2 * cols.size + more
+    more_cols, more_values = np.empty(room, np.int64), np.empty(room, values.dtype)
+    more_cols[:size], more_values[:size] = cols[:size], values[:size]
+    return more_cols, more_values
+
+
+@part
+def walk_rows(start, stop, block, S, A, T, rooms, cols, values, size, counts):  # type: ignore[no-untyped-def]
+    """Rows of A^p, columns ascending, written behind `size`; returns the arrays, which may have grown, and the size.
+
+    Whether an entry is met for the first time is a coin toss that no processor guesses, so what was met is written down
+    without a branch: nodes in a list whose end moves on by new[·], which is 1 just once; clusters as bits, which come
+    out sorted, where the row lies close together, and in such a list, to be sorted, where it does not.
+    """
+    lo, _, k0, K = block
+    rowptr, col, value, perm = S
+    a_rowptr, a_col, a_value = A
+    t_rowptr, t_col, t_value = T
+    row, out, nodes, clusters, new_node, new_cluster, bits = rooms
+    zero, one = value.dtype.type(0), np.uint64(1)
+    for p in range(start, stop):
+        n = 0
+        for k in range(rowptr[perm[p]], rowptr[perm[p] + 1]):
+            j, a = col[k], value[k]
+            for e in range(a_rowptr[j], a_rowptr[j + 1]):
+                m = a_col[e] - lo
+                nodes[n] = m
+                n += new_node[m]
+                new_node[m] = 0
+                row[m] += a * a_value[e]
+        low, high, most = K, 0, 0
+        for k in range(n):
+            begin, end = t_rowptr[lo + nodes[k]], t_rowptr[lo + nodes[k] + 1]
+            new_node[nodes[k]] = 1
+            if end > begin:
+                low, high, most = min(low, t_col[begin] - k0), max(high, t_col[end - 1] - k0), most + end - begin
+        if size + min(most, K) > cols.size:
+            cols, values = grow(cols, values, size, min(most, K))
+        first = size
+        if high - low < 64 * most:
+            for k in range(n):
+                t = row[nodes[k]]
+                row[nodes[k]] = zero
+                for e in range(t_rowptr[lo + nodes[k]], t_rowptr[lo + nodes[k] + 1]):
+                    q = t_col[e] - k0
+                    bits[q >> 6] |= one << np.uint64(q & 63)
+                    out[q] += t * t_value[e]
+            size = emit(low >> 6, (high >> 6) + 1, k0, bits, out, cols, values, size)
+            for word in range(low >> 6, (high >> 6) + 1):
+                bits[word] = 0
+        else:
+            found = 0
+            for k in range(n):
+                t = row[nodes[k]]
+                row[nodes[k]] = zero
+                for e in range(t_rowptr[lo + nodes[k]], t_rowptr[lo + nodes[k] + 1]):
+                    q = t_col[e] - k0
+                    clusters[found] = q
+                    found += new_cluster[q]
+                    new_cluster[q] = 0
+                    out[q] += t * t_value[e]
+            ordered = np.sort(clusters[:found])
+            for k in range(found):
+                q = ordered[k]
+                cols[size], values[size] = k0 + q, out[q]
+                size += 1
+                new_cluster[q] = 1
+        for e in range(first, size):
+            out[cols[e] - k0] = zero
+        counts[p] = size - first
+    return cols, values, size
+
+
+@part
+def unwalk_alpha(start, stop, block, S, A, G, d, dalpha):  # type: ignore[no-untyped-def]
+    """∂α_pj += Σ_l Â_jl d_l + Â_lj d'_l with d = Σ_q G_pq α_q and d' = Σ_q G_qp α_q.
+
+    A and G carry the value of an entry and of the entry mirrored at the diagonal.
+    """
+    lo, n, _, _ = block
+    rowptr, col, value, perm = S
+    a_rowptr, a_col, a_value, a_mirror = A
+    g_rowptr, g_col, g_value, g_mirror = G
+    zero = value.dtype.type(0)
+    for p in range(start, stop):
+        low, high = n, 0
+        for e in range(g_rowptr[p], g_rowptr[p + 1]):
+            q, g, g_ = perm[g_col[e]], g_value[e], g_mirror[e]
+            begin, end = rowptr[q], rowptr[q + 1]
+            low, high = min(low, col[begin] - lo), max(high, col[end - 1] - lo)
+            for k in range(begin, end):
+                m, a = col[k] - lo, value[k]
+                d[m, 0] += g * a
+                d[m, 1] += g_ * a
+        for k in range(rowptr[perm[p]], rowptr[perm[p] + 1]):
+            j, total = col[k], zero
+            for e in range(a_rowptr[j], a_rowptr[j + 1]):
+                m = a_col[e] - lo
+                total += a_value[e] * d[m, 0] + a_mirror[e] * d[m, 1]
+            dalpha[k] += total
+        if high - low < 64 * (g_rowptr[p + 1] - g_rowptr[p]):  # wiping the stretch is cheaper than walking again
+            for m in range(low, high + 1):
+                d[m, 0], d[m, 1] = zero, zero
+        else:
+            for e in range(g_rowptr[p], g_rowptr[p + 1]):
+                q = perm[g_col[e]]
+                for k in range(rowptr[q], rowptr[q + 1]):
+                    d[col[k] - lo, 0], d[col[k] - lo, 1] = zero, zero
+
+
+@part
+def unwalk_hat(start, stop, block, A, T, G, r, dhat):  # type: ignore[no-untyped-def]
+    """∂Â_jl = Σ_q r_q α_ql with r = Σ_p α_pj G_p."""
+    _, _, k0, K = block
+    a_rowptr, a_col, _ = A
+    t_rowptr, t_col, t_value = T
+    g_rowptr, g_col, g_value = G
+    zero = g_value.dtype.type(0)
+    for j in range(start, stop):
+        low, high, steps = K, -1, 0
+        for k in range(t_rowptr[j], t_rowptr[j + 1]):
+            p, a = t_col[k], t_value[k]
+            begin, end = g_rowptr[p], g_rowptr[p + 1]
+            low, high, steps = min(low, g_col[begin] - k0), max(high, g_col[end - 1] - k0), steps + end - begin
+            for e in range(begin, end):
+                r[g_col[e] - k0] += a * g_value[e]
+        for e in range(a_rowptr[j], a_rowptr[j + 1]):
+            total = zero
+            for k in range(t_rowptr[a_col[e]], t_rowptr[a_col[e] + 1]):
+                total += r[t_col[k] - k0] * t_value[k]
+            dhat[e] = total
+        if high - low < 8 * steps:
+            for q in range(low, high + 1):
+                r[q] = zero
+        else:
+            for k in range(t_rowptr[j], t_rowptr[j + 1]):
+                for e in range(g_rowptr[t_col[k]], g_rowptr[t_col[k] + 1]):
+                    r[g_col[e] - k0] = zero
