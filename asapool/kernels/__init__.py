@@ -40,6 +40,7 @@ __all__ = [
     "score",
     "select",
     "strongest",
+    "whole_layers",
 ]
 
 BACKENDS = ("auto", "reference", "fused")
@@ -60,6 +61,14 @@ def backend_for(backend: str, *tensors: Tensor | None) -> ModuleType:
     from asapool.kernels import fused  # numba loads here, not before
 
     return fused
+
+
+def whole_layers(backend: str, *tensors: Tensor | None) -> ModuleType | None:
+    """The module that has whole layers in one operation, where there is one: `fused`, outside torch.compile."""
+    if torch.compiler.is_compiling():
+        return None
+    chosen = backend_for(backend, *tensors)
+    return None if chosen is reference else chosen
 
 
 def pack(edge_index: Tensor, ptr: Tensor, N: int, *, backend: str = "auto") -> tuple[Pattern, Tensor]:

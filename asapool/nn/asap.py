@@ -19,6 +19,7 @@ from asapool.nn.ratio import check_ratio, kept_count
 from asapool.nn.semantics import semantics_named
 from asapool.nn.step import Pooled, PoolStep
 
+Formed = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]  # x_p, α, φ, the kept centres, their pointer
 ATTENTIONS = {"m2t": Master2Token, "t2t": Token2Token, "s2t": Source2Token}
 
 
@@ -144,14 +145,9 @@ class ASAPooling(nn.Module):
         if x.size(0) != pattern.diag.numel():
             raise InputError(f"x must have one row per node, {pattern.diag.numel()}, got {x.size(0)}")
         clusters = kernels.reach(pattern, self.hops, backend=self.backend)
-        alpha = self.attention(self._inner(x, graph), clusters).alpha
-        phi = self._phi(x, graph, clusters, alpha)
         count = kept_count(pattern.ptr.diff(), self.ratio)
-        perm, ptr = kernels.select(phi, pattern.ptr, count, backend=self.backend)
-        if self.aggregate == "none":
-            x_p = kernels.gate(x, phi, perm, backend=self.backend)
-        else:
-            x_p = kernels.gather(clusters, alpha, x, phi, perm, backend=self.backend)
+        at_once = self._form_at_once(x, graph, clusters, count)
+        x_p, alpha, phi, perm, ptr = self._form(x, graph, clusters, count) if at_once is None else at_once
         return PoolStep(
             before=graph,
             x_before=x,
@@ -165,6 +161,41 @@ class ASAPooling(nn.Module):
             order=order,
             backend=self.backend,
         )
+
+    def _form(self, x: Tensor, graph: Graph, clusters: Pattern, count: Tensor) -> Formed:
+        """Memberships, fitness, the kept and their features, step by step."""
+        alpha = self.attention(self._inner(x, graph), clusters).alpha
+        phi = self._phi(x, graph, clusters, alpha)
+        perm, ptr = kernels.select(phi, graph.pattern.ptr, count, backend=self.backend)
+        if self.aggregate == "none":
+            x_p = kernels.gate(x, phi, perm, backend=self.backend)
+        else:
+            x_p = kernels.gather(clusters, alpha, x, phi, perm, backend=self.backend)
+        return x_p, alpha, phi, perm, ptr
+
+    def _form_at_once(self, x: Tensor, graph: Graph, clusters: Pattern, count: Tensor) -> Formed | None:
+        """The same in one operation, where the fused kernels have it: for the paper's own choice of parts."""
+        attention, fitness, inner = self.attention, self.fitness, self.inner
+        if not isinstance(attention, Master2Token) or attention.master != "max" or not isinstance(fitness, LEConv):
+            return None
+        if self.aggregate != "both" or not (inner is None or (isinstance(inner, GCN) and not inner.relu)):
+            return None
+        fused = kernels.whole_layers(self.backend, x, graph.weight, attention.w)
+        if fused is None:
+            return None
+        inside = attention.sigma == "inside"
+        slopes = (attention.negative_slope, 1.0) if inside else (1.0, attention.negative_slope)
+        rules = (self.rules.weighted_fitness, self.rules.fitness_loops)
+        told = fused.Clustering(clusters.rows, graph.pattern.rows, graph.pattern.ptr, count, *slopes, *rules)
+        n, W, b = None, None, None
+        if inner is not None:
+            n, W, b = kernels.gcn_weights(graph, inner.loops, backend=self.backend), inner.lin.weight, inner.bias
+        v, c = (None, None) if inside else attention.folded()
+        w = attention.w[attention.channels :]
+        c = None if c is None else c + attention.c
+        mask = attention.mask(clusters.col.numel(), x)
+        formed: Formed = fused.form(told, x, n, graph.weight, W, b, w, v, c, *fitness.stacked(), mask)
+        return formed
 
     def _inner(self, x: Tensor, graph: Graph) -> Tensor:
         if self.inner is None:

@@ -19,7 +19,6 @@ import math
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from asapool import kernels
@@ -85,7 +84,15 @@ class ClusterAttention(nn.Module):
         query, token = self.scores(x, edge_index)
         slope = 1.0 if self.sigma == "inside" else self.negative_slope
         alpha = kernels.attend(edge_index, query, token, slope, backend=self.backend)
-        return Assignment(edge_index, F.dropout(alpha, self.dropout, self.training))
+        mask = self.mask(alpha.numel(), alpha)
+        return Assignment(edge_index, alpha if mask is None else alpha * mask)
+
+    def mask(self, entries: int, like: Tensor) -> Tensor | None:
+        """Dropout as a factor of every membership, 0 or 1/(1 − p); None where nothing is dropped."""
+        if self.dropout == 0 or not self.training:
+            return None
+        kept = torch.rand(entries, dtype=torch.float32, device=like.device) >= self.dropout
+        return kept.to(like.dtype).div_(1 - self.dropout)
 
     def _token(self, h: Tensor) -> Tensor:
         """w₂ᵀσ(h_j), or w₂ᵀh_j + c where σ stands outside."""
@@ -94,7 +101,7 @@ class ClusterAttention(nn.Module):
             return kernels.project(h, w2, self.negative_slope, backend=self.backend)
         return kernels.project(h, w2, backend=self.backend) + self.c
 
-    def _folded(self) -> tuple[Tensor, Tensor]:
+    def folded(self) -> tuple[Tensor, Tensor]:
         """Wᵀw₁ and w₁ᵀb: with these, w₁ᵀ(W m + b) is a dot product."""
         w1 = self.w[: self.channels]
         return w1 @ self.W.weight, w1 @ self.W.bias
@@ -131,7 +138,7 @@ class Master2Token(ClusterAttention):
         """As the formula says."""
         if self.sigma == "inside":
             return None, self._token(x)
-        v, b = self._folded()
+        v, b = self.folded()
         return kernels.project(self.query(x, clusters), v, backend=self.backend) + b, self._token(x)
 
 

@@ -45,6 +45,10 @@ class GCN(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None) -> Tensor:
         """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out)."""
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
+        if (fused := kernels.whole_layers(self.backend, x, graph.weight, self.lin.weight)) is not None:
+            n = kernels.gcn_weights(graph, self.loops, backend=self.backend)
+            y: Tensor = fused.convolve(graph.pattern, n, x, self.lin.weight, self.bias, self.relu)
+            return y
         if self.in_channels >= self.out_channels:
             return self.compare(self.project(x), graph)
         # the narrower side travels along the edges
@@ -52,8 +56,8 @@ class GCN(nn.Module):
         h = self.project(kernels.propagate(graph.pattern, n, x, backend=self.backend))
         if self.relu and self.bias is not None:
             return kernels.activate(h, self.bias, backend=self.backend)
-        y = h if self.bias is None else h + self.bias
-        return y.relu() if self.relu else y
+        h = h if self.bias is None else h + self.bias
+        return h.relu() if self.relu else h
 
     def project(self, x: Tensor) -> Tensor:
         """x W, (N, out)."""

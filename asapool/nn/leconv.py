@@ -63,12 +63,19 @@ class LEConv(nn.Module):
 
     def project(self, x: Tensor) -> Tensor:
         """x W1 ‖ x W2 ‖ x W3, (N, 3·out)."""
-        return x @ torch.cat([self.W1, self.W2, self.W3], dim=1)
+        return x @ self.stacked()[0]
+
+    def stacked(self) -> tuple[Tensor, Tensor | None]:
+        """W1 ‖ W2 ‖ W3, (in, 3·out), and the biases beside each other, (3·out,)."""
+        W = torch.cat([self.W1, self.W2, self.W3], dim=1)
+        if self.b1 is None or self.b2 is None:
+            return W, None
+        return W, torch.cat([self.b1, self.b2, torch.zeros_like(self.b1)])
 
     def compare(self, u: Tensor, graph: Graph, *, weighted: bool = True, loops: bool = True) -> Tensor:
         """φ (N, out) from the projections."""
-        if self.b1 is not None and self.b2 is not None:
-            u = u + torch.cat([self.b1, self.b2, torch.zeros_like(self.b1)])
+        b = self.stacked()[1]
+        u = u if b is None else u + b
         return kernels.score(graph.pattern, graph.weight if weighted else None, u, loops, backend=self.backend)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:

@@ -2,6 +2,7 @@
 
 from asapool.kernels.fused.attend import attend, cluster_max, project
 from asapool.kernels.fused.coarsen import coarsen, induce, strongest
+from asapool.kernels.fused.layers import Clustering, convolve, form
 from asapool.kernels.fused.pattern import pack, pack_rows, reach
 from asapool.kernels.fused.propagate import activate, normalise, propagate
 from asapool.kernels.fused.readout import readout
@@ -9,10 +10,13 @@ from asapool.kernels.fused.score import score
 from asapool.kernels.fused.select import gate, gather, select
 
 __all__ = [
+    "Clustering",
     "activate",
     "attend",
     "cluster_max",
     "coarsen",
+    "convolve",
+    "form",
     "gate",
     "gather",
     "induce",

@@ -125,14 +125,16 @@ def _unproject_blocks(start, stop, x, w, slope, g, dx, dw):  # type: ignore[no-u
                 dw[b, f] += g[i] * bend * x[i, f]
 
 
-def _cluster_max(rows: Rows, x: Tensor) -> Tensor:
+def cluster_max_rows(rows: Rows, x: Tensor) -> Tensor:
+    """m_i = max_{j∈c(i)} x_j of all rows."""
     x_ = array(x)
     m = np.empty_like(x_)
     sweep(_max_rows, x_.shape[0], rows.col.size * x_.shape[1], rows.rowptr, rows.col, x_, m)
     return torch.from_numpy(m)
 
 
-def _cluster_max_back(rows: Rows, g: Tensor, x: Tensor, m: Tensor, need: list[bool]) -> Tensor:
+def cluster_max_back(rows: Rows, g: Tensor, x: Tensor, m: Tensor, need: list[bool]) -> Tensor:
+    """∂x from ∂m."""
     x_, m_ = array(x), array(m)
     share, dx, work = np.empty_like(x_), np.empty_like(x_), rows.col.size * x_.shape[1]
     sweep(_share_rows, x_.shape[0], work, rows.rowptr, rows.col, x_, m_, g.numpy(), share)
@@ -147,9 +149,9 @@ _cluster_max_op = differentiable(
     wrt=("x",),
     saved="Tensor x, Tensor m",
     saves=lambda inputs, m: (*inputs, m),
-    forward=_cluster_max,
+    forward=cluster_max_rows,
     fake=lambda col, x: torch.empty_like(x),
-    backward=_cluster_max_back,
+    backward=cluster_max_back,
     backward_fake=lambda col, g, x, m, need: torch.empty_like(x),
 )
 
@@ -165,7 +167,8 @@ def _scalar(value: float, like: Tensor) -> Any:
     return np.float32(value) if like.dtype == torch.float32 else np.float64(value)
 
 
-def _attend(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Tensor:
+def attend_rows(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Tensor:
+    """α of all rows."""
     token_, E = array(token), rows.col.size
     q = token_[:0] if query is None else array(query)
     alpha = fresh(E, like=token)
@@ -173,9 +176,10 @@ def _attend(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Te
     return torch.from_numpy(alpha)
 
 
-def _attend_back(
+def attend_back(
     rows: Rows, g: Tensor, query: Tensor | None, token: Tensor, alpha: Tensor, slope: float, need: list[bool]
 ) -> tuple[Tensor, Tensor]:
+    """∂query and ∂token from ∂α."""
     token_, E = array(token), rows.col.size
     q, N, ds = token_[:0] if query is None else array(query), token_.size, fresh(E, like=token)
     arrays = (rows.rowptr, rows.col, q, token_, _scalar(slope, token), array(alpha), g.numpy(), ds)
@@ -195,9 +199,9 @@ _attend_op = differentiable(
     wrt=("query", "token"),
     saved="Tensor? query, Tensor token, Tensor alpha, float slope",
     saves=lambda inputs, alpha: (inputs[0], inputs[1], alpha, inputs[2]),
-    forward=_attend,
+    forward=attend_rows,
     fake=lambda col, query, token, slope: torch.empty_like(col, dtype=token.dtype),
-    backward=_attend_back,
+    backward=attend_back,
     backward_fake=lambda col, g, query, token, alpha, slope, need: (
         torch.empty_like(token) if need[0] else empty(token),
         torch.empty_like(token) if need[1] else empty(token),
@@ -211,13 +215,15 @@ def attend(clusters: Pattern, query: Tensor | None, token: Tensor, negative_slop
     return alpha
 
 
-def _project(x: Tensor, w: Tensor, slope: float) -> Tensor:
+def project_rows(x: Tensor, w: Tensor, slope: float) -> Tensor:
+    """token of all rows."""
     x_, token = array(x), fresh(x.size(0), like=x)
     sweep(_project_rows, x_.shape[0], x_.size, x_, array(w), _scalar(slope, x), token)
     return torch.from_numpy(token)
 
 
-def _unproject(g: Tensor, x: Tensor, w: Tensor, slope: float, need: list[bool]) -> tuple[Tensor, Tensor]:
+def unproject_rows(g: Tensor, x: Tensor, w: Tensor, slope: float, need: list[bool]) -> tuple[Tensor, Tensor]:
+    """∂x and ∂w from ∂token."""
     x_, blocks = array(x), -(-x.size(0) // BLOCK)
     dx, dw = np.empty_like(x_), fresh(blocks, x.size(1), like=x)
     sweep(_unproject_blocks, blocks, 2 * x_.size, x_, array(w), _scalar(slope, x), g.numpy(), dx, dw)
@@ -231,9 +237,9 @@ _project_op = differentiable(
     wrt=("x", "w"),
     saved="Tensor x, Tensor w, float slope",
     saves=lambda inputs, token: inputs,
-    forward=_project,
+    forward=project_rows,
     fake=lambda x, w, slope: x.new_empty(x.size(0)),
-    backward=_unproject,
+    backward=unproject_rows,
     backward_fake=lambda g, x, w, slope, need: (torch.empty_like(x), torch.empty_like(w)),
 )
 

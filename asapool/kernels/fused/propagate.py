@@ -114,7 +114,8 @@ def _unnormalise_rows(start, stop, rowptr, col, g, scale, ds, dhat):  # type: ig
             dhat[e] = scale[i] * scale[col[e]] * g[e] + ds[i]
 
 
-def _forward(rows: Rows, weight: Tensor, x: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
+def propagate_rows(rows: Rows, weight: Tensor, x: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
+    """y of all rows."""
     x_, N, F = array(x), x.size(0), x.size(1)
     y = fresh(N, F, like=x)
     b = fresh(0, like=x) if bias is None else array(bias)
@@ -122,9 +123,10 @@ def _forward(rows: Rows, weight: Tensor, x: Tensor, bias: Tensor | None, relu: b
     return torch.from_numpy(y)
 
 
-def _backward(
+def propagate_back(
     rows: Rows, g: Tensor, weight: Tensor, x: Tensor, y: Tensor, relu: bool, need: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
+    """∂weight, ∂x and ∂bias from ∂y."""
     N, F = x.shape
     work, g_ = rows.col.size * F, g.numpy()
     db = None
@@ -150,9 +152,9 @@ _propagate_op = differentiable(
     wrt=("weight", "x", "bias"),
     saved="Tensor weight, Tensor x, Tensor y, bool relu",
     saves=lambda inputs, y: (inputs[0], inputs[1], y if inputs[3] else empty(y), inputs[3]),
-    forward=_forward,
+    forward=propagate_rows,
     fake=lambda col, weight, x, bias, relu: torch.empty_like(x),
-    backward=_backward,
+    backward=propagate_back,
     backward_fake=lambda col, g, weight, x, y, relu, need: (
         torch.empty_like(weight) if need[0] else empty(x),
         torch.empty_like(x) if need[1] else empty(x),
@@ -184,14 +186,16 @@ def _masked(g: Array, y: Array) -> tuple[Array, Array]:
     return dh, total
 
 
-def _activate(h: Tensor, bias: Tensor) -> Tensor:
+def activate_rows(h: Tensor, bias: Tensor) -> Tensor:
+    """max(h + bias, 0) of all rows."""
     h_ = array(h)
     y = np.empty_like(h_)
     sweep(_activate_rows, h_.shape[0], h_.size, h_, array(bias), y)
     return torch.from_numpy(y)
 
 
-def _unactivate(g: Tensor, y: Tensor, need: list[bool]) -> tuple[Tensor, Tensor]:
+def unactivate_rows(g: Tensor, y: Tensor, need: list[bool]) -> tuple[Tensor, Tensor]:
+    """∂h and ∂bias from ∂y."""
     dh, db = _masked(g.numpy(), array(y))
     return torch.from_numpy(dh), torch.from_numpy(db)
 
@@ -203,9 +207,9 @@ _activate_op = differentiable(
     wrt=("h", "bias"),
     saved="Tensor y",
     saves=lambda inputs, y: (y,),
-    forward=_activate,
+    forward=activate_rows,
     fake=lambda h, bias: torch.empty_like(h),
-    backward=_unactivate,
+    backward=unactivate_rows,
     backward_fake=lambda g, y, need: (torch.empty_like(y), y.new_empty(y.size(1))),
 )
 

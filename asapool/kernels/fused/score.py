@@ -69,16 +69,18 @@ def _unscore_weights(start, stop, rowptr, col, u, g, loops, dw):  # type: ignore
             dw[e] = total
 
 
-def _forward(rows: Rows, weight: Tensor | None, u: Tensor, loops: bool) -> Tensor:
+def score_rows(rows: Rows, weight: Tensor | None, u: Tensor, loops: bool) -> Tensor:
+    """φ of all rows."""
     u_, N, C = array(u), u.size(0), u.size(1) // 3
     A, phi = u_[:0, 0].copy() if weight is None else array(weight), fresh(N, C, like=u)
     sweep(_score_rows, N, 4 * C * rows.col.size, rows.rowptr, rows.col, A, u_, loops, phi)
     return torch.from_numpy(phi)
 
 
-def _backward(
+def score_back(
     rows: Rows, g: Tensor, weight: Tensor | None, u: Tensor, loops: bool, need: list[bool]
 ) -> tuple[Tensor, Tensor]:
+    """∂weight and ∂u from ∂φ."""
     u_, g_, N, work = array(u), g.numpy(), u.size(0), 4 * g.size(1) * rows.col.size
     A = u_[:0, 0].copy() if weight is None else array(weight)
     dw, du = fresh(rows.col.size if need[0] else 0, like=u), np.empty_like(u_)
@@ -97,9 +99,9 @@ _score_op = differentiable(
     wrt=("weight", "u"),
     saved="Tensor? weight, Tensor u, bool loops",
     saves=lambda inputs, phi: inputs,
-    forward=_forward,
+    forward=score_rows,
     fake=lambda col, weight, u, loops: u.new_empty(u.size(0), u.size(1) // 3),
-    backward=_backward,
+    backward=score_back,
     backward_fake=lambda col, g, weight, u, loops, need: (
         torch.empty_like(weight) if need[0] else empty(u),
         torch.empty_like(u),

@@ -93,7 +93,8 @@ def _scatter_rows(start, stop, rowptr_t, col_t, share, place, g, dx):  # type: i
                     dx[j, f] += a * g[p, f]
 
 
-def _select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def select_graphs(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """The kept of every graph."""
     kept_ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
     perm = ptr.new_empty(int(kept_ptr[-1]))
     arrays = (array(fitness), ptr.numpy(), kept_ptr.numpy(), perm.numpy())
@@ -103,7 +104,7 @@ def _select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor
 
 _select_op = register(
     "select",
-    _select,
+    select_graphs,
     lambda fitness, ptr, count: (ptr.new_empty(torch.library.get_ctx().new_dynamic_size()), torch.empty_like(ptr)),
     inputs="Tensor fitness, Tensor ptr, Tensor count",
     outputs="(Tensor, Tensor)",
@@ -149,16 +150,18 @@ def gate(x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
     return kept
 
 
-def _gather(clusters: Rows, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
+def gather_rows(clusters: Rows, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
+    """X^p of the kept."""
     out = fresh(perm.numel(), x.size(1), like=x)
     arrays = (clusters.rowptr, clusters.col, array(alpha), array(x), array(fitness), perm.numpy(), out)
     sweep(_gather_rows, perm.numel(), clusters.col.size * x.size(1) // 2, *arrays)
     return torch.from_numpy(out)
 
 
-def _ungather(
+def gather_back(
     clusters: Rows, g: Tensor, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, need: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
+    """∂α, ∂x and ∂φ from ∂X^p."""
     x_, alpha_, phi, perm_, g_ = array(x), array(alpha), array(fitness), perm.numpy(), g.numpy()
     work = alpha_.size * x.size(1) // 2
     dalpha, dphi, dx = np.zeros_like(alpha_), np.zeros_like(phi), fresh(0, like=x)
@@ -181,9 +184,9 @@ _gather_op = differentiable(
     wrt=("alpha", "x", "fitness"),
     saved="Tensor alpha, Tensor x, Tensor fitness, Tensor perm",
     saves=lambda inputs, out: inputs,
-    forward=_gather,
+    forward=gather_rows,
     fake=lambda col, alpha, x, fitness, perm: x.new_empty(perm.numel(), x.size(1)),
-    backward=_ungather,
+    backward=gather_back,
     backward_fake=lambda col, g, alpha, x, fitness, perm, need: (
         torch.empty_like(alpha),
         torch.empty_like(x) if need[1] else empty(x),

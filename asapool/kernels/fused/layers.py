@@ -1,0 +1,189 @@
+"""Whole layers in one operation each: a graph convolution, and a pooling up to the features of the kept clusters.
+
+Outside torch.compile every operation pays for its place in autograd's graph, and on small graphs that costs as much as
+the loops. These two run the forward and backward passes of the single operations in a row, with nothing in between.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from asapool.errors import AsapoolError
+from asapool.kernels.fused.attend import (
+    attend_back,
+    attend_rows,
+    cluster_max_back,
+    cluster_max_rows,
+    project_rows,
+    unproject_rows,
+)
+from asapool.kernels.fused.propagate import activate_rows, propagate_back, propagate_rows, unactivate_rows
+from asapool.kernels.fused.score import score_back, score_rows
+from asapool.kernels.fused.select import gather_back, gather_rows, select_graphs
+from asapool.kernels.graph import Pattern, Rows
+
+
+class Convolve(torch.autograd.Function):
+    """y = σ(N x Wᵀ + b), N = GCN's weights; the narrower side of W travels along the edges."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, rows: Rows, n: Tensor, x: Tensor, W: Tensor, bias: Tensor | None, relu: bool, first: bool
+    ) -> Tensor:
+        """first: multiply by W first."""
+        if first:
+            h = torch.mm(x, W.t())
+            y = propagate_rows(rows, n, h, bias, relu)
+        else:
+            h = propagate_rows(rows, n, x, None, False)
+            y = torch.mm(h, W.t())
+            if relu and bias is not None:
+                y = activate_rows(y, bias)
+            else:
+                y = y if bias is None else y.add_(bias)
+                y = y.relu_() if relu else y
+        ctx.rows, ctx.relu, ctx.first = rows, relu, first
+        ctx.save_for_backward(n, x, W, h, y if relu else None)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        """∂W, ∂b, ∂x and ∂N."""
+        _first_derivatives_only()
+        n, x, W, h, y = ctx.saved_tensors
+        _, needs_n, needs_x, needs_W, needs_b, _, _ = ctx.needs_input_grad
+        g, db, dn, dx, dW = grads[0].contiguous(), None, None, None, None
+        if ctx.first:
+            need = [needs_n, needs_x or needs_W, needs_b]
+            dn, dh, db = propagate_back(ctx.rows, g, n, h, y if ctx.relu else h, ctx.relu, need)
+            dW = torch.mm(dh.t(), x) if needs_W else None
+            dx = torch.mm(dh, W) if needs_x else None
+        else:
+            if ctx.relu:
+                g, db = unactivate_rows(g, y, [True, True])
+            elif needs_b:
+                db = g.sum(0)
+            dW = torch.mm(g.t(), h) if needs_W else None
+            if needs_n or needs_x:
+                dh = torch.mm(g, W)
+                dn, dx, _ = propagate_back(ctx.rows, dh, n, x, x, False, [needs_n, needs_x, False])
+        return (None, dn if needs_n else None, dx if needs_x else None, dW, db if needs_b else None, None, None)
+
+
+def convolve(
+    pattern: Pattern, n: Tensor, x: Tensor, W: Tensor, bias: Tensor | None = None, relu: bool = False
+) -> Tensor:
+    """GCN's layer: x (N, in), W (out, in), bias (out,); returns (N, out)."""
+    y: Tensor = Convolve.apply(pattern.rows, n, x, W, bias, relu, W.size(1) >= W.size(0))  # type: ignore[no-untyped-call]
+    return y
+
+
+class Clustering(NamedTuple):
+    """What a pooling is told besides its weights.
+
+    slope_token: of LeakyReLU inside the token's part of the score; slope: of the one around the sum. weighted, loops:
+    whether the fitness sees the edge weights, and a node as its own neighbour. keep (B,): how many clusters stay.
+    """
+
+    clusters: Rows
+    edges: Rows
+    ptr: Tensor
+    keep: Tensor
+    slope_token: float
+    slope: float
+    weighted: bool
+    loops: bool
+
+
+class Form(torch.autograd.Function):
+    """Memberships, fitness, the kept clusters and their features; see asapool.nn.ASAPooling for the formulas."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, told: Clustering, x: Tensor, n: Tensor | None, A: Tensor, W: Tensor | None, b: Tensor | None,
+        w: Tensor, v: Tensor | None, c: Tensor | None, U: Tensor, u_b: Tensor | None, mask: Tensor | None,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+        """W, b: of the inner GCN with its weights n. w: the token's. v, c (1,): the query's. U, u_b: the fitness's."""
+        inner, h = x, None
+        if W is not None and n is not None:
+            h = torch.mm(x, W.t())
+            inner = propagate_rows(told.edges, n, h, b, False)
+        token, m, query = project_rows(inner, w, told.slope_token), None, None
+        if v is not None and c is not None:
+            m = cluster_max_rows(told.clusters, inner)
+            query = project_rows(m, v, 1.0).add_(c)
+        soft = attend_rows(told.clusters, query, token, told.slope)
+        alpha = soft if mask is None else soft * mask
+        u = torch.mm(x, U)
+        gathered = propagate_rows(told.clusters, alpha, u, u_b, False)
+        phi = score_rows(told.edges, A if told.weighted else None, gathered, told.loops).view(-1).sigmoid_()
+        perm, kept = select_graphs(phi, told.ptr, told.keep)
+        x_p = gather_rows(told.clusters, alpha, x, phi, perm)
+        ctx.told = told
+        own = None if W is None else inner  # without an inner GCN it is x
+        ctx.save_for_backward(x, n, A, W, w, v, U, mask, h, own, token, m, query, soft, u, gathered, alpha, phi, perm)
+        ctx.mark_non_differentiable(perm, kept)
+        ctx.set_materialize_grads(False)
+        return x_p, alpha, phi, perm, kept
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        """All the steps again, the other way round."""
+        _first_derivatives_only()
+        told: Clustering = ctx.told
+        x, n, A, W, w, v, U, mask, h, inner, token, m, query, soft, u, gathered, alpha, phi, perm = ctx.saved_tensors
+        needs = dict(zip(INPUTS, ctx.needs_input_grad, strict=True))
+        dx, dalpha, dphi = None, grads[1], grads[2]
+        if grads[0] is not None:
+            need = [True, needs["x"], True]
+            da, dx, dp = gather_back(told.clusters, grads[0].contiguous(), alpha, x, phi, perm, need)
+            dalpha = da if dalpha is None else da.add_(dalpha)
+            dphi = dp if dphi is None else dp.add_(dphi)
+        dA = du_b = dU = None
+        if dphi is not None:
+            slope = (dphi * phi).mul_(1 - phi).view(-1, 1)
+            weighted = A if told.weighted else None
+            dA, dg = score_back(told.edges, slope, weighted, gathered, told.loops, [told.weighted and needs["A"], True])
+            da, du, du_b = propagate_back(told.clusters, dg, alpha, u, u, False, [True, True, needs["u_b"]])
+            dalpha = da if dalpha is None else da.add_(dalpha)
+            dU = torch.mm(x.t(), du)
+            if needs["x"]:
+                dx = torch.mm(du, U.t()) if dx is None else dx.addmm_(du, U.t())
+        out: dict[str, Tensor | None] = {"A": dA if told.weighted else None, "U": dU, "u_b": du_b}
+        if dalpha is not None:
+            dalpha = dalpha.contiguous() if mask is None else dalpha * mask
+            dq, dt = attend_back(told.clusters, dalpha, query, token, soft, told.slope, [query is not None, True])
+            features = x if inner is None else inner
+            d_inner, out["w"] = unproject_rows(dt, features, w, told.slope_token, [True, True])
+            if query is not None:
+                dm, out["v"] = unproject_rows(dq, m, v, 1.0, [True, True])
+                out["c"] = dq.sum().view(1)
+                d_inner = d_inner.add_(cluster_max_back(told.clusters, dm, features, m, [True]))
+                del dm
+            if W is not None:
+                need = [needs["n"], True, needs["b"]]
+                out["n"], d_inner, out["b"] = propagate_back(told.edges, d_inner, n, h, h, False, need)
+                out["W"] = torch.mm(d_inner.t(), x)
+                if needs["x"]:
+                    dx = torch.mm(d_inner, W) if dx is None else dx.addmm_(d_inner, W)
+            else:
+                dx = d_inner if dx is None else dx.add_(d_inner)
+        out["x"] = dx
+        return tuple(out.get(name) if needs[name] else None for name in INPUTS)
+
+
+INPUTS = ("told", "x", "n", "A", "W", "b", "w", "v", "c", "U", "u_b", "mask")
+
+
+def form(told: Clustering, *inputs: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Form's inputs without `told`; returns x_p (K, F), α, φ (N,), the kept centres (K,) and their pointer (B+1,)."""
+    formed: tuple[Tensor, Tensor, Tensor, Tensor, Tensor] = Form.apply(told, *inputs)  # type: ignore[no-untyped-call]
+    return formed
+
+
+def _first_derivatives_only() -> None:
+    if torch.is_grad_enabled():
+        raise AsapoolError("asapool's operators have first derivatives only; leave out create_graph=True")
