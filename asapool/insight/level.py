@@ -23,7 +23,7 @@ class Connectivity(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Level:
-    """K clusters that were kept of N, fittest first.
+    """K clusters that were kept of N, in the order of their centres.
 
     `kept`, `member` and `fitness` count nodes of the level before, `medoid` those of the original graph. Entry e says
     that node member[e] is in cluster[e] with attention[e]; attentions of a cluster sum to 1. Pooled edges run from

@@ -128,12 +128,15 @@ class ASAPooling(nn.Module):
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
     ) -> Pooled:
         """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns the pooled."""
-        return self.explain(x, edge_index, edge_weight, batch).pooled()
+        return self._step(x, edge_index, edge_weight, batch).pooled()
 
     def explain(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
     ) -> PoolStep:
         """The same step with all that was decided on the way: memberships, fitness, kept centres, pooled graph."""
+        return self._step(x, edge_index, edge_weight, batch).fittest_first()
+
+    def _step(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None) -> PoolStep:
         packed = pack_batch(x, edge_index, edge_weight, batch, self.in_channels, self.backend)
         return self.step(packed.x, packed.graph, order=packed.order)
 
@@ -166,7 +169,8 @@ class ASAPooling(nn.Module):
         """Memberships, fitness, the kept and their features, step by step."""
         alpha = self.attention(self._inner(x, graph), clusters).alpha
         phi = self._phi(x, graph, clusters, alpha)
-        perm, ptr = kernels.select(phi, graph.pattern.ptr, count, backend=self.backend)
+        fittest, ptr = kernels.select(phi, graph.pattern.ptr, count, backend=self.backend)
+        perm = fittest.sort().values  # neighbours stay close together in memory, level after level
         if self.aggregate == "none":
             x_p = kernels.gate(x, phi, perm, backend=self.backend)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -30,8 +30,8 @@ class PoolStep:
 
     before, after: the packed graphs (after is None when its edges were not asked for). x_before (N, F): what came in.
     assignment: α of every node in every cluster, kept or not. fitness (N,): of all clusters. perm (K,), ptr (B+1,):
-    the kept centres, fittest first, graph by graph. x (K, F): their features. order: node numbers as the user gave
-    them, where they came unsorted.
+    the kept centres, graph by graph, in the order of their nodes or fittest first. x (K, F): their features. order:
+    node numbers as the user gave them, where they came unsorted.
     """
 
     before: Graph
@@ -90,10 +90,27 @@ class PoolStep:
         return y if self.order is None else torch.empty_like(y).index_copy(0, self.order, y)
 
     def pooled(self) -> Pooled:
-        """The result in torch_geometric's form."""
+        """The result in torch_geometric's form, where the fittest of each graph comes first."""
         graph = self._after()
         edge_index, edge_weight = graph.to_edges()
-        return Pooled(self.x, edge_index, edge_weight, graph.pattern.batch, self.centres)
+        best, place = self._ranking()
+        return Pooled(self.x[best], place[edge_index], edge_weight, graph.pattern.batch, self.centres[best])
+
+    def fittest_first(self) -> PoolStep:
+        """The same step with the kept clusters of each graph numbered by their fitness."""
+        best, place = self._ranking()
+        after = self.after
+        if after is not None:
+            old = after.pattern
+            edges = torch.stack([place[old.col], place[old.row]])
+            pattern, slot = kernels.pack(edges, old.ptr, best.numel(), backend=self.backend)
+            after = Graph(pattern, torch.zeros_like(after.weight).index_copy(0, slot, after.weight))
+        return replace(self, perm=self.perm[best], x=self.x[best], after=after)
+
+    def _ranking(self) -> tuple[Tensor, Tensor]:
+        """The kept clusters from fittest to least fit, graph by graph, and the place of each among them."""
+        best, _ = kernels.select(self.fitness[self.perm], self.ptr, self.ptr.diff(), backend=self.backend)
+        return best, torch.empty_like(best).index_copy(0, best, torch.arange(best.numel(), device=best.device))
 
     def _after(self) -> Graph:
         if self.after is None:

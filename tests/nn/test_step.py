@@ -1,5 +1,7 @@
 """The whole step as an object, lifting, thinning, and the parts on their own."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -48,11 +50,30 @@ def test_lifting_is_the_assignment_and_follows_the_user_s_numbers(backend):
         step.lift(h[:-1])
 
 
+def test_fittest_first_is_another_numbering_of_the_same_clusters(backend):
+    pool = ASAPooling(5, backend=backend).double()
+    named = pool.explain(*random_batch(8))
+    plain = pool.step(named.x_before, named.before)
+    for lo, hi in itertools.pairwise(plain.ptr.tolist()):
+        fitness = named.fitness[named.perm[lo:hi]]
+        assert torch.equal(fitness, fitness.sort(descending=True).values)
+        assert torch.equal(plain.perm[lo:hi], named.perm[lo:hi].sort().values)
+    where = torch.searchsorted(plain.perm, named.perm)
+    assert torch.equal(named.x, plain.x[where])
+    assert torch.equal(named.S.to_dense(), plain.S.to_dense()[:, where])
+    assert torch.equal(named.adjacency.to_dense(), plain.adjacency.to_dense()[where][:, where])
+    pooled = plain.pooled()
+    assert torch.equal(pooled.perm, named.perm)
+    dense = torch.zeros(len(where), len(where), dtype=torch.float64)
+    dense[pooled.edge_index[1], pooled.edge_index[0]] = pooled.edge_weight
+    assert torch.equal(dense, named.adjacency.to_dense())
+
+
 def test_edges_can_be_left_out(backend):
     pool = ASAPooling(5, backend=backend).double()
     step = pool.explain(*random_batch(8))
     bare = pool.step(step.x_before, step.before, edges=False)
-    assert torch.equal(step.x, bare.x)
+    assert torch.equal(step.x, bare.fittest_first().x)
     with pytest.raises(InputError, match="without pooled edges"):
         bare.pooled()
     with pytest.raises(InputError, match="one row per node"):
