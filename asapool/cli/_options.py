@@ -29,7 +29,6 @@ Target = Annotated[str | None, typer.Option(help="Column of a table that holds t
 IdColumn = Annotated[str | None, typer.Option(help="Column of a table that holds the names of the graphs.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a text table.")]
 Skip = Annotated[bool, typer.Option("--skip-invalid", help="Leave out rows that cannot be read.")]
-Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="Trainings at the same time, one process each.")]
 Folds = Annotated[int, typer.Option(min=3, help="Number of folds.")]
 Seeds = Annotated[int, typer.Option(min=1, help="How many of the authors' seeds.")]
 Protocol = Annotated[str, typer.Option(help="Folds: authors (plain, shuffled) or stratified.")]

@@ -12,7 +12,7 @@ from asapool.cli._output import note
 from asapool.errors import TrainingError
 
 if TYPE_CHECKING:
-    from asapool.training.crossval import FoldResult
+    from asapool.training.comparison import FoldResult
     from asapool.training.state import Epoch, Progress
 
 
@@ -48,12 +48,16 @@ class FoldBar:
     def __init__(self, folds: int) -> None:
         self.folds = folds
         self.seen: dict[str, list[float]] = {}
+        self.told: set[str] = set()
         self.bar, self.task = _bar("folds", folds)
 
     def __call__(self, result: FoldResult, left: int) -> None:
-        """Take note of a finished fold; a failed one is told at once."""
+        """Take note of a finished fold; a failed one is told at once, and once, although it is tried again."""
         if result.failure is not None:
-            note(f"{result.method}, seed {result.seed}, fold {result.fold} failed: {result.failure}")
+            said = f"{result.method}, seed {result.seed}, fold {result.fold} failed: {result.failure}"
+            if said not in self.told:
+                note(said)
+            self.told.add(said)
         elif result.test is not None and result.test["accuracy"] is not None:
             self.seen.setdefault(result.method, []).append(result.test["accuracy"])
         means = "  ".join(f"{method} {sum(v) / len(v):.3f}" for method, v in self.seen.items())

@@ -8,6 +8,7 @@ import typer
 
 from asapool.cli import _options as o
 from asapool.cli.cv import _data, cross
+from asapool.cli.reproduce import Address, EngineOption, Jobs
 
 ALL = "asap,topk,sagpool,diffpool,set2set,global-attention,sortpool,none,mlp"
 
@@ -19,7 +20,7 @@ def compare(
     ] = ALL,
     folds: o.Folds = 10,
     seeds: o.Seeds = 1,
-    jobs: o.Jobs = 1,
+    jobs: Jobs = None,
     epochs: o.Epochs = None,
     seed: Annotated[int | None, typer.Option(min=0, help="First seed, instead of the authors' list.")] = None,
     out: o.Out = None,
@@ -35,6 +36,8 @@ def compare(
     skip_invalid: o.Skip = False,
     config: o.Config = None,
     settings: o.Settings = None,
+    engine: EngineOption = "local",
+    address: Address = None,
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:
@@ -52,4 +55,5 @@ def compare(
         settings,
     )
     names = o.words_of(methods, "--methods")
-    cross(tables, names, "compare", config, folds, seeds, seed, protocol, jobs, out, json, no_report)
+    by = (engine, address, jobs)
+    cross(tables, names, "compare", config, folds, seeds, seed, protocol, by, out, json, no_report)

@@ -11,6 +11,7 @@ from asapool.cli import _options as o
 from asapool.cli._output import note, plain, working
 from asapool.cli._progress import FoldBar, ending
 from asapool.cli.report import leave_report
+from asapool.cli.reproduce import Address, EngineOption, Jobs, _engine
 
 if TYPE_CHECKING:
     from asapool.training.comparison import Comparison
@@ -21,7 +22,7 @@ def cv(
     method: o.Method = None,
     folds: o.Folds = 10,
     seeds: o.Seeds = 1,
-    jobs: o.Jobs = 1,
+    jobs: Jobs = None,
     epochs: o.Epochs = None,
     seed: Annotated[int | None, typer.Option(min=0, help="First seed, instead of the authors' list.")] = None,
     out: o.Out = None,
@@ -37,6 +38,8 @@ def cv(
     skip_invalid: o.Skip = False,
     config: o.Config = None,
     settings: o.Settings = None,
+    engine: EngineOption = "local",
+    address: Address = None,
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:
@@ -52,35 +55,41 @@ def cv(
         },
         settings,
     )
-    cross(tables, None, "cv", config, folds, seeds, seed, protocol, jobs, out, json, no_report)
+    cross(tables, None, "cv", config, folds, seeds, seed, protocol, (engine, address, jobs), out, json, no_report)
 
 
 def cross(
     tables: dict[str, dict[str, Any]], methods: list[str] | None, command: str, config: Path | None, folds: int,
-    seeds: int, seed: int | None, protocol: str, jobs: int, out: Path | None, json: bool,
+    seeds: int, seed: int | None, protocol: str, by: tuple[str, str | None, int | None], out: Path | None, json: bool,
     no_report: bool,
 ) -> None:  # fmt: skip
-    """Cross-validate methods (None = that of the settings) and show one table."""
+    """Cross-validate methods (None = that of the settings) and show one table; by: engine, address and jobs."""
     from dataclasses import replace
 
-    from asapool.training import Plan, compare, cross_validate, resolve
-    from asapool.training.crossval import short_name
+    from asapool.experiments.crossval import InProcess, cross_validate, methods_plan, short_name
+    from asapool.training import compare, resolve
     from asapool.training.presets import seeds as authors_seeds
     from asapool.training.tables import write_tables
 
+    worker = _engine(*by)
+    if by[0] == "local" and by[2] in (None, 1):
+        worker = InProcess()
     with working(f"Reading {tables['data']['source']}"):
         chosen, graphs = resolve(tables, config)
     names = methods or [chosen.model.method]
-    plan = Plan(
-        models={name: replace(chosen.model, method=name) for name in names},  # type: ignore[arg-type]
+    plan = methods_plan(
+        graphs,
+        {name: replace(chosen.model, method=name) for name in names},  # type: ignore[arg-type]
         train=chosen.train,
         folds=folds,
         seeds=authors_seeds(seeds) if seed is None else tuple(range(seed, seed + seeds)),
         protocol=protocol,  # type: ignore[arg-type]
+        source=chosen.data,
     )
     folder = out or Path("runs") / f"{command}-{short_name(graphs, plan)}"
-    with ending(f"the same command; finished folds are in {folder}"), FoldBar(len(plan.tasks)) as bar:
-        results = cross_validate(graphs, plan, folder, jobs=jobs, on_fold=bar)
+    go_on = f"the same command; finished folds are in {folder}"
+    with ending(go_on), FoldBar(len(plan.seeds) * folds * len(names)) as bar:
+        results = cross_validate(graphs, plan, folder, engine=worker, on_fold=bar)
         answer = compare(results, folds)
         write_tables(folder, results, answer)
     if not no_report:

@@ -15,7 +15,10 @@ import typer
 from asapool import __version__
 from asapool.errors import AsapoolError
 
-COMMANDS = ("train", "cv", "compare", "predict", "evaluate", "explain", "report", "methods", "data", "theory")
+COMMANDS = (
+    "train", "cv", "compare", "predict", "evaluate", "explain", "report", "reproduce", "results", "methods", "data",
+    "theory",
+)  # fmt: skip
 
 app = typer.Typer(
     name="asapool",

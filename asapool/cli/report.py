@@ -1,4 +1,4 @@
-"""`asapool report`: a run or a cross-validation in, one page about it out."""
+"""`asapool report`: a run, a cross-validation or reproduced tables in, one page about them out."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder of a run, of a cross-validation or of a comparison.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a run, of a comparison or of reproduced tables.")],
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="HTML file; by default report.html in the folder.")
     ] = None,
     mistakes: Annotated[int, typer.Option(min=0, help="How many of the surest mistakes are explained.")] = 3,
 ) -> None:
-    """Write the page of a run (curves, confusion, ROC, calibration, surest mistakes), or that of a comparison."""
+    """Write the page of a run (curves, confusion, ROC, calibration, surest mistakes), of a comparison or of tables."""
     from asapool.reports import write_report
 
     with working(f"Reading {folder}"):

@@ -19,14 +19,19 @@ def find_tu(name: str, data_root: str | Path | None = None) -> Path:
     """The folder or zip of a TU data set: under data_root, else $ASAPOOL_DATA, else the cache, else downloaded."""
     if not NAME.fullmatch(name):
         raise DataError(f"{name}: there is no such file, and a data set's name has letters, digits, - and _ only")
-    looked = list(_roots(data_root))
-    for root in looked:
+    found = local_tu(name, data_root)
+    return _fetch(name, list(_roots(data_root))) if found is None else found
+
+
+def local_tu(name: str, data_root: str | Path | None = None) -> Path | None:
+    """The same without the network: None where the files are not on this machine."""
+    for root in _roots(data_root):
         for place in (root / f"{name}.zip", root / name, root / name / "raw", root):
             if place.suffix == ".zip" and place.is_file():
                 return place
             if (place / f"{name}_A.txt").is_file():
                 return place
-    return _fetch(name, looked)
+    return None
 
 
 def _roots(data_root: str | Path | None) -> Iterator[Path]:

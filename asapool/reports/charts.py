@@ -14,13 +14,17 @@ COLOURS = ("var(--accent)", "var(--plus)", "var(--third)", "var(--fourth)", "var
 
 
 class Series(NamedTuple):
-    """A line: its name, its points, and whether it only serves comparison (then it is thin and dashed)."""
+    """A line: its name, its points, and whether it only serves comparison (then it is thin and dashed).
+
+    band: how far to both sides of each point the shade around the line goes.
+    """
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     aside: bool = False
     dots: bool = False
+    band: Sequence[float] = ()
 
 
 class Frame(NamedTuple):
@@ -58,6 +62,7 @@ def line_chart(
 ) -> str:  # fmt: skip
     """Lines over common axes, with a legend; mark draws a vertical line there, whole says that x counts something."""
     xs, ys = [v for s in series for v in s.x], [v for s in series for v in s.y]
+    ys += [y + sign * b for s in series for y, b in zip(s.y, s.band, strict=False) for sign in (-1, 1)]
     low, high = min(ys, default=0.0), max(ys, default=1.0)
     room = 0.06 * (high - low) or 0.05  # a line that is flat lies in the middle
     frame = Frame(*(x_range or (min(xs, default=0.0), max(xs, default=1.0))), *(y_range or (low - room, high + room)))
@@ -69,6 +74,8 @@ def line_chart(
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" class="frame" stroke-dasharray="3 4"/>'
         )
     for k, s in enumerate(series):
+        if s.band:
+            body += _shade(frame, s, _colour(series, k))
         places = [frame.at(x, y) for x, y in zip(s.x, s.y, strict=True)]
         d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places) if places else ""
         thin = 'stroke-width="1.4" stroke-dasharray="5 4"' if s.aside else 'stroke-width="2.4"'
@@ -116,6 +123,17 @@ def strip_chart(groups: Mapping[str, Mapping[str, Sequence[float]]], label: str,
         for k, kind in enumerate(kinds[:20])
     )
     return _svg(label, body) + f'<ul class="legend">{legend}</ul>'
+
+
+def _shade(frame: Frame, s: Series, colour: str) -> str:
+    """The band of a line, cut off at the frame."""
+
+    def edge(sign: int) -> list[tuple[float, float]]:
+        sides = [(x, y + sign * b) for x, y, b in zip(s.x, s.y, s.band, strict=True)]
+        return [frame.at(x, min(max(y, frame.y0), frame.y1)) for x, y in sides]
+
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in edge(1) + edge(-1)[::-1])
+    return f'<polygon points="{points}" fill="{colour}" fill-opacity="0.16"/>'
 
 
 def _colour(series: Sequence[Series], k: int) -> str:

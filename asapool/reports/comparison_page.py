@@ -1,41 +1,55 @@
-"""The page of a cross-validation or a comparison: one table, the spread over folds and seeds, and the settings."""
+"""The page of a cross-validation or a comparison: one table, the spread over folds and seeds, then every method."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from asapool.errors import CheckpointError
+from asapool.experiments.paper import claim
+from asapool.experiments.record import RunRecord
+from asapool.experiments.store import Store
 from asapool.reports.charts import strip_chart
-from asapool.reports.curves import confusion_table
+from asapool.reports.method_cards import Named, method_section
 from asapool.reports.page import document, section, table, text
-from asapool.reports.paper import claim
 from asapool.reports.run_page import facts
 from asapool.training.folder import read_json
 
 
+def is_comparison(folder: Path) -> bool:
+    """Whether asapool cv or compare worked in the folder."""
+    return (folder / "plan.json").is_file()
+
+
 def comparison_page(folder: Path) -> str:
-    """Read plan.json, table.json and the finished folds, and write their page."""
+    """Read plan.json, table.json, graphs.csv and the records, and write their page."""
+    if not (folder / "table.json").is_file():
+        raise CheckpointError(f"{folder}: the cross-validation is not finished. Give its command again")
     plan, answer = read_json(folder / "plan.json"), read_json(folder / "table.json")
-    results = [read_json(path) for path in sorted((folder / "folds").glob("*.json"))]
     try:
-        return _page(folder, plan, answer, results)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        records = list(Store.read(folder).values())
+        return _page(folder, plan, answer, records, Named.read(folder / "graphs.csv"))
+    except (OSError, KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise CheckpointError(
             f"{folder}: its files do not fit together ({type(error).__name__}: {error}). Run the command again"
         ) from None
 
 
-def _page(folder: Path, plan: dict[str, Any], answer: dict[str, Any], results: list[dict[str, Any]]) -> str:
+def _page(
+    folder: Path, plan: dict[str, Any], answer: dict[str, Any], records: Sequence[RunRecord], graphs: Named
+) -> str:
+    by_method = {row["method"]: [r for r in records if r.run.model.method == row["method"]] for row in answer["rows"]}
     data, several = plan["data"], len(answer["rows"]) > 1
     title = f"{data['name']}: {'a comparison of methods' if several else answer['rows'][0]['method']}"
     seeds = ", ".join(map(str, plan["seeds"]))
     about = f"{data['graphs']:,} graphs · {plan['folds']} {plan['protocol']} folds · seeds {seeds}"
     head = f'<header class="top"><h1>{text(title)}</h1><p class="lead">{text(about)}</p></header>'
-    body = _headline(answer) + _table(data["name"], answer) + _spread(results, answer) + _confusions(results, answer)
+    body = _headline(answer) + _table(data["name"], answer) + _spread(by_method)
+    body += "".join(method_section(method, mine, graphs) for method, mine in by_method.items())
     if answer["failures"]:
         rows = "".join(f"<li>{text(why)}</li>" for why in answer["failures"])
         body += section("Trainings that failed", f"<ul>{rows}</ul>")
@@ -95,11 +109,12 @@ def _table(data: str, answer: dict[str, Any]) -> str:
     return section("All methods" if len(rows) > 1 else "All scores", table(header, rows, "", "numbers"), lead)
 
 
-def _spread(results: list[dict[str, Any]], answer: dict[str, Any]) -> str:
-    groups: dict[str, dict[str, list[float]]] = {row["method"]: {} for row in answer["rows"]}
-    for r in results:
-        if r["test"] is not None and r["test"]["accuracy"] is not None:
-            groups.setdefault(r["method"], {}).setdefault(f"seed {r['seed']}", []).append(r["test"]["accuracy"])
+def _spread(by_method: Mapping[str, Sequence[RunRecord]]) -> str:
+    groups: dict[str, dict[str, list[float]]] = {method: {} for method in by_method}
+    for method, records in by_method.items():
+        for r in sorted(records, key=lambda r: (r.run.seed, r.run.fold)):  # whatever order they ended in
+            if r.test is not None and r.test["accuracy"] is not None:
+                groups[method].setdefault(f"seed {r.run.seed}", []).append(r.test["accuracy"])
     groups = {method: seeds for method, seeds in groups.items() if seeds}
     if not groups:
         return ""
@@ -112,18 +127,6 @@ def _spread(results: list[dict[str, Any]], answer: dict[str, Any]) -> str:
     every = table(["method", "seed", "folds", "mean", "lowest", "highest"], rows, "By seed, in percent", "numbers")
     lead = "Each dot is a fold, the bar the mean of all."
     return section("Spread over folds and seeds", f'<div class="grid">{chart}{every}</div>', lead)
-
-
-def _confusions(results: list[dict[str, Any]], answer: dict[str, Any]) -> str:
-    cards = ""
-    for row in answer["rows"]:
-        mine = [r["test"] for r in results if r["method"] == row["method"] and r["test"] is not None]
-        if mine:
-            total = np.sum([t["confusion"] for t in mine], axis=0).tolist()
-            cards += f"<div><h3>{text(row['method'])}</h3>{confusion_table(total, mine[0]['class_names'])}</div>"
-    return (
-        section("Confusion", f'<div class="grid">{cards}</div>', "All test folds and seeds together.") if cards else ""
-    )
 
 
 def _settings(folder: Path, plan: dict[str, Any]) -> str:

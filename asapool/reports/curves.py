@@ -12,6 +12,7 @@ from asapool.reports.page import text
 
 BINS = 10
 MOST = 5  # classes that get a curve of their own
+POINTS = 600  # of a curve: more than a chart has pixels, and few enough for many seeds of a large data set
 
 
 def shown_classes(y: Ints, C: int) -> list[int]:
@@ -23,6 +24,20 @@ def shown_classes(y: Ints, C: int) -> list[int]:
     return sorted(there, key=lambda c: -counts[c])[:MOST]
 
 
+def judged_cards(
+    y: Ints, p: Floats, classes: Sequence[str], confusion: Sequence[Sequence[int]], *, roc_auc: float | None = None,
+    pr_auc: float | None = None,
+) -> list[tuple[str, str]]:  # fmt: skip
+    """What there is to say of some test graphs, each chart with its title; the areas as for roc_chart."""
+    cards = [("Confusion", confusion_table(confusion, classes))]
+    if len(set(y.tolist())) > 1:
+        cards.append(("ROC", roc_chart(y, p, classes, roc_auc)))
+        cards.append(("Precision and recall", pr_chart(y, p, classes, pr_auc)))
+    if len(y):
+        cards.append(("Calibration", calibration_chart(y, p)))
+    return cards
+
+
 def roc_chart(y: Ints, p: Floats, classes: Sequence[str], known: float | None = None) -> str:
     """True against false positives; the diagonal is guessing. known: the area, if worked out from more digits."""
     from sklearn.metrics import roc_auc_score, roc_curve
@@ -31,7 +46,7 @@ def roc_chart(y: Ints, p: Floats, classes: Sequence[str], known: float | None = 
     for c in shown_classes(y, len(classes)):
         fpr, tpr, _ = roc_curve(y == c, p[:, c])
         area = known if known is not None and len(classes) == 2 else roc_auc_score(y == c, p[:, c])
-        lines.append(Series(f"{classes[c]}: {area:.3f}", fpr.tolist(), tpr.tolist()))
+        lines.append(Series(f"{classes[c]}: {area:.3f}", _few(fpr), _few(tpr)))
     return line_chart(lines, "ROC curve", "false positives", "true positives", (0, 1), (0, 1))
 
 
@@ -44,7 +59,7 @@ def pr_chart(y: Ints, p: Floats, classes: Sequence[str], known: float | None = N
     for c in chosen:
         precision, recall, _ = precision_recall_curve(y == c, p[:, c])
         area = known if known is not None and len(classes) == 2 else average_precision_score(y == c, p[:, c])
-        lines.append(Series(f"{classes[c]}: {area:.3f}", recall.tolist(), precision.tolist()))
+        lines.append(Series(f"{classes[c]}: {area:.3f}", _few(recall), _few(precision)))
     if len(chosen) == 1:
         share = float((y == chosen[0]).mean())
         lines.append(Series(f"share of {classes[chosen[0]]}", [0, 1], [share, share], aside=True))
@@ -91,3 +106,14 @@ def confusion_table(confusion: Sequence[Sequence[int]], classes: Sequence[str]) 
         f"<caption>Rows: true class. Columns: answer.</caption><thead><tr><td></td>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
+
+
+def _few(values: Floats) -> list[float]:
+    """The points of a curve that are drawn, its ends among them.
+
+    >>> len(_few(np.arange(10_000.0))), _few(np.arange(3.0))
+    (600, [0.0, 1.0, 2.0])
+    """
+    places = np.linspace(0, len(values) - 1, min(len(values), POINTS)).round().astype(int)
+    few: list[float] = values[places].tolist()
+    return few

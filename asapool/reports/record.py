@@ -34,8 +34,8 @@ def read_run(folder: Path) -> RunRecord:
         if (folder / "config.toml").is_file():
             raise CheckpointError(f"{folder}: the run is not finished. Go on with: asapool train --resume {folder}")
         raise CheckpointError(
-            f"{folder}: holds neither a run (metrics.json) nor a cross-validation (plan.json and table.json). "
-            "Give the folder that asapool train, cv or compare wrote"
+            f"{folder}: holds neither a run (metrics.json) nor a cross-validation (plan.json and table.json) nor "
+            "reproduced tables (runs.jsonl). Give the folder that asapool train, cv, compare or reproduce wrote"
         )
     metrics = read_json(folder / "metrics.json")
     try:

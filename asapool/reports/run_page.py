@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from asapool.data import GraphSet
+from asapool.experiments.paper import claim
 from asapool.reports.charts import Series, line_chart
-from asapool.reports.curves import calibration_chart, confusion_table, pr_chart, roc_chart
+from asapool.reports.curves import judged_cards
 from asapool.reports.mistakes import mistakes_section
 from asapool.reports.page import document, section, table, text
-from asapool.reports.paper import claim
 from asapool.reports.record import RunRecord
 
 NAMES = {
@@ -94,14 +94,10 @@ def _test(record: RunRecord) -> str:
     scores = record.metrics["test"] or record.metrics["validation"]
     if scores is None:
         return ""
-    cards = [("Confusion", confusion_table(scores["confusion"], scores["class_names"]))]
     known = record.y >= 0
     y, p = record.y[known], record.probability[known]
-    if len(set(y.tolist())) > 1:
-        cards.append(("ROC", roc_chart(y, p, record.classes, scores["roc_auc"])))
-        cards.append(("Precision and recall", pr_chart(y, p, record.classes, scores["pr_auc"])))
-    if len(y):
-        cards.append(("Calibration", calibration_chart(y, p)))
+    areas = {name: scores[name] for name in ("roc_auc", "pr_auc")}
+    cards = judged_cards(y, p, record.classes, scores["confusion"], **areas)
     return '<div class="grid two">' + "".join(section(name, chart) for name, chart in cards) + "</div>"
 
 

@@ -6,17 +6,21 @@ from os import PathLike
 from pathlib import Path
 
 from asapool.data import GraphSet
-from asapool.reports.comparison_page import comparison_page
+from asapool.reports.comparison_page import comparison_page, is_comparison
 from asapool.reports.record import read_run
+from asapool.reports.results_page import results_page, write_figures
+from asapool.reports.results_record import is_results
 from asapool.reports.run_page import run_page
 from asapool.training.folder import write_text
 
 
 def report_page(folder: str | PathLike[str], *, graphs: GraphSet | None = None, mistakes: int = 3) -> str:
-    """The page of a run, or of a cross-validation or comparison."""
+    """The page of a run, of a cross-validation or comparison, or of reproduced tables."""
     path = Path(folder)
-    if (path / "plan.json").is_file() and (path / "table.json").is_file():
+    if is_comparison(path):
         return comparison_page(path)
+    if is_results(path):
+        return results_page(path)
     return run_page(read_run(path), graphs, mistakes)
 
 
@@ -27,7 +31,12 @@ def write_report(
     graphs: GraphSet | None = None,
     mistakes: int = 3,
 ) -> Path:
-    """Write the page, by default as report.html into the folder; graphs saves reading those of a run again."""
+    """Write the page, by default as report.html into the folder; graphs saves reading those of a run again.
+
+    Reproduced tables also get their figures, as SVG files in the folder.
+    """
     target = Path(folder) / "report.html" if out is None else Path(out)
     write_text(target, report_page(folder, graphs=graphs, mistakes=mistakes))
+    if is_results(Path(folder)) and not is_comparison(Path(folder)):
+        write_figures(Path(folder))
     return target

@@ -1,7 +1,7 @@
 """Training: from labelled graphs to a classifier, its honest scores, and predictions.
 
     TrainConfig, fit   one training         predict, score                  probabilities, and what they are worth
-    start, resume      a run in a folder    Plan, cross_validate, compare   many trainings, one table
+    start, resume      a run in a folder    compare, paired_test            many results, one table
 
 Names are looked up when first used, so that a part that needs no torch (settings, tables, processes) does not load it.
 """
@@ -12,9 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from asapool.training.comparison import Comparison, compare
+    from asapool.training.comparison import Comparison, FoldResult, compare
     from asapool.training.config import TrainConfig
-    from asapool.training.crossval import FoldResult, Plan, cross_validate
     from asapool.training.fitting import Fit, fit
     from asapool.training.metrics import Scores, score
     from asapool.training.probability import predict
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from asapool.training.state import Epoch
 
 _HOME = {
-    "Comparison": "comparison", "Epoch": "state", "Fit": "fitting", "FoldResult": "crossval",
-    "PairedTest": "significance", "Plan": "crossval", "RunSettings": "settings", "Scores": "metrics",
-    "TrainConfig": "config", "compare": "comparison", "cross_validate": "crossval", "fit": "fitting",
+    "Comparison": "comparison", "Epoch": "state", "Fit": "fitting", "FoldResult": "comparison",
+    "PairedTest": "significance", "RunSettings": "settings", "Scores": "metrics",
+    "TrainConfig": "config", "compare": "comparison", "fit": "fitting",
     "paired_test": "significance", "predict": "probability", "resolve": "settings", "resume": "run", "score": "metrics",
     "start": "run",
 }  # fmt: skip
@@ -36,12 +35,10 @@ __all__ = [
     "Fit",
     "FoldResult",
     "PairedTest",
-    "Plan",
     "RunSettings",
     "Scores",
     "TrainConfig",
     "compare",
-    "cross_validate",
     "fit",
     "paired_test",
     "predict",

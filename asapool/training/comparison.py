@@ -8,10 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from asapool.training.crossval import FoldResult
 from asapool.training.significance import PairedTest, paired_test
 
 SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoldResult:
+    """The scores of one training, or the reason why there are none."""
+
+    method: str
+    seed: int
+    fold: int
+    validation: dict[str, Any] | None = None  # Scores as plain data
+    test: dict[str, Any] | None = None
+    best_epoch: int | None = None
+    epochs: int | None = None
+    stopped: str | None = None
+    seconds: float | None = None
+    failure: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from asapool.data.atomic import writing
 from asapool.errors import CheckpointError, DataError, TrainingError
 
 LOCK = ".lock"
-HALF_WRITTEN = re.compile(r"\..+\.(safetensors|json|csv|toml)\.[a-z0-9_]{8}")
+HALF_WRITTEN = re.compile(r"\..+\.(safetensors|json|csv|toml|md|html|svg|png)\.[a-z0-9_]{8}")
 
 
 @contextmanager

@@ -14,9 +14,10 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
@@ -41,13 +42,27 @@ class _Worker(Generic[Task]):
     task: Task | None = None
 
 
+@dataclass(frozen=True)
+class _Message:
+    """What a worker says about its task before it is done."""
+
+    content: Any
+
+
 def run_tasks(
-    tasks: Sequence[Task], work: Callable[[Any, Task], Any], shared: Any, jobs: int = 1, *, fresh: bool = False
-) -> Iterator[Outcome[Task]]:
+    tasks: Sequence[Task],
+    work: Callable[..., Any],
+    shared: Any,
+    jobs: int = 1,
+    *,
+    fresh: bool = False,
+    on_message: Callable[[Task, Any], None] | None = None,
+) -> Generator[Outcome[Task], None, None]:
     """Work on all tasks in `jobs` processes, and yield each outcome when it is there.
 
     work(shared, task) runs in a worker; work must be a function of a module, and shared (sent once per worker) and the
     tasks plain data. With one job and fresh=False everything runs in this process. Leaving the loop ends the workers.
+    With on_message it is work(shared, task, say), and what say is given arrives here as on_message(task, content).
 
     >>> [outcome.result for outcome in run_tasks([1, 2], divmod, 7)]
     [(7, 0), (3, 1)]
@@ -55,22 +70,29 @@ def run_tasks(
     if jobs < 1:
         raise ConfigError(f"jobs must be at least 1, got {jobs}")
     if jobs == 1 and not fresh:
-        yield from (_attempt(work, shared, task) for task in tasks)
+        for task in tasks:
+            yield _attempt(work, shared, task, *([partial(on_message, task)] if on_message else []))
         return
-    waiting, workers = deque(tasks), []
+    waiting = deque(tasks)
+    workers: list[_Worker[Task]] = []
     context = mp.get_context("spawn")  # a forked copy of torch's threads may hang
     try:
-        workers = [_start(context, work, shared) for _ in range(min(jobs, len(tasks)))]
+        talks = on_message is not None
+        workers = [_start(context, work, shared, talks) for _ in range(min(jobs, len(tasks)))]
         for worker in workers:
             _hand_out(worker, waiting)
         while busy := [worker for worker in workers if worker.task is not None]:
             for pipe in wait([worker.pipe for worker in busy]):
                 place = next(i for i, worker in enumerate(workers) if worker.pipe is pipe)
-                outcome = _collect(workers[place])
+                whose, outcome = workers[place].task, _collect(workers[place])
+                if isinstance(outcome, _Message):
+                    if on_message is not None and whose is not None:
+                        on_message(whose, outcome.content)
+                    continue
                 if workers[place].process.exitcode is not None:
                     workers[place].pipe.close()
                     if waiting:
-                        workers[place] = _start(context, work, shared)
+                        workers[place] = _start(context, work, shared, talks)
                 _hand_out(workers[place], waiting)
                 yield outcome
     finally:
@@ -81,9 +103,9 @@ def run_tasks(
             worker.pipe.close()
 
 
-def _start(context: Any, work: Callable[[Any, Task], Any], shared: Any) -> _Worker[Task]:
+def _start(context: Any, work: Callable[..., Any], shared: Any, talks: bool) -> _Worker[Task]:
     here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(there, work, shared), daemon=True)
+    process = context.Process(target=_serve, args=(there, work, shared, talks), daemon=True)
     process.start()
     there.close()
     return _Worker(process, here)
@@ -96,15 +118,17 @@ def _hand_out(worker: _Worker[Task], waiting: deque[Task]) -> None:
             worker.pipe.send(worker.task)
 
 
-def _collect(worker: _Worker[Task]) -> Outcome[Task]:
-    task, worker.task = worker.task, None
+def _collect(worker: _Worker[Task]) -> Outcome[Task] | _Message:
+    task = worker.task
     assert task is not None
     try:
-        outcome: Outcome[Task] = worker.pipe.recv()
-        return outcome
+        said: Outcome[Task] | _Message = worker.pipe.recv()
     except (EOFError, OSError):
         worker.process.join()
-        return Outcome(task, failure=_cause(worker.process.exitcode or 0))
+        said = Outcome(task, failure=_cause(worker.process.exitcode or 0))
+    if isinstance(said, Outcome):
+        worker.task = None
+    return said
 
 
 def _cause(code: int) -> str:
@@ -120,10 +144,10 @@ def _cause(code: int) -> str:
     return f"the process ended with code {code} before the task was done"
 
 
-def _attempt(work: Callable[[Any, Task], Any], shared: Any, task: Task) -> Outcome[Task]:
+def _attempt(work: Callable[..., Any], shared: Any, task: Task, *say: Callable[[Any], None]) -> Outcome[Task]:
     """An error is an outcome too: of ours its sentence, of others the last line with its place."""
     try:
-        return Outcome(task, work(shared, task))
+        return Outcome(task, work(shared, task, *say))
     except AsapoolError as error:
         return Outcome(task, failure=str(error))
     except Exception as error:
@@ -131,16 +155,17 @@ def _attempt(work: Callable[[Any, Task], Any], shared: Any, task: Task) -> Outco
         return Outcome(task, failure=f"{type(error).__name__}: {error} ({where.filename}, line {where.lineno})")
 
 
-def _serve(pipe: Connection, work: Callable[[Any, Task], Any], shared: Any) -> None:
+def _serve(pipe: Connection, work: Callable[..., Any], shared: Any, talks: bool) -> None:
     """The life of a worker: a task in, an outcome out, until the parent hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ["OMP_NUM_THREADS"] = "1"  # for a torch that is loaded later
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+    say = [lambda content: pipe.send(_Message(content))] if talks else []
     while True:
         try:
-            pipe.send(_attempt(work, shared, pipe.recv()))
+            pipe.send(_attempt(work, shared, pipe.recv(), *say))
         except (EOFError, OSError):
             return
 

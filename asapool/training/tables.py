@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
-from asapool.training.comparison import SCORES, Comparison
-from asapool.training.crossval import FoldResult
+from asapool.training.comparison import SCORES, Comparison, FoldResult
 from asapool.training.folder import write_csv, write_json, write_text
 
 

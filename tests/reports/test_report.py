@@ -9,13 +9,16 @@ import pytest
 
 from asapool.data import load
 from asapool.errors import CheckpointError
+from asapool.experiments import Store, cross_validate, methods_plan
 from asapool.models import ModelConfig
 from asapool.reports import report_page, write_report
+from asapool.reports.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Series, line_chart
 from asapool.reports.comparison_page import comparison_page
 from asapool.reports.curves import calibration_points, confusion_table, shown_classes
+from asapool.reports.method_cards import Named, mean_curve, method_section, pooled, surest
 from asapool.reports.mistakes import surest_mistakes
 from asapool.reports.record import read_run
-from asapool.training import Plan, TrainConfig, compare, cross_validate
+from asapool.training import TrainConfig, compare
 from asapool.training.tables import write_tables
 from tests.reports.browser import keep, opened
 
@@ -27,7 +30,7 @@ def crossed(tmp_path_factory):
     """A small comparison."""
     graphs, folder = load("synthetic:cycles?graphs=30&nodes=6"), tmp_path_factory.mktemp("cv") / "cmp"
     models = {name: ModelConfig(method=name, hidden=4) for name in ("asap", "mlp")}
-    plan = Plan(models=models, train=TrainConfig(epochs=1), folds=3, seeds=(1, 2))
+    plan = methods_plan(graphs, models, train=TrainConfig(epochs=2), folds=3, seeds=(1, 2))
     results = cross_validate(graphs, plan, folder)
     answer = compare(results, 3)
     write_tables(folder, results, answer)
@@ -61,15 +64,65 @@ def test_a_run_has_its_scores_curves_and_surest_mistakes(browser, run_folder, tm
 @pytest.mark.parametrize(("width", "scheme"), [(375, "light"), (1440, "dark")])
 def test_a_comparison_has_its_table_its_spread_and_its_tests(browser, crossed, tmp_path, width, scheme):
     folder, answer = crossed
+    records = Store.read(folder).values()
     path = write_report(folder, tmp_path / "report.html")
     with opened(browser, path, width, scheme) as page:
         words = page.locator("main").inner_text()
         for row in answer.rows:
             assert f"{100 * row.mean:.2f}" in words
             assert f"{100 * row.over_seeds:.2f}" in words
-        assert page.locator("svg.chart circle").count() == 12  # two methods, two seeds, three folds
+        dots = page.locator("svg[aria-label='test accuracy of every fold'] circle")
+        assert dots.count() == 12  # two methods, two seeds, three folds
         assert "p (corrected t)" in words
+        assert page.locator("svg.chart").count() == 1 + 2 * 5  # ROC, precision, calibration, loss, accuracy of both
+        shown = page.locator("table.confusion").all_inner_texts()
+        assert len(shown) == 2
+        for told, row in zip(shown, answer.rows, strict=True):
+            mine = [r.test["confusion"] for r in records if r.run.model.method == row.method]
+            for n in np.sum(mine, axis=0).ravel():
+                assert f"{n:,}" in told
         keep(page, f"comparison-{width}-{scheme}")
+
+
+def test_a_method_s_surest_mistakes_are_those_of_its_records(crossed):
+    records = [r for r in Store.read(crossed[0]).values() if r.run.model.method == "asap"]
+    graphs = Named.read(crossed[0] / "graphs.csv")
+    wrong = []
+    for r in records:
+        for g, p in zip(r.probabilities["graphs"], r.probabilities["proba"], strict=True):
+            answer = r.test["class_names"][int(np.argmax(p))]
+            if answer != graphs.classes[g]:
+                wrong.append((max(p), graphs.ids[g], graphs.classes[g], answer, str(r.run.fold), str(r.run.seed)))
+    found = pooled(records, graphs)
+    assert len(found.y) == 60  # thirty graphs, each tested once per seed
+    assert [found.probability[k].max() for k in surest(found, 4)] == sorted((w[0] for w in wrong), reverse=True)[:4]
+    sure, *cells = max(wrong)
+    row = "".join(f"<td>{cell}</td>" for cell in (*cells[1:3], f"{sure:.3f}", *cells[3:]))
+    assert f'<th scope="row">{cells[0]}</th>{row}' in method_section("asap", records, graphs)
+    right = np.eye(2)[found.y]
+    assert surest(found._replace(probability=right)) == []
+    assert method_section("asap", [], graphs) == ""
+
+
+def test_a_band_reaches_as_far_as_the_trainings_deviate():
+    histories = [[{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 0.5}], [{"epoch": 1, "loss": 3.0}]]
+    assert mean_curve(histories, "loss") == ([1.0, 2.0], [2.0, 0.5], [1.0, 0.0])  # one of them stopped early
+    chart = line_chart([Series("a", [0, 1], [2, 2], band=[1, 0])], "a", "x", "y", (0, 1), (0, 4))
+    width, height = WIDTH - RIGHT - LEFT, HEIGHT - BOTTOM - TOP
+    upper, middle, lower = (f"{TOP + height * share:.1f}" for share in (0.25, 0.5, 0.75))
+    left, right = f"{LEFT:.1f}", f"{LEFT + width:.1f}"
+    assert f'<polygon points="{left},{upper} {right},{middle} {right},{middle} {left},{lower}"' in chart
+
+
+def test_a_cross_validation_without_its_table_or_its_graphs_is_refused(crossed, tmp_path):
+    shutil.copytree(crossed[0], tmp_path / "cv")
+    (tmp_path / "cv" / "table.json").rename(tmp_path / "table.json")
+    with pytest.raises(CheckpointError, match=r"the cross-validation is not finished\. Give its command again"):
+        report_page(tmp_path / "cv")
+    (tmp_path / "table.json").rename(tmp_path / "cv" / "table.json")
+    (tmp_path / "cv" / "graphs.csv").unlink()
+    with pytest.raises(CheckpointError, match="its files do not fit together"):
+        report_page(tmp_path / "cv")
 
 
 def test_the_paper_stands_beside_its_own_data_sets(crossed, tmp_path):

@@ -2,8 +2,7 @@
 
 import pytest
 
-from asapool.training.comparison import compare, holm
-from asapool.training.crossval import FoldResult
+from asapool.training.comparison import FoldResult, compare, holm
 from asapool.training.significance import paired_test
 
 

@@ -27,6 +27,6 @@ def test_the_demo_tells_three_scores_and_leaves_a_model(tmp_path, monkeypatch, c
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "training.md").read_text(), re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(compile(block, "docs/training.md", "exec"), {})

@@ -1,0 +1,158 @@
+"""What a person sees on standard error while an experiment runs: the table filling in, a bar, and the time left.
+
+Where standard error is not a terminal there is one plain line per finished training instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from asapool.cli._output import note
+
+if TYPE_CHECKING:
+    from asapool.data import GraphSet
+    from asapool.experiments.plan import Plan
+    from asapool.experiments.record import RunRecord
+    from asapool.experiments.run import Run
+    from asapool.experiments.store import Store
+
+Place = tuple[int, str, str]  # plan, row, column
+
+
+class Watch:
+    """Listens to an experiment; `with` draws it."""
+
+    def __init__(self, plans: Sequence[Plan], graphs: Mapping[str, GraphSet]) -> None:
+        from rich.console import Console
+
+        from asapool.experiments.clock import TimeLeft
+
+        self.plans = plans
+        self.places: dict[str, list[Place]] = {}  # key of a Run → the cells it belongs to
+        self.values: dict[Place, list[float]] = {}
+        self.expected: dict[Place, int] = {}
+        self.runs: dict[str, Run] = {}
+        for number, plan in enumerate(plans):
+            for cell in plan.cells:
+                place = (number, cell.row, cell.column)
+                of_cell = plan.runs_of(cell, graphs)
+                self.expected[place] = len(of_cell)
+                for run in of_cell:
+                    self.places.setdefault(run.key, []).append(place)
+                    self.runs[run.key] = run
+        self.nodes = {g.fingerprint: len(g.x) for g in graphs.values()}
+        self.clock = TimeLeft([], self.nodes)
+        self.seen: Place | None = None  # the cell that moved last
+        self.done = 0
+        self.console = Console(stderr=True)
+        self.live: Any = None
+
+    def start(self, store: Store) -> None:
+        """Begin with what the store has finished."""
+        from asapool.experiments.clock import TimeLeft
+
+        waiting = []
+        for key, run in self.runs.items():
+            if store.finished(key):
+                self._count(store.records()[key])
+            else:
+                waiting.append(run)
+        self.clock = TimeLeft(waiting, self.nodes)
+        if self.done:
+            self._say(f"{self.done} of {len(self.runs)} trainings are finished already")
+
+    def progress(self, run: Run, epoch: int, epochs: int) -> None:
+        """Take note of the epochs of a training."""
+        self.clock.progress(run, epoch, epochs)
+        self.seen = self.places[run.key][0]
+
+    def record(self, record: RunRecord) -> None:
+        """Take note of a training that ended; a failed one is told at once."""
+        self.clock.record(record)
+        self.seen = self.places[record.run.key][0]
+        run = record.run
+        who = f"{self.plans[self.seen[0]].name}, {self.seen[1]}, {run.data}, seed {run.seed}, fold {run.fold}"
+        if not record.finished:
+            self._say(f"{who}: failed in attempt {record.attempts}: {record.failure}")
+            return
+        self._count(record)
+        if self.live is None:
+            from asapool.experiments.clock import in_words
+
+            score = (record.test or {}).get("accuracy")
+            told = "–" if score is None else f"{100 * score:.2f}"
+            left = "" if self.done == len(self.runs) else f"; left: {in_words(self.clock.seconds())}"
+            note(f"{self.done}/{len(self.runs)}  {who}: test {told} in {record.seconds:.1f} s{left}")
+
+    def _count(self, record: RunRecord) -> None:
+        self.done += 1
+        for place in self.places[record.run.key]:
+            scores = record.test if self.plans[place[0]].metric == "test" else record.validation
+            if scores is not None and scores["accuracy"] is not None:
+                self.values.setdefault(place, []).append(100 * scores["accuracy"])
+
+    def _say(self, text: str) -> None:
+        if self.live is None:
+            note(text)
+        else:
+            self.live.console.print(text, markup=False, highlight=False)
+
+    # drawing
+
+    def __enter__(self) -> Watch:
+        if self.console.is_terminal and self.plans:
+            from rich.live import Live
+
+            self.live = Live(console=self.console, get_renderable=self.draw, refresh_per_second=2, transient=True)
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
+
+    def draw(self) -> Any:
+        """The table that is being filled, and the bar below it."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        from asapool.experiments.clock import in_words
+
+        number = self.seen[0] if self.seen is not None else 0
+        plan = self.plans[number]
+        title = f"{plan.title}: mean {plan.metric} accuracy in percent, and how many trainings are finished"
+        grid = Table()
+        grid.add_column("")
+        for column in plan.columns:
+            grid.add_column(column, justify="right")
+        for row in self._window(plan):
+            grid.add_row(row, *(self._cell((number, row, column)) for column in plan.columns))
+        epochs = sum(list(self.clock.done.values()))
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row(
+            ProgressBar(total=max(1, len(self.runs)), completed=self.done, width=32),
+            f"{self.done}/{len(self.runs)} trainings",
+            f"{len(self.clock.done)} running, {epochs} epochs",
+            f"left: {in_words(self.clock.seconds())}",
+        )
+        return Group(Text(title, overflow="ellipsis", no_wrap=True), grid, bar)
+
+    def _window(self, plan: Plan) -> Sequence[str]:
+        """The rows that fit the terminal, among them the one that moved last."""
+        room = max(3, self.console.height - 8)
+        if len(plan.rows) <= room:
+            return plan.rows
+        at = plan.rows.index(self.seen[1]) if self.seen is not None and self.seen[1] in plan.rows else 0
+        first = min(max(0, at - room // 2), len(plan.rows) - room)
+        return plan.rows[first : first + room]
+
+    def _cell(self, place: Place) -> str:
+        if place not in self.expected:
+            return ""
+        values = list(self.values.get(place, []))
+        mean = f"{sum(values) / len(values):.2f}" if values else "–"
+        return f"{mean}  {len(values)}/{self.expected[place]}"

@@ -1,0 +1,139 @@
+"""`asapool reproduce`: a table of the paper, or of a plan of one's own, filled by training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asapool.cli import _options as o
+from asapool.cli._output import note, working
+from asapool.cli._progress import ending
+from asapool.errors import ConfigError, choose
+
+if TYPE_CHECKING:
+    from asapool.experiments.execute import Engine
+    from asapool.experiments.record import RunRecord
+    from asapool.experiments.table_text import Written
+
+WHAT = (
+    "table1, table2, table3, table-aggregation, table-attention, table-fitness, table-edges, figure-ratio, "
+    "table-hyper, or all."
+)
+What = Annotated[str | None, typer.Argument(help=WHAT)]
+PlanOption = Annotated[Path | None, typer.Option("--plan", help="TOML file of a plan of your own, instead of WHAT.")]
+Datasets = Annotated[str | None, typer.Option(help="Only these data sets, separated by commas.")]
+Methods = Annotated[str | None, typer.Option(help="Only these rows or methods, separated by commas.")]
+Seeds = Annotated[int | None, typer.Option(min=1, help="The first so many seeds; by default the authors' twenty.")]
+Folds = Annotated[int | None, typer.Option(min=3, help="Number of folds; by default 10.")]
+Jobs = Annotated[
+    int | None, typer.Option("-j", "--jobs", min=1, help="Trainings at the same time; 1, or all of a Ray cluster.")
+]
+EngineOption = Annotated[str, typer.Option("--engine", help="Who trains: local (processes of this machine) or ray.")]
+Address = Annotated[str | None, typer.Option(help="Of a running Ray cluster; without it one is started here.")]
+Semantics = Annotated[
+    str | None, typer.Option(help="Whose ASAP: authors (default, as the paper's numbers), paper or pyg.")
+]
+Smoke = Annotated[bool, typer.Option("--smoke", help="A few tiny synthetic graphs instead of the data: does it work?")]
+
+
+def reproduce(
+    what: What = None,
+    plan: PlanOption = None,
+    datasets: Datasets = None,
+    methods: Methods = None,
+    seeds: Seeds = None,
+    epochs: o.Epochs = None,
+    folds: Folds = None,
+    jobs: Jobs = None,
+    engine: EngineOption = "local",
+    address: Address = None,
+    data_root: o.DataRoot = None,
+    out: o.Out = None,
+    smoke: Smoke = False,
+    semantics: Semantics = None,
+    no_report: o.NoReport = False,
+    json: o.Json = False,
+) -> None:
+    """Fill a table of the paper by training, with the paper's numbers beside ours.
+
+    Every finished training is kept in the folder: the same command again goes on where it was stopped. The tables are
+    written as Markdown, CSV and JSON, and again while they fill.
+    """
+    from asapool.experiments import reproducing as r
+
+    worker = _engine(engine, address, jobs)
+    if (what is None) == (plan is None):
+        raise ConfigError(f"reproduce takes one of {', '.join(r.known())}, or --plan FILE.toml")
+    names = r.names_of(what) if what is not None else [str(plan)]
+    plans = r.load_plans(
+        names,
+        datasets=None if datasets is None else o.words_of(datasets, "--datasets"),
+        methods=None if methods is None else o.words_of(methods, "--methods"),
+        seeds=seeds, folds=folds, epochs=epochs, data_root=data_root, smoke=smoke,
+        # the paper's numbers come from its authors' code; a plan of one's own says itself what it wants
+        semantics=semantics or ("authors" if plan is None else None),
+    )  # fmt: skip
+    if plan is not None:
+        names = [one.name for one in plans]
+    folder = out or Path("runs") / f"reproduce-{what or names[0]}{'-smoke' if smoke else ''}"
+    with working("Reading the graphs"):
+        graphs = r.load_graphs(plans)
+    for one in plans:
+        if plan is None and datasets is None and "Mutagenicity" in one.columns:
+            note(f"{one.name}: FRANKENSTEIN is not on this machine; Mutagenicity takes its place, under its own name")
+    from asapool.cli._live import Watch
+
+    go_on = f"the same command; finished trainings are in {folder}"
+    with ending(go_on), Watch([one for one in plans if one.name in names], graphs) as watch:
+        tables, records = r.reproduce(
+            names, plans, graphs, folder, worker,
+            on_start=watch.start, on_record=watch.record, on_progress=watch.progress,
+        )  # fmt: skip
+    if not no_report:
+        _report(folder)
+    _show(tables, records, folder, json)
+
+
+def _engine(name: str, address: str | None, jobs: int | None) -> Engine:
+    choose("--engine", name, ("local", "ray"))
+    if name == "ray":
+        from asapool.experiments.ray_cluster import RayEngine
+
+        return RayEngine(address, jobs)
+    if address is not None:
+        raise ConfigError("--address is that of a Ray cluster. Add --engine ray")
+    from asapool.experiments.local import LocalEngine
+
+    return LocalEngine(jobs or 1)
+
+
+def _report(folder: Path) -> None:
+    from asapool.cli.report import leave_report
+
+    leave_report(folder)
+
+
+def _show(tables: list[Written], records: list[RunRecord], folder: Path, as_json: bool) -> None:
+    failures = [_failure(record) for record in records if not record.finished]
+    if as_json:
+        from json import dumps
+
+        answer: dict[str, Any] = {"folder": str(folder), "failures": failures}
+        typer.echo(dumps(answer | {"tables": {t.name: t.to_dict() for t in tables}}, indent=1, ensure_ascii=False))
+    else:
+        for table in tables:
+            typer.echo(table.to_markdown())
+        names = ", ".join(f"{table.name}.md" for table in tables)
+        typer.echo(f"folder  {folder} ({names}; the same as .csv and .json)")
+    if failures:
+        for text in failures:
+            note(f"asapool: {text}")
+        note(f"asapool: {len(failures)} of {len(records)} trainings failed; the same command tries them again")
+        raise typer.Exit(1)
+
+
+def _failure(record: RunRecord) -> str:
+    run = record.run
+    return f"{run.data}, {run.model.method}, seed {run.seed}, fold {run.fold}: {record.failure}"

@@ -1,0 +1,100 @@
+"""`asapool results`: what stores of trainings hold; merged into one, or compared cell by cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asapool.cli import _options as o
+from asapool.cli._output import note, working
+from asapool.errors import ConfigError
+
+if TYPE_CHECKING:
+    from asapool.experiments.overview import Difference, Series
+
+Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders that asapool reproduce wrote.")]
+Merge = Annotated[Path | None, typer.Option("--merge", metavar="OUT", help="Bring them together in this folder.")]
+Compare = Annotated[bool, typer.Option("--compare", help="Two folders: the difference of every cell that both have.")]
+
+
+def results(folders: Folders, merge: Merge = None, compare: Compare = False, json: o.Json = False) -> None:
+    """Show what folders of trainings hold: a line per data set and method, with seeds and folds behind each."""
+    from asapool.experiments import overview as v
+
+    if compare and (len(folders) != 2 or merge is not None):
+        raise ConfigError(f"--compare takes two folders and no --merge, got {len(folders)} folders")
+    if merge is not None:
+        with working("Merging"):
+            count = v.merge_folders(folders, merge)
+        note(f"{count} records came into {merge}")
+        folders = [merge]
+    if compare:
+        with working("Comparing"):
+            found = v.differences(*folders)
+        answer: Any = {
+            "first": str(folders[0]), "second": str(folders[1]), "differences": [one.to_dict() for one in found],
+        }  # fmt: skip
+        _print(answer, json, lambda: _differences(found, folders))
+        return
+    with working("Reading"):
+        held = {str(folder): v.overview(folder) for folder in folders}
+    _print({name: [s.to_dict() for s in series] for name, series in held.items()}, json, lambda: _overviews(held))
+
+
+def _print(answer: Any, as_json: bool, show: Any) -> None:
+    if as_json:
+        from json import dumps
+
+        typer.echo(dumps(answer, indent=1, ensure_ascii=False))
+    else:
+        show()
+
+
+def _overviews(held: dict[str, list[Series]]) -> None:
+    for folder, series in held.items():
+        names = ["data", "plan: row", "test", "± over seeds", "± over folds", "validation", "seeds", "folds"]
+        lines = [
+            [s.data, "; ".join(s.names), *map(_percent, (s.test, s.over_seeds, s.over_folds, s.validation)),
+             str(s.seeds), f"{s.folds}" + (f" ({s.failed} failed)" if s.failed else "")]
+            for s in series
+        ]  # fmt: skip
+        _grid(f"{folder}: accuracy in percent", names, lines, left=2)
+
+
+def _differences(found: list[Difference], folders: list[Path]) -> None:
+    names = ["data", "plan: row", "first", "second", "second − first", "trainings", "p (corrected t)", "p (Wilcoxon)"]
+    lines = []
+    for one in found:
+        t = one.test
+        gap = f"{100 * t['difference']:+.2f}".replace("-", "−") if t["n"] else "–"
+        lines.append(
+            [one.data, one.name, _percent(one.first), _percent(one.second), gap, str(t["n"]),
+             _p(t["p_corrected_t"], t["note"]), _p(t["p_wilcoxon"], "")]
+        )  # fmt: skip
+    _grid(f"Test accuracy in percent: first {folders[0]}, second {folders[1]}", names, lines, left=2)
+
+
+def _grid(title: str, names: list[str], lines: list[list[str]], left: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)  # nothing is cut off in a file or a pipe
+    grid = Table(title=Text(title), title_justify="left")
+    for number, name in enumerate(names):
+        grid.add_column(name, justify="left" if number < left else "right", overflow="fold")
+    for line in lines:
+        grid.add_row(*map(Text, line))
+    console.print(grid)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.2f}"
+
+
+def _p(value: float | None, note: str) -> str:
+    return (f"– ({note})" if note else "–") if value is None else f"{value:.3g}"

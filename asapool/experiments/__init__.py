@@ -1,0 +1,37 @@
+"""Experiments: a plan of trainings, carried out in processes or on a cluster, kept in a store, summed up as tables.
+
+    Run, run      one training: what decides it, and how it is done     RunRecord   what came of it
+    Plan, Cell    the cells of a table                                  Store       records in a folder, append-only
+    execute       the Runs of a plan that are not finished yet, by an Engine
+    methods_plan, cross_validate      several methods on the folds of one data set
+
+Names are looked up when first used, so that a part that needs no torch does not load it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asapool.experiments.crossval import cross_validate, methods_plan
+    from asapool.experiments.local import LocalEngine
+    from asapool.experiments.plan import Cell, Plan, load_plan
+    from asapool.experiments.record import RunRecord
+    from asapool.experiments.run import Run
+    from asapool.experiments.store import Store, merge
+
+# run and execute are not here: they have the names of their modules (asapool.experiments.run.run)
+_HOME = {
+    "Cell": "plan", "LocalEngine": "local", "Plan": "plan", "Run": "run", "RunRecord": "record", "Store": "store",
+    "cross_validate": "crossval", "load_plan": "plan", "merge": "store", "methods_plan": "crossval",
+}  # fmt: skip
+__all__ = [
+    "Cell", "LocalEngine", "Plan", "Run", "RunRecord", "Store", "cross_validate", "load_plan", "merge", "methods_plan",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"asapool.experiments.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'asapool.experiments' has no attribute {name!r}")

@@ -1,0 +1,112 @@
+"""How long an experiment will still take, told from the epochs that were trained so far.
+
+One training may take minutes, so waiting for the first one to end would leave a person without an estimate; its epochs
+are much alike, and a few seconds of them are enough.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from asapool.experiments.record import RunRecord
+from asapool.experiments.run import Run
+
+
+class Kind(NamedTuple):
+    """Runs that take about as long as each other."""
+
+    fingerprint: str
+    method: str
+    hidden: int
+
+
+class TimeLeft:
+    """Listens to a running experiment and says how many seconds are left; None before anything is known.
+
+    Another thread may ask while this one listens: what it goes through is copied first.
+    """
+
+    def __init__(
+        self, waiting: Sequence[Run], nodes: Mapping[str, int], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.nodes = nodes  # of each data set by fingerprint: the cost of one that was not met yet is guessed by size
+        self.now = now
+        self.left = {run.key: _kind(run) for run in waiting}
+        self.epochs: dict[Kind, int] = {}  # of all Runs that are left, those in training too
+        for run in waiting:
+            self.epochs[_kind(run)] = self.epochs.get(_kind(run), 0) + run.train.epochs
+        self.done: dict[str, int] = {}  # finished epochs of the Runs in training
+        self.began: dict[str, tuple[int, float]] = {}  # where they were first seen: epoch, time
+        self.current: dict[str, float] = {}  # their seconds per epoch
+        self.pace: dict[Kind, float] = {}  # of finished Runs: mean of their median seconds per epoch
+        self.count: dict[Kind, int] = {}
+        self.side_by_side = 1
+
+    def progress(self, run: Run, epoch: int, epochs: int) -> None:
+        """Take note of a Run's finished epochs."""
+        self.done[run.key] = epoch
+        self.side_by_side = max(self.side_by_side, len(self.done))
+        first = self.began.get(run.key)
+        # the first epoch is no measure: what is compiled and read once is in it
+        if first is None or (first[0] == 0 and epoch > 0):
+            self.began[run.key] = (epoch, self.now())
+        elif epoch > first[0]:
+            self.current[run.key] = (self.now() - first[1]) / (epoch - first[0])
+
+    def record(self, record: RunRecord) -> None:
+        """Take note of a Run that ended."""
+        key, kind = record.run.key, _kind(record.run)
+        if record.history:
+            own, count = median(row["seconds"] for row in record.history), self.count.get(kind, 0) + 1
+            self.pace[kind] = self.pace.get(kind, 0.0) + (own - self.pace.get(kind, 0.0)) / count
+            self.count[kind] = count
+        if record.finished and self.left.pop(key, None) is not None:
+            self.epochs[kind] -= record.run.train.epochs
+        self.done.pop(key, None)
+        self.began.pop(key, None)
+        self.current.pop(key, None)
+
+    def seconds(self) -> float | None:
+        """Seconds until the last Run ends, at the pace of this moment and with as many side by side as there were."""
+        known = dict(self.pace)
+        for key, pace in list(self.current.items()):
+            if key in self.left:
+                known.setdefault(self.left[key], pace)
+        if not known:
+            return None
+        left = dict(self.epochs)
+        for key, epochs in list(self.done.items()):
+            if key in self.left:
+                left[self.left[key]] -= epochs
+        total = sum(count * self._pace(kind, known) for kind, count in left.items() if count > 0)
+        return total / self.side_by_side
+
+    def _pace(self, kind: Kind, known: Mapping[Kind, float]) -> float:
+        """Its own, or else that of the same data set, or else of all, by the number of nodes."""
+        if kind in known:
+            return known[kind]
+        near = [pace for other, pace in known.items() if other.fingerprint == kind.fingerprint]
+        if near:
+            return sum(near) / len(near)
+        per_node = [pace / max(1, self.nodes.get(other.fingerprint, 1)) for other, pace in known.items()]
+        return sum(per_node) / len(per_node) * self.nodes.get(kind.fingerprint, 1)
+
+
+def in_words(seconds: float | None) -> str:
+    """A time a person can use.
+
+    >>> in_words(42), in_words(3000), in_words(200_000), in_words(None)
+    ('42 s', '50 min', '55.6 h', 'unknown yet')
+    """
+    if seconds is None:
+        return "unknown yet"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _kind(run: Run) -> Kind:
+    return Kind(run.fingerprint, run.model.method, run.model.hidden)

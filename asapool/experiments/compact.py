@@ -1,0 +1,140 @@
+"""Records small enough to be committed: a line per Run with its scores, without curves and probabilities.
+
+A file begins with a line of the machines, then the Runs in an order that follows from their content, so that adding
+some changes no other line. Settings at their default are left out; the key of the Run proves that nothing was lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from asapool.errors import AsapoolError, DataError
+from asapool.experiments.record import RunRecord
+from asapool.experiments.run import Run
+from asapool.models.config import ModelConfig
+from asapool.training.comparison import SCORES
+from asapool.training.config import TrainConfig
+from asapool.training.folder import write_text
+
+VERSION = 1
+DIGITS = 6
+OWN = ("best_epoch", "epochs", "stopped", "seconds", "cpu_seconds", "failure", "attempts")
+
+
+def compact(records: Iterable[RunRecord]) -> str:
+    """The text of a file of records."""
+    ordered = sorted(records, key=_order)
+    machines = {_name(record.machine): record.machine for record in ordered}
+    head = {"version": VERSION, "machines": dict(sorted(machines.items()))}
+    return "".join(f"{_json(line)}\n" for line in (head, *map(_line, ordered)))
+
+
+def write_compact(path: str | PathLike[str], records: Iterable[RunRecord]) -> None:
+    """Write a file of records, whole."""
+    write_text(path, compact(records))
+
+
+def read_compact(path: str | PathLike[str]) -> dict[str, RunRecord]:
+    """The records of a file by the key of their Run; what is damaged is named by its line."""
+    lines = _lines(Path(path))
+    records = {}
+    machines: Mapping[str, Any] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            plain = json.loads(line)
+            if number == 1:
+                if plain["version"] != VERSION:
+                    raise DataError(f"version {VERSION} expected, got {plain['version']!r}")
+                machines = plain["machines"]
+                continue
+            record = _record(plain, machines)
+        except (ValueError, KeyError, TypeError, AttributeError, AsapoolError) as error:
+            raise DataError(f"{path}, line {number}: not a record ({type(error).__name__}: {error})") from None
+        if record.run.key != plain["key"]:
+            raise DataError(
+                f"{path}, line {number}: the run is {record.run.key}, but the line says {plain['key']}. The line was "
+                "changed, or written by another version of asapool: make the file again from its store"
+            )
+        records[record.run.key] = record
+    return records
+
+
+def together(*parts: Mapping[str, RunRecord]) -> dict[str, RunRecord]:
+    """All records; of one Run the finished one with more scores, and two that contradict each other are refused."""
+    made: dict[str, RunRecord] = {}
+    for part in parts:
+        for key, record in part.items():
+            made[key] = _better(made[key], record) if key in made else record
+    return made
+
+
+def _line(record: RunRecord) -> dict[str, Any]:
+    run = record.run.to_dict()
+    run["model"] = _told(run["model"], ModelConfig().to_dict(), "method")
+    run["train"] = _told(run["train"], TrainConfig().to_dict())
+    scores = {part: _scores(getattr(record, part)) for part in ("validation", "test")}
+    own = {name: getattr(record, name) for name in OWN if getattr(record, name) is not None}
+    there = {part: values for part, values in scores.items() if values is not None}
+    return {"key": record.run.key, **run, **there, **own, "machine": _name(record.machine)}
+
+
+def _record(plain: Mapping[str, Any], machines: Mapping[str, Any]) -> RunRecord:
+    names = ("data", "fingerprint", "model", "train", "seed", "fold", "folds", "protocol")
+    run = Run.from_dict({name: plain[name] for name in names})
+    own = {name: plain[name] for name in OWN if name in plain}
+    scores: dict[str, Any] = {
+        part: None if part not in plain else dict.fromkeys(SCORES) | plain[part] for part in ("validation", "test")
+    }
+    return RunRecord(**{"run": run, "machine": machines[plain["machine"]], **scores, **own})
+
+
+def _told(values: Mapping[str, Any], usual: Mapping[str, Any], *always: str) -> dict[str, Any]:
+    """What is not as usual."""
+    return {name: value for name, value in values.items() if name in always or usual.get(name, ...) != value}
+
+
+def _scores(values: Mapping[str, Any] | None) -> dict[str, float] | None:
+    if values is None:
+        return None
+    return {name: round(values[name], DIGITS) for name in SCORES if values.get(name) is not None}
+
+
+def _better(one: RunRecord, other: RunRecord) -> RunRecord:
+    if not (one.finished and other.finished):
+        return other if other.finished else one
+    for part in ("validation", "test"):
+        a, b = _scores(getattr(one, part)) or {}, _scores(getattr(other, part)) or {}
+        if any(a[name] != b[name] for name in a if name in b):
+            where = " and ".join(str(record.machine.get("cpu")) for record in (one, other))
+            raise DataError(
+                f"run {one.run.key} ({one.run.data}, {one.run.model.method}, seed {one.run.seed}, fold {one.run.fold}) "
+                f"has different {part} scores on {where}. Find out why before either is kept"
+            )
+    known = [sum(len(_scores(getattr(r, part)) or {}) for part in ("validation", "test")) for r in (one, other)]
+    return other if known[1] > known[0] else one
+
+
+def _order(record: RunRecord) -> tuple[Any, ...]:
+    run = record.run
+    settings = json.dumps([run.model.to_dict(), run.train.to_dict(), run.folds, run.protocol], sort_keys=True)
+    return run.data, run.model.method, settings, run.seed, run.fold, run.key
+
+
+def _name(machine: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_json(machine).encode()).hexdigest()[:8]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\n").split("\n")  # other signs that end lines may be in names
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error}). Make it again from its store") from None

@@ -1,0 +1,84 @@
+"""Carry out a plan: skip what is finished, give the rest to an engine, keep every outcome in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from asapool.experiments.plan import Plan
+from asapool.experiments.record import RunRecord
+from asapool.experiments.run import Run
+from asapool.experiments.store import Store
+
+if TYPE_CHECKING:
+    from asapool.data import GraphSet
+
+OnRecord = Callable[[RunRecord], None]
+OnProgress = Callable[[Run, int, int], None]
+
+
+class Engine(Protocol):
+    """Something that trains: local processes, or a cluster."""
+
+    def work(
+        self, runs: Sequence[Run], graphs: Mapping[str, GraphSet], on_progress: OnProgress
+    ) -> Iterator[RunRecord]:
+        """Yield one record per Run when it ends, finished or failed; leaving the loop stops the workers.
+
+        graphs are keyed by fingerprint and reach a worker (or a node) once. on_progress(run, finished epochs, all) is
+        called in this process now and then.
+        """
+        ...
+
+
+def execute(
+    plan: Plan | Sequence[Plan],
+    graphs: Mapping[str, GraphSet],
+    store: Store,
+    engine: Engine,
+    on_record: OnRecord | None = None,
+    on_progress: OnProgress | None = None,
+) -> list[RunRecord]:
+    """Train every Run of the plan (or plans) that the store has not finished; return the records of all of them.
+
+    graphs: by name of the data set, as the plan's columns name them. A Run that fails is tried once more at the end of
+    the queue; one that fails again stays in the store with its reason, and the next call tries it again.
+    """
+    plans = [plan] if isinstance(plan, Plan) else list(plan)
+    runs = list({run.key: run for one in plans for run in one.runs(graphs)}.values())
+    waiting = [run for run in runs if not store.finished(run.key)]
+    needed = {run.fingerprint for run in waiting}
+    by_print = {g.fingerprint: g for g in graphs.values() if g.fingerprint in needed}
+    for _ in range(2):
+        again = []
+        if not waiting:
+            break
+        with _stopping(engine.work(waiting, by_print, on_progress or _silent)) as records:
+            for record in records:
+                before = store.records().get(record.run.key)
+                known = replace(record, attempts=1 if before is None else before.attempts + 1)
+                store.append(known)
+                if not known.finished:
+                    again.append(known.run)
+                if on_record is not None:
+                    on_record(known)
+        waiting = again
+    found = store.records()
+    return [found[run.key] for run in runs if run.key in found]
+
+
+@contextmanager
+def _stopping(records: Iterator[RunRecord]) -> Iterator[Iterator[RunRecord]]:
+    """However the loop is left, the workers are stopped then and not when the garbage is collected."""
+    try:
+        yield records
+    finally:
+        close = getattr(records, "close", None)
+        if close is not None:
+            close()
+
+
+def _silent(run: Run, epoch: int, epochs: int) -> None:
+    """Nobody asked."""

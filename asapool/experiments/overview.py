@@ -1,0 +1,164 @@
+"""What a store holds, whatever plans it was filled by: a line per series of trainings, and two stores compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from asapool.errors import DataError
+from asapool.experiments.plan import Plan
+from asapool.experiments.record import RunRecord
+from asapool.experiments.reproducing import read_plans
+from asapool.experiments.run import Run
+from asapool.experiments.store import Store, merge
+from asapool.models.config import ModelConfig
+from asapool.training.comparison import FoldResult, compare
+from asapool.training.config import TrainConfig
+from asapool.training.folder import read_json, working_in, write_json
+from asapool.training.significance import paired_test
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """Trainings that differ in seed and fold only; accuracies are shares of graphs, not percent.
+
+    over_seeds: deviation of the seeds' means. over_folds: of the folds of one seed, averaged over the seeds.
+    """
+
+    data: str
+    names: tuple[str, ...]  # "plan: row" of every plan that has it; without one its settings
+    settings: str  # the method, and every setting that is not the default
+    test: float | None
+    over_seeds: float | None
+    over_folds: float | None
+    validation: float | None
+    seeds: int
+    folds: int  # finished trainings
+    failed: int
+    of: int  # folds of the protocol
+    protocol: str
+    scores: tuple[tuple[int, int, float], ...]  # seed, fold, test accuracy
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The same cell in two stores: second − first on the trainings that both have."""
+
+    data: str
+    name: str
+    first: float | None
+    second: float | None
+    test: dict[str, Any]  # PairedTest as plain data, difference = second − first
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def overview(folder: str | PathLike[str]) -> list[Series]:
+    """The series of a store, in the order in which their first training ended up in it."""
+    groups: dict[Run, list[RunRecord]] = {}
+    for record in Store.read(folder, light=True).values():
+        groups.setdefault(replace(record.run, seed=0, fold=0), []).append(record)
+    plans = read_plans(folder)
+    found = [_series(run, records, plans) for run, records in groups.items()]
+    return sorted(found, key=lambda s: (_place(s, plans), s.data))
+
+
+def differences(first: str | PathLike[str], second: str | PathLike[str]) -> list[Difference]:
+    """Every cell that both stores have, by the names of plan, row and data set; its settings may differ.
+
+    What is in no plan of one of them is found by its settings. The paired test is over the seeds and folds that both
+    have finished.
+    """
+    others = overview(second)
+    named = {(one.data, name): one for one in others for name in one.names}
+    alike = {(one.data, one.settings): one for one in others}
+    found = []
+    for series in overview(first):
+        names = [name for name in series.names if (series.data, name) in named]
+        found += [_difference(name, series, named[series.data, name]) for name in names]
+        if not names and (series.data, series.settings) in alike:
+            found.append(_difference(series.names[0], series, alike[series.data, series.settings]))
+    if not found:
+        raise DataError(f"{first} and {second} have no cell in common. Compare stores of the same plan")
+    return found
+
+
+def merge_folders(folders: Sequence[str | PathLike[str]], into: str | PathLike[str]) -> int:
+    """Bring stores and their plans together in one folder; returns how many records came in.
+
+    Where two folders have a plan of the same name the larger one is kept.
+    """
+    count = merge(*folders, into=into)
+    with working_in(into) as path:
+        for folder in folders:
+            for file in sorted(Path(folder).glob("*.plan.json")):
+                plan, there = read_json(file), path / file.name
+                if not there.exists() or _size(read_json(there)) < _size(plan):
+                    write_json(there, plan)
+    return count
+
+
+def _size(plan: Mapping[str, Any]) -> int:
+    return len(plan["cells"]) * len(plan["seeds"])
+
+
+def _series(run: Run, records: Sequence[RunRecord], plans: Sequence[Plan]) -> Series:
+    ordered = sorted(records, key=lambda r: (r.run.seed, r.run.fold))
+    results = [
+        FoldResult(
+            method="", seed=r.run.seed, fold=r.run.fold, test=r.test, validation=r.validation, seconds=r.seconds,
+            failure=r.failure,
+        )
+        for r in ordered
+    ]  # fmt: skip
+    row = compare(results, run.folds).rows[0]
+    names = tuple(
+        f"{plan.name}: {cell.row}"
+        for plan in plans
+        for cell in plan.cells
+        if (plan.folds, plan.protocol, cell.column) == (run.folds, run.protocol, run.data)
+        and cell.model == run.model
+        and replace(cell.train, seed=0, threads=None) == run.train
+    )
+    return Series(
+        data=run.data, names=names or (_settings(run),), settings=_settings(run), test=row.mean,
+        over_seeds=row.over_seeds, over_folds=row.over_folds, validation=row.validation, seeds=row.seeds,
+        folds=row.folds, failed=row.failed, of=run.folds, protocol=run.protocol,
+        scores=tuple((r.run.seed, r.run.fold, r.test["accuracy"]) for r in ordered if r.test is not None),
+    )  # fmt: skip
+
+
+def _settings(run: Run) -> str:
+    parts: list[str] = [run.model.method]
+    for given, default in ((run.model, ModelConfig()), (run.train, TrainConfig())):
+        for f in fields(default):
+            value = getattr(given, f.name)
+            if f.name != "method" and value != getattr(default, f.name):
+                parts.append(f"{f.name} {value}")
+    return ", ".join(parts)
+
+
+def _place(series: Series, plans: Sequence[Plan]) -> tuple[int, int]:
+    """The order of the plans and of their rows; what belongs to none comes last."""
+    for number, plan in enumerate(plans):
+        for at, row in enumerate(plan.rows):
+            if f"{plan.name}: {row}" in series.names:
+                return number, at
+    return len(plans), 0
+
+
+def _difference(name: str, first: Series, second: Series) -> Difference:
+    a = {(seed, fold): value for seed, fold, value in first.scores}
+    b = {(seed, fold): value for seed, fold, value in second.scores}
+    both = [key for key in a if key in b] if (first.of, first.protocol) == (second.of, second.protocol) else []
+    test = paired_test([b[key] for key in both], [a[key] for key in both], test_share=1 / (first.of - 2))
+    return Difference(data=first.data, name=name, first=first.test, second=second.test, test=test.to_dict())

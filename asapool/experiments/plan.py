@@ -1,0 +1,218 @@
+"""Plan: the cells of a table and the trainings that stand behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+from asapool.errors import CheckpointError, ConfigError, choose
+from asapool.experiments.plan_file import DataEntry, PlanFile, read_plan
+from asapool.experiments.run import PROTOCOLS, Run
+from asapool.models.config import ModelConfig
+from asapool.training.config import TrainConfig
+from asapool.training.presets import preset
+from asapool.training.presets import seeds as authors_seeds
+from asapool.training.settings import DataConfig, SplitConfig, overlay, read_graphs
+
+if TYPE_CHECKING:
+    from asapool.data import GraphSet
+
+# a tiny set of graphs, a narrow model and a short schedule in place of everything, to see that all parts work
+SMOKE_DATA = "synthetic:cycles?graphs=24&nodes=5"
+SMOKE = {"model": {"hidden": 4}, "train": {"epochs": 1, "batch_size": 64}}
+SMOKE_FOLDS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One cell of a table: a model with its schedule on a data set."""
+
+    row: str
+    column: str  # name of the data set
+    source: DataConfig
+    model: ModelConfig
+    train: TrainConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A table to be filled: every cell is the mean over seeds × folds trainings."""
+
+    name: str
+    title: str
+    metric: Literal["test", "validation"] = "test"  # which accuracy the table shows
+    cells: tuple[Cell, ...]
+    seeds: tuple[int, ...] = (8971,)
+    folds: int = 10
+    protocol: Literal["authors", "stratified"] = "authors"
+    choose: bool = False  # per column the row with the best mean validation accuracy is chosen, and judged on test
+
+    def __post_init__(self) -> None:
+        choose("plan.metric", self.metric, ("test", "validation"))
+        choose("plan.protocol", self.protocol, PROTOCOLS)
+        if not self.cells:
+            raise ConfigError(f"plan {self.name}: there is nothing to train. Name at least one row and one data set")
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ConfigError(f"plan {self.name}: seeds must be different numbers, at least one, got {self.seeds}")
+        if self.folds < 3:
+            raise ConfigError(f"plan {self.name}: folds must be at least 3 (training, validation, test): {self.folds}")
+        seen = set()
+        for cell in self.cells:
+            if (cell.row, cell.column) in seen:
+                raise ConfigError(f"plan {self.name}: there are two cells {cell.row!r} × {cell.column!r}")
+            seen.add((cell.row, cell.column))
+            if cell.source != self.sources[cell.column]:
+                raise ConfigError(f"plan {self.name}: the data set {cell.column!r} has two sources")
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The rows in the order of the plan."""
+        return tuple(dict.fromkeys(cell.row for cell in self.cells))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The data sets in the order of the plan."""
+        return tuple(self.sources)
+
+    @property
+    def sources(self) -> dict[str, DataConfig]:
+        """Where the graphs of each column come from."""
+        found: dict[str, DataConfig] = {}
+        for cell in self.cells:
+            found.setdefault(cell.column, cell.source)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: every cell with all its settings."""
+        cells = [
+            {
+                "row": cell.row, "column": cell.column, "source": asdict(cell.source), "model": cell.model.to_dict(),
+                "train": cell.train.to_dict(),
+            }
+            for cell in self.cells
+        ]  # fmt: skip
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"cells": cells, "seeds": list(self.seeds)}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Plan:
+        """The plan that to_dict was called on."""
+        try:
+            cells = tuple(
+                Cell(
+                    row=cell["row"], column=cell["column"], source=DataConfig(**cell["source"]),
+                    model=ModelConfig.from_dict(cell["model"]), train=TrainConfig.from_dict(cell["train"]),
+                )
+                for cell in plain["cells"]
+            )  # fmt: skip
+            return cls(**{**plain, "cells": cells, "seeds": tuple(plain["seeds"])})
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise CheckpointError(f"not a plan of asapool ({type(error).__name__}: {error})") from None
+
+    def runs(self, graphs: Mapping[str, GraphSet]) -> list[Run]:
+        """All trainings, each once; seeds outermost, then folds, then cells, so that rows and columns fill evenly.
+
+        graphs: by column.
+        """
+        ways = [self.runs_of(cell, graphs) for cell in self.cells]
+        return list({run.key: run for turn in zip(*ways, strict=True) for run in turn}.values())
+
+    def runs_of(self, cell: Cell, graphs: Mapping[str, GraphSet]) -> list[Run]:
+        """The trainings of one cell, seeds outermost."""
+        return list(_runs(cell, graphs[cell.column].fingerprint, self.seeds, self.folds, self.protocol))
+
+
+# tables are made again and again while their Runs come in; making a Run and its key takes longer than to look it up
+@lru_cache(maxsize=4096)
+def _runs(
+    cell: Cell, fingerprint: str, seeds: tuple[int, ...], folds: int, protocol: Literal["authors", "stratified"]
+) -> tuple[Run, ...]:
+    return tuple(
+        Run(
+            data=cell.column, fingerprint=fingerprint, model=cell.model, train=cell.train, seed=seed, fold=fold,
+            folds=folds, protocol=protocol,
+        )
+        for seed in seeds
+        for fold in range(folds)
+    )  # fmt: skip
+
+
+def load_plan(
+    path_or_name: str | PathLike[str] | PlanFile,
+    *,
+    datasets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    seeds: int | None = None,
+    folds: int | None = None,
+    epochs: int | None = None,
+    semantics: str | None = None,
+    data_root: str | PathLike[str] | None = None,
+    smoke: bool = False,
+) -> Plan:
+    """A plan of asapool by its name, or one of a TOML file; the options cut it down or change it.
+
+    datasets and methods keep what they name (a method is the name of a row, or the method of its model); seeds takes
+    the first so many. semantics is that of ASAP where a row does not name its own; other methods know none. smoke
+    replaces every data set by a few small graphs.
+    """
+    file = path_or_name if isinstance(path_or_name, PlanFile) else read_plan(path_or_name)
+    rows = file.rows_named(methods)
+    data = file.data_named(datasets, data_root, smoke)
+    cells = []
+    for row in rows:
+        for entry in data:
+            layers = [preset(entry.name), file.tables, {"model": {"semantics": semantics}}, entry.tables, row.tables]
+            layers += [SMOKE] if smoke else []
+            tables = overlay(*layers, {"train": {"epochs": epochs}})
+            if tables["model"].get("method", "asap") != "asap":
+                tables["model"].pop("semantics", None)  # of no meaning there: the training must not look like another
+            cells.append(
+                Cell(
+                    row=row.name,
+                    column=f"{entry.name} (synthetic)" if smoke else entry.name,
+                    source=DataConfig(source=SMOKE_DATA) if smoke else _source(entry, data_root),
+                    model=ModelConfig.from_dict(tables["model"]),
+                    train=TrainConfig.from_dict(tables["train"]),
+                )
+            )
+    return Plan(
+        name=file.name,
+        title=file.title,
+        metric=file.metric,
+        cells=tuple(cells),
+        seeds=_seeds(file, 1 if smoke and seeds is None else seeds),
+        folds=folds or (SMOKE_FOLDS if smoke else file.folds),
+        protocol=file.protocol,
+        choose=file.choose,
+    )
+
+
+def load_graphs(plans: Sequence[Plan]) -> dict[str, GraphSet]:
+    """The graphs of all columns of the plans, by column; those without a label are left out."""
+    sources: dict[str, DataConfig] = {}
+    for plan in plans:
+        for column, source in plan.sources.items():
+            if sources.setdefault(column, source) != source:
+                raise ConfigError(f"plan {plan.name}: the data set {column!r} has another source in another plan")
+    graphs: dict[str, GraphSet] = {}
+    for column, source in sources.items():
+        graphs[column] = read_graphs(source, SplitConfig()).renamed(column)
+    for plan in plans:
+        for column in plan.columns:  # refuses folds that these graphs cannot give, before anything is trained
+            plan.runs_of(next(c for c in plan.cells if c.column == column), graphs)[0].split(graphs[column])
+    return graphs
+
+
+def _source(entry: DataEntry, data_root: str | PathLike[str] | None) -> DataConfig:
+    root = {} if data_root is None else {"data_root": str(data_root)}
+    return DataConfig(**{"source": entry.name} | root | dict(entry.source)).settled()
+
+
+def _seeds(file: PlanFile, count: int | None) -> tuple[int, ...]:
+    if isinstance(file.seeds, int):
+        return authors_seeds(file.seeds if count is None else count)
+    if count is not None and count > len(file.seeds):
+        raise ConfigError(f"{file.place}: has {len(file.seeds)} seeds, not {count}. Add some to the plan")
+    return file.seeds[:count]

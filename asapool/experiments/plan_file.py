@@ -1,0 +1,222 @@
+"""The TOML file of a plan: [plan], [[data]], [model], [train] and [[row]], read and checked for unknown words."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from asapool.data.download import local_tu
+from asapool.errors import ConfigError
+from asapool.training.presets import AUTHORS_SEEDS
+from asapool.training.settings import DataConfig
+
+FOLDER = Path(__file__).parent / "plans"
+INSTEAD = {"FRANKENSTEIN": "Mutagenicity"}  # who takes the place of a data set that is not on this machine
+PLAN = ("name", "title", "metric", "seeds", "folds", "protocol", "choose")
+SOURCE = tuple(f.name for f in fields(DataConfig))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One [[row]]: its name and what it sets."""
+
+    name: str
+    tables: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class DataEntry:
+    """One [[data]]: its name, where it comes from, what it sets, and whether it takes part only where it is named."""
+
+    name: str
+    source: Mapping[str, Any]
+    tables: Mapping[str, Mapping[str, Any]]
+    on_request: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanFile:
+    """What a file says, before presets and options are laid over it."""
+
+    place: str  # for messages
+    name: str
+    title: str
+    metric: Literal["test", "validation"]
+    seeds: int | tuple[int, ...]  # how many of the authors', or which
+    folds: int
+    protocol: Literal["authors", "stratified"]
+    choose: bool
+    tables: Mapping[str, Mapping[str, Any]]
+    data: tuple[DataEntry, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def methods(self) -> list[str]:
+        """The words that choose rows: their names, and the methods of their models."""
+        return list(dict.fromkeys(word for row in self.rows for word in self._words(row)))
+
+    @property
+    def datasets(self) -> list[str]:
+        """The words that choose data sets."""
+        return [entry.name for entry in self._choices().values()]
+
+    def has_data(self, name: str) -> bool:
+        """Whether the plan knows a data set of this name; capitals do not count, and D&D is DD."""
+        return _folded(name) in self._choices()
+
+    def rows_named(self, names: Sequence[str] | None) -> list[Row]:
+        """The rows of these names or methods, in the order of the plan."""
+        if names is None:
+            return list(self.rows)
+        for name in names:
+            if name not in self.methods:
+                raise ConfigError(f"{self.place}: has no method {name!r}. It has {', '.join(self.methods)}")
+        return [row for row in self.rows if set(self._words(row)) & set(names)]
+
+    def data_named(self, names: Sequence[str] | None, root: str | PathLike[str] | None, smoke: bool) -> list[DataEntry]:
+        """The data sets of these names; without names those of the plan, each replaced as INSTEAD says if need be."""
+        if names is None:
+            plain = [entry for entry in self.data if not entry.on_request]
+            return plain if smoke else [_or_instead(entry, root) for entry in plain]
+        for name in names:
+            if not self.has_data(name):
+                raise ConfigError(f"{self.place}: has no data set {name!r}. It has {', '.join(self.datasets)}")
+        return [self._choices()[_folded(name)] for name in names]
+
+    def _words(self, row: Row) -> tuple[str, str]:
+        return row.name, row.tables["model"].get("method", self.tables["model"].get("method", "asap"))
+
+    def _choices(self) -> dict[str, DataEntry]:
+        known = {_folded(entry.name): entry for entry in self.data}
+        for entry in self.data:
+            if entry.name in INSTEAD:
+                other = INSTEAD[entry.name]
+                known.setdefault(_folded(other), DataEntry(other, {}, entry.tables))
+        return known
+
+
+def plan_names() -> list[str]:
+    """The plans that come with asapool.
+
+    >>> "table2" in plan_names()
+    True
+    """
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def read_plan(path_or_name: str | PathLike[str]) -> PlanFile:
+    """Read a file, or the plan of asapool with that name."""
+    path = Path(path_or_name)
+    own = FOLDER / f"{path_or_name}.toml"
+    if path.suffix != ".toml":
+        if not own.is_file():
+            raise ConfigError(
+                f"there is no plan {str(path_or_name)!r}. Known are {', '.join(plan_names())}, and any FILE.toml"
+            )
+        path = own
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}). Give the path of a plan in TOML") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is not TOML: {error}") from None
+    return _plan(content, path)
+
+
+def _plan(content: dict[str, Any], path: Path) -> PlanFile:
+    _known(content, ("plan", "data", "model", "train", "row"), path, "table")
+    head = _table(content.get("plan", {}), path, "plan")
+    _known(head, PLAN, path, "setting of [plan]")
+    name = _name(head.get("name", path.stem), path, "plan.name")
+    if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or name.startswith("."):
+        raise ConfigError(f"{path}: plan.name becomes the name of files: letters, digits, - and _ only, got {name!r}")
+    rows = tuple(_row(entry, path) for entry in _list(content, "row", path))
+    return PlanFile(
+        place=str(path) if path.parent != FOLDER else name,
+        name=name,
+        title=_name(head.get("title", name), path, "plan.title"),
+        metric=head.get("metric", "test"),
+        seeds=_seeds(head.get("seeds", len(AUTHORS_SEEDS)), path),
+        folds=_whole(head.get("folds", 10), path, "plan.folds"),
+        protocol=head.get("protocol", "authors"),
+        choose=_truth(head.get("choose", False), path, "plan.choose"),
+        tables={name: _table(content.get(name, {}), path, name) for name in ("model", "train")},
+        data=tuple(_data(entry, path) for entry in _list(content, "data", path)),
+        rows=rows or (Row("asap", {"model": {}, "train": {}}),),
+    )
+
+
+def _row(entry: dict[str, Any], path: Path) -> Row:
+    _known(entry, ("name", "model", "train"), path, "setting of [[row]]")
+    tables = {name: _table(entry.get(name, {}), path, name) for name in ("model", "train")}
+    name = _name(entry.get("name"), path, "the name of a [[row]]")
+    return Row(name, tables)
+
+
+def _data(entry: dict[str, Any], path: Path) -> DataEntry:
+    _known(entry, ("name", "model", "train", "on_request", *SOURCE), path, "setting of [[data]]")
+    tables = {name: _table(entry.get(name, {}), path, name) for name in ("model", "train")}
+    source = {name: entry[name] for name in SOURCE if name in entry}
+    for name in ("source", "data_root"):  # what lies beside the plan is found from any folder
+        if name in source and (path.parent / str(source[name])).exists():
+            source[name] = str((path.parent / source[name]).resolve())
+    asked = _truth(entry.get("on_request", False), path, "on_request")
+    return DataEntry(_name(entry.get("name"), path, "the name of a [[data]]"), source, tables, asked)
+
+
+def _or_instead(entry: DataEntry, root: str | PathLike[str] | None) -> DataEntry:
+    there = entry.source or local_tu(entry.name, None if root is None else Path(root)) is not None
+    return entry if there or entry.name not in INSTEAD else DataEntry(INSTEAD[entry.name], {}, entry.tables)
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("&", "")
+
+
+def _known(values: Mapping[str, Any], names: Sequence[str], path: Path, what: str) -> None:
+    for name in values:
+        if name not in names:
+            raise ConfigError(f"{path}: {name!r} is not a {what}. Known are {', '.join(names)}")
+
+
+def _list(content: dict[str, Any], name: str, path: Path) -> list[dict[str, Any]]:
+    entries = content.get(name, [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ConfigError(f"{path}: {name} must be written as [[{name}]], once for each")
+    return entries
+
+
+def _table(value: Any, path: Path, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: {name} must be a table of settings, got {value!r}")
+    return value
+
+
+def _name(value: Any, path: Path, what: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigError(f"{path}: {what} must be a word or two, got {value!r}")
+    return value
+
+
+def _whole(value: Any, path: Path, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigError(f"{path}: {what} must be a whole number of at least 1, got {value!r}")
+    return value
+
+
+def _truth(value: Any, path: Path, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{path}: {what} must be true or false, got {value!r}")
+    return value
+
+
+def _seeds(value: Any, path: Path) -> int | tuple[int, ...]:
+    if not isinstance(value, list):
+        return _whole(value, path, "plan.seeds")
+    if not all(type(seed) is int and 0 <= seed < 2**32 for seed in value):
+        raise ConfigError(f"{path}: plan.seeds must be a number, or a list of numbers from 0 to 2**32 - 1, got {value}")
+    return tuple(value)

@@ -1,0 +1,214 @@
+"""The paper's table of properties (`table1`), found out by running the pooling layers, not copied.
+
+Every layer is the one the models use. What it is asked:
+    Sparse                        How do the numbers it keeps grow when it is built for graphs of N nodes? (N or N²)
+    Node Aggregation              Does a node that is not kept change a pooled node by more than a factor?
+    Soft Edge Weights             Do pooled edge weights follow the features?
+    Variable number of clusters   Does a larger graph get more clusters?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from asapool.experiments.paper import PROPERTIES, TICKS
+from asapool.experiments.text_tables import csv_text, markdown
+from asapool.models.config import ModelConfig
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from asapool.kernels import Graph
+
+F = 4  # channels: enough for a direction to differ from another
+SIZES = (128, 256, 512)
+SAME = 1e-9  # in double precision, what is more than rounding
+Make = Callable[[int], Any]  # nodes of a typical graph → a pooling layer with step(x, graph)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One cell: whether the layer has the property, what was measured, and what the paper says (None: nothing)."""
+
+    holds: bool
+    evidence: str
+    paper: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropertyTable:
+    """Methods by properties."""
+
+    name: str = "table1"
+    title: str = "Properties of hierarchical pooling methods"
+    findings: dict[str, dict[str, Finding]]  # method → property → finding
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every cell that the paper has says the same there."""
+        return all(f.paper in (None, f.holds) for row in self.findings.values() for f in row.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self) | {"kind": "properties", "agrees": self.agrees}
+
+    def to_markdown(self) -> str:
+        """✓ or –, and behind it the paper's where that differs; below, what was measured."""
+        head = ["property", *self.findings]
+        rows = [[name, *(_tick(row[name]) for row in self.findings.values())] for name in PROPERTIES]
+        why = [[name, *(row[name].evidence for row in self.findings.values())] for name in PROPERTIES]
+        word = "The paper's table says the same" if self.agrees else "The paper's table differs where marked"
+        return f"{markdown(head, rows)}\n{word}. Measured:\n\n{markdown(head, why)}"
+
+    def to_csv(self) -> str:
+        """A line per cell."""
+        lines = [
+            [method, name, f.holds, "" if f.paper is None else f.paper, f.evidence]
+            for method, row in self.findings.items()
+            for name, f in row.items()
+        ]
+        return csv_text(["method", "property", "holds", "paper", "evidence"], lines)
+
+
+def table1(models: Mapping[str, ModelConfig] | None = None, seed: int = 0) -> PropertyTable:
+    """The four properties of the paper's four hierarchical methods, or of other models by name."""
+    if models is None:
+        models = {method: ModelConfig.from_dict({"method": method, "hidden": F}) for method in TICKS}
+    found = {}
+    for name, config in models.items():
+        ticks = TICKS.get(name)
+        measured = measure(layer_of(config), seed)
+        found[name] = {
+            p: Finding(holds=holds, evidence=told, paper=None if ticks is None else p in ticks)
+            for p, (holds, told) in measured.items()
+        }
+    return PropertyTable(findings=found)
+
+
+def layer_of(config: ModelConfig) -> Make:
+    """The pooling layer of the model's first level, as the model makes it for graphs of a typical size."""
+    from asapool.models.hierarchical import cluster_counts, make_pool
+
+    def make(nodes: int) -> nn.Module:
+        K = cluster_counts(config, nodes)[0] if config.method == "diffpool" else 0
+        return make_pool(config, config.hidden, config.ratios[0], K)
+
+    return make
+
+
+def measure(make: Make, seed: int = 0) -> dict[str, tuple[bool, str]]:
+    """Whether a layer has each property, and the numbers that say so; make(N) builds it for graphs of N nodes."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        tests = (_sparse, _aggregates, _soft, _variable)
+        return {name: test(make) for name, test in zip(PROPERTIES, tests, strict=True)}
+
+
+def _sparse(make: Make) -> tuple[bool, str]:
+    """Grow graph and layer together, and fit kept ∝ N^p."""
+    kept = [_kept_numbers(make(N).double(), *_ring(N)) for N in SIZES]
+    power = math.log(kept[-1] / kept[0]) / math.log(SIZES[-1] / SIZES[0])
+    return power < 1.5, f"keeps {_list(kept)} numbers for {_list(SIZES)} nodes: N^{power:.2f}"
+
+
+def _kept_numbers(layer: nn.Module, x: Tensor, graph: Graph) -> int:
+    """Numbers that stay in memory after the step: what comes out, and what the way back will read."""
+    import torch
+
+    seen: dict[int, Tensor] = {}  # the tensor is held, or its address would be used again and counted once
+
+    def note(tensor: Tensor) -> Tensor:
+        for part in (tensor._indices(), tensor._values()) if tensor.is_sparse else (tensor,):
+            seen.setdefault(part.untyped_storage().data_ptr(), part)
+        return tensor
+
+    x.requires_grad_()
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        step = layer.step(x, graph)  # type: ignore[operator]  # all pooling layers have it
+    for out in (step.x, step.after.weight, getattr(step, "S", None) if not hasattr(step, "assignment") else None):
+        if out is not None:
+            note(out)
+    return sum(tensor.untyped_storage().nbytes() // 8 for tensor in seen.values())
+
+
+def _aggregates(make: Make) -> tuple[bool, str]:
+    """∂x^p_k/∂x_j of nodes j that are not kept, without its part along x^p_k, which is all that a gate can do."""
+    import torch
+
+    N = 24
+    x, graph = _ring(N)
+    layer = make(N).double()
+    x.requires_grad_()
+    step = layer.step(x, graph)
+    K = step.x.size(0)
+    jacobian = torch.stack(
+        [torch.autograd.grad(step.x[k, f], x, retain_graph=True)[0] for k in range(K) for f in range(F)]
+    ).view(K, F, N, F)
+    along = torch.nn.functional.normalize(step.x.detach(), dim=1)  # (K, F)
+    gated = torch.einsum("kf,kg,kgnh->kfnh", along, along, jacobian)
+    beyond = (jacobian - gated).abs().amax(dim=(0, 1, 3))  # (N,)
+    perm = getattr(step, "perm", None)
+    dropped = torch.ones(N, dtype=torch.bool)
+    if perm is not None:
+        dropped[perm] = False
+    heard, among = int((beyond[dropped] > SAME).sum()), int(dropped.sum())
+    return heard > 0, f"{heard} of {among} nodes that are not kept change a pooled node by more than a factor"
+
+
+def _soft(make: Make) -> tuple[bool, str]:
+    """Move all features a little, so little that the same nodes are kept, and see which edge weights follow."""
+    import torch
+
+    N, size = 64, 1e-4
+    x, graph = _ring(N)
+    layer = make(N).double()
+    with torch.no_grad():
+        first = layer.step(x, graph)
+        shift = torch.randn_like(x)
+        for _ in range(20):
+            second = layer.step(x + size * shift, graph)
+            if getattr(first, "perm", None) is None or torch.equal(first.perm, second.perm):
+                break
+            size /= 4
+        row, col = first.after.pattern.row, first.after.pattern.col
+        between = row != col  # the diagonal may be fixed by convention
+        moved = (first.after.weight - second.after.weight).abs()[between] > SAME * size
+    follow, among = int(moved.sum()), int(between.sum())
+    return follow > 0, f"{follow} of {among} pooled edge weights follow the features"
+
+
+def _variable(make: Make) -> tuple[bool, str]:
+    """One layer, graphs of several sizes."""
+    import torch
+
+    layer = make(SIZES[0]).double()
+    with torch.no_grad():
+        counts = [layer.step(*_ring(N)).x.size(0) for N in SIZES]
+    return len(set(counts)) > 1, f"{_list(counts)} clusters of {_list(SIZES)} nodes"
+
+
+def _ring(N: int) -> tuple[Tensor, Graph]:
+    """Random features and a graph of degree 3: a ring of N nodes (even), and every node tied to one more."""
+    import torch
+
+    from asapool.nn.boundary import pack_graph
+
+    node, ends = torch.arange(N), torch.randperm(N).view(2, -1)
+    pairs = torch.cat([torch.stack([node, (node + 1) % N]), ends], dim=1)
+    edge_index = torch.cat([pairs, pairs.flip(0)], dim=1)
+    x = torch.randn(N, F, dtype=torch.float64)
+    return x, pack_graph(x, edge_index, None, torch.tensor([0, N]), "auto")
+
+
+def _tick(finding: Finding) -> str:
+    mark = "✓" if finding.holds else "–"
+    return mark if finding.paper in (None, finding.holds) else f"{mark} (paper: {'✓' if finding.paper else '–'})"
+
+
+def _list(values: tuple[int, ...] | list[int]) -> str:
+    return ", ".join(f"{value:,}" if value > 9999 else str(value) for value in values)

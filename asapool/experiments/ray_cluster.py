@@ -1,0 +1,186 @@
+"""The Ray engine: Runs on the processors of many machines, or of this one.
+
+The driver (the process that called) hands out Runs, reads where they stand and writes the results; a machine of the
+cluster needs asapool in the same version, and nothing else. A Run whose machine is lost is handed out again; one whose
+process dies on a machine that lives is a failed record, as in the local engine.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from asapool import __version__
+from asapool.errors import ConfigError
+from asapool.experiments.machine import machine
+from asapool.experiments.ray_connection import connected
+from asapool.experiments.record import RunRecord, failed
+from asapool.experiments.run import Run
+
+if TYPE_CHECKING:
+    from asapool.data import GraphSet
+
+POLL = 1.0  # seconds between two looks at the board
+GRACE = 1.0  # seconds in which a machine that goes down may follow its worker
+LOSSES = 5  # lost machines per Run: one that meets more of them may be the reason
+
+
+class RayEngine:
+    """Trains on a Ray cluster, one processor and one torch thread per Run.
+
+    address: None starts Ray on this machine and stops it afterwards, "auto" finds a running one, "host:port" joins it.
+    jobs: Runs at the same time at most; None = as many as there are processors. A connection that the caller has made
+    with ray.init is used and stays.
+    """
+
+    def __init__(self, address: str | None = None, jobs: int | None = None) -> None:
+        if jobs is not None and jobs < 1:
+            raise ConfigError(f"jobs must be at least 1, got {jobs}")
+        self.address, self.jobs = address, jobs
+
+    def work(
+        self, runs: Sequence[Run], graphs: Mapping[str, GraphSet], on_progress: Callable[[Run, int, int], None]
+    ) -> Iterator[RunRecord]:
+        """Yield a record per Run when it ends; leaving the loop stops what is still being trained."""
+        from asapool.experiments.ray_worker import packed
+
+        boxes = {name: packed(one) for name, one in graphs.items()}
+        shared = sum(getattr(value, "nbytes", 0) for box in boxes.values() for value in box.values())
+        with connected(self.address, self.jobs, shared) as ray:
+            yield from _Work(ray, boxes, self.jobs, on_progress).through(runs)
+
+
+class _Work:
+    """One pass over a list of Runs on a connected cluster."""
+
+    def __init__(
+        self, ray: Any, boxes: Mapping[str, Any], jobs: int | None, on_progress: Callable[[Run, int, int], None]
+    ) -> None:
+        from asapool.experiments.ray_worker import Board, train
+
+        self.ray, self.jobs, self.on_progress = ray, jobs, on_progress
+        # kept by the driver's own node, from which each other node fetches a copy when it first needs one
+        self.boxes = {fingerprint: ray.put(box) for fingerprint, box in boxes.items()}
+        # retries are ours: Ray's would not tell a lost machine from a training that kills its process
+        self.train = ray.remote(num_cpus=1, max_retries=0)(train)
+        self.board = ray.remote(num_cpus=0, max_restarts=-1)(Board).options(scheduling_strategy=_here(ray)).remote()
+        self.flying: dict[Any, Run] = {}
+        self.lost: Counter[str] = Counter()
+        self.looked = 0.0
+
+    def through(self, runs: Sequence[Run]) -> Iterator[RunRecord]:
+        """Hand out the Runs and yield their records."""
+        waiting = deque(runs)
+        with self._ending():
+            while waiting or self.flying:
+                room = self._room()
+                while waiting and len(self.flying) < room:
+                    run = waiting.popleft()
+                    self.flying[self._submit(run)] = run
+                ready, _ = self.ray.wait(list(self.flying), timeout=POLL)
+                self._look()
+                for reference in ready:
+                    run = self.flying.pop(reference)
+                    record = self._collect(reference, run)
+                    if record is None:
+                        waiting.appendleft(run)
+                    else:
+                        yield record
+
+    def _room(self) -> int:
+        """A few more than can run, so that no processor waits, and a cluster that can grow sees why it should."""
+        return self.jobs or max(2, int(2 * self.ray.cluster_resources().get("CPU", 0)))
+
+    def _submit(self, run: Run) -> Any:
+        return self.train.remote(__version__, run.key, run.to_dict(), [self.boxes[run.fingerprint]], self.board)
+
+    def _look(self) -> None:
+        """Pass on what the board says; it is news for people, so one that does not answer is no trouble."""
+        if time.monotonic() - self.looked < POLL:
+            return
+        self.looked, news = time.monotonic(), {}
+        with suppress(self.ray.exceptions.RayError):
+            news = self.ray.get(self.board.news.remote(), timeout=5 * POLL)
+        for run in self.flying.values():
+            if run.key in news:
+                self.on_progress(run, *news[run.key])
+
+    def _collect(self, reference: Any, run: Run) -> RunRecord | None:
+        """The record of a Run that has ended, or None where its machine is lost and it must be done again."""
+        errors = self.ray.exceptions
+        try:
+            answer = self.ray.get(reference)
+        except errors.RayTaskError as error:  # not of the training, whose errors are answers
+            raise ConfigError(
+                f"a machine of the cluster cannot work: {_last_line(error)}. Install asapool {__version__} on all"
+            ) from None
+        except (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError) as error:
+            return self._again(run, _last_line(error))
+        except errors.WorkerCrashedError:
+            if self._node_is_gone(run):
+                return self._again(run, "its machine went down with it")
+            why = "the worker process died: its machine may be out of memory, try fewer jobs"
+            return failed(run, why, machine())
+        except errors.RayError as error:
+            return failed(run, f"{type(error).__name__}: {_last_line(error)}", machine())
+        if "refused" in answer:
+            raise ConfigError(
+                f"a machine of the cluster has {answer['refused']}, but this one has asapool {__version__}. "
+                "Install the same version on all"
+            )
+        if "failure" in answer:
+            return failed(run, answer["failure"], machine())
+        return RunRecord.from_line(answer["record"])
+
+    def _again(self, run: Run, why: str) -> RunRecord | None:
+        self.lost[run.key] += 1
+        if self.lost[run.key] <= LOSSES:
+            return None
+        return failed(run, f"the machine it ran on was lost {LOSSES + 1} times; the last time: {why}", machine())
+
+    def _node_is_gone(self, run: Run) -> bool:
+        """Whether the machine on which a Run's process died is down too; Ray itself takes half a minute to be sure."""
+        with suppress(self.ray.exceptions.RayError):
+            where = self.ray.get(self.board.node.remote(run.key), timeout=5 * POLL)
+            time.sleep(GRACE)
+            for node in self.ray.nodes():
+                # one that died before it could say where it was may have been on any machine that is silent now
+                if node["NodeID"] == where or (where is None and node["Alive"]):
+                    alive = node["Alive"] and _answers(node["NodeManagerAddress"], node["NodeManagerPort"])
+                    if not alive:
+                        return True
+        return False
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Stop what is left, also when the connection stays."""
+        try:
+            yield
+        finally:
+            with suppress(self.ray.exceptions.RayError):
+                for reference in self.flying:
+                    self.ray.cancel(reference, force=True)
+                self.ray.kill(self.board)
+
+
+def _here(ray: Any) -> Any:
+    """The driver's own node: what is placed there lives as long as the driver does."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=GRACE).close()
+    except OSError:
+        return False
+    return True
+
+
+def _last_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1].strip().rstrip(".")

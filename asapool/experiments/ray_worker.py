@@ -1,0 +1,82 @@
+"""What happens in the processes of a Ray cluster: Runs are trained, and a board in the driver's machine is kept up.
+
+Only plain data goes over the network (dicts in, a line of JSON out), so that two versions of asapool understand each
+other well enough to tell that they differ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+from asapool import __version__
+from asapool.data import GraphSet
+from asapool.training.processes import run_tasks
+
+EVERY = 1.0  # seconds between two words of a worker about its epochs
+_sets: dict[str, GraphSet] = {}  # by fingerprint: one copy per process, on arrays that its whole machine shares
+
+
+class Board:
+    """Where every training stands; workers write, the driver reads."""
+
+    def __init__(self) -> None:
+        self._node: dict[str, str] = {}
+        self._news: dict[str, tuple[int, int]] = {}
+
+    def note(self, key: str, node: str, epoch: int, epochs: int) -> None:
+        """Take down that the Run of this key has finished so many epochs, and on which node."""
+        self._node[key] = node
+        self._news[key] = (epoch, epochs)
+
+    def news(self) -> dict[str, tuple[int, int]]:
+        """What was noted since the last question."""
+        told, self._news = self._news, {}
+        return told
+
+    def node(self, key: str) -> str | None:
+        """The node that works on a Run, or did last."""
+        return self._node.get(key)
+
+
+def packed(graphs: GraphSet) -> dict[str, Any]:
+    """The fields of a set: arrays that Ray keeps in shared memory, and a few words."""
+    return {f.name: getattr(graphs, f.name) for f in fields(graphs)}
+
+
+def train(version: str, key: str, task: dict[str, Any], box: list[Any], board: Any) -> dict[str, str]:
+    """Train a Run; the answer has its record as a line, or the failure, or why this worker must not work.
+
+    box: the reference to the packed graphs, in a list so that Ray does not fetch it for a process that has them.
+    """
+    if version != __version__:
+        return {"refused": f"asapool {__version__}"}
+    import ray
+
+    note = partial(board.note.remote, key, ray.get_runtime_context().get_node_id())
+    note(0, task["train"]["epochs"])  # before anything that takes time: the driver must know where a Run is
+    [outcome] = run_tasks([task], _train, (box[0], note))  # in this process; an error becomes a sentence
+    return {"record": outcome.result} if outcome.failure is None else {"failure": outcome.failure}
+
+
+def _train(shared: tuple[Any, Callable[[int, int], None]], task: dict[str, Any]) -> str:
+    import ray
+    import torch
+
+    from asapool.experiments.run import Run, run
+
+    torch.set_num_threads(1)
+    (reference, note), wanted, last = shared, Run.from_dict(task), [time.monotonic()]
+
+    def on_epoch(epoch: int, epochs: int) -> None:
+        now = time.monotonic()
+        if now - last[0] >= EVERY:
+            last[0] = now
+            note(epoch, epochs)
+
+    if wanted.fingerprint not in _sets:
+        _sets[wanted.fingerprint] = GraphSet._trusted(**ray.get(reference))
+    return run(_sets[wanted.fingerprint], wanted, on_epoch).to_line()

@@ -1,0 +1,188 @@
+"""Store: the records of many Runs in a folder, one line each, only ever added to.
+
+A line is one write to the end of the file, then an fsync: a crash at any moment leaves whole lines and at most one torn
+one at the end, which the next writer cuts off and which readers ignore.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from asapool.errors import DataError, TrainingError
+from asapool.experiments.record import RunRecord
+from asapool.training.folder import working_in
+
+FILE = "runs.jsonl"
+DIGITS = 6  # to which two machines must agree on a score
+
+
+class Store:
+    """The records in a folder, open for writing by one process at a time; made by Store.open."""
+
+    def __init__(self, folder: Path, handle: int) -> None:
+        self.folder = folder
+        self._handle = handle
+        self._size = os.fstat(handle).st_size
+        self._records: dict[str, RunRecord] = {}
+
+    @classmethod
+    @contextmanager
+    def open(cls, folder: str | PathLike[str]) -> Iterator[Store]:
+        """Hold the folder's lock and write; a second writer is refused, a torn last line is cut off."""
+        with working_in(folder) as path:
+            handle = _open(path / FILE)
+            try:
+                _cut_torn_line(path / FILE, handle)
+                store = cls(path, handle)
+                store._records = _read(path / FILE, RunRecord.light)
+                yield store
+            finally:
+                os.close(handle)
+
+    @staticmethod
+    def read(folder: str | PathLike[str], *, light: bool = False) -> dict[str, RunRecord]:
+        """The records of a folder by the key of their Run; of several of one Run the finished or last one.
+
+        light: without curves and probabilities, for many records at once.
+        """
+        path = Path(folder) / FILE
+        if not path.is_file():
+            raise DataError(f"{folder}: holds no {FILE}. Give a folder that asapool reproduce wrote")
+        return _read(path, RunRecord.light if light else _same)
+
+    def append(self, record: RunRecord) -> None:
+        """Add a record and see it on the disk; a second one of a finished Run is refused.
+
+        Where the disk is full the file is cut back to its last whole line, and nothing is lost.
+        """
+        key = record.run.key
+        if self.finished(key):
+            raise DataError(f"{self.folder / FILE}: the run {key} is finished already and has one record")
+        line = record.to_line().encode("utf-8") + b"\n"
+        try:
+            written = os.write(self._handle, line)
+            if written < len(line):
+                raise OSError(28, "No space left on device")
+            os.fsync(self._handle)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._handle, self._size)
+            raise TrainingError(
+                f"{self.folder / FILE}: cannot be written ({error.strerror}). Free space and run the command again"
+            ) from None
+        self._size += len(line)
+        self._records[key] = record.light()
+
+    def finished(self, key: str) -> bool:
+        """Whether the Run of this key has its scores."""
+        return key in self._records and self._records[key].finished
+
+    def records(self) -> dict[str, RunRecord]:
+        """What it holds by key, without curves and probabilities; not to be changed by the caller."""
+        return self._records
+
+
+def merge(*folders: str | PathLike[str], into: str | PathLike[str]) -> int:
+    """Bring the records of several stores together in one; returns how many came in.
+
+    The same Run in two stores becomes one record. Where the two disagree on a score nothing is written, and both
+    machines are named.
+    """
+    with Store.open(into) as store:
+        new: dict[str, RunRecord] = dict(store.records())
+        for folder in folders:
+            for key, record in Store.read(folder, light=True).items():
+                new[key] = _agreed(new[key], record) if key in new else record
+        count = 0
+        for folder in folders:
+            for key, record in Store.read(folder).items():
+                if store.finished(key) or (not record.finished and (key in store.records() or new[key].finished)):
+                    continue
+                store.append(record)
+                count += 1
+    return count
+
+
+def _agreed(one: RunRecord, other: RunRecord) -> RunRecord:
+    """The better of two records of a Run; two finished ones must have the same scores."""
+    if not (one.finished and other.finished):
+        return other if other.finished else one
+    if _scores(one) != _scores(other):
+        where = " and ".join(f"{r.machine.get('cpu')} (torch {r.machine.get('torch')})" for r in (one, other))
+        raise DataError(
+            f"run {one.run.key} ({one.run.data}, {one.run.model.method}, seed {one.run.seed}, fold {one.run.fold}) has "
+            f"different scores on {where}. Keep the stores apart, or leave one of them out"
+        )
+    return one
+
+
+def _scores(record: RunRecord) -> Any:
+    return _rounded((record.validation, record.test))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(inner) for inner in value]
+    return round(value, DIGITS) if isinstance(value, float) else value
+
+
+def _same(record: RunRecord) -> RunRecord:
+    return record
+
+
+def _open(path: Path) -> int:
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise TrainingError(f"{path}: cannot be written ({error.strerror}). Choose another folder with --out") from None
+    with suppress(OSError):  # some file systems cannot sync a folder
+        os.fsync(folder)
+    os.close(folder)
+    return handle
+
+
+def _cut_torn_line(path: Path, handle: int) -> None:
+    """Remove what a crash left behind the last line's end."""
+    size = end = os.fstat(handle).st_size
+    tail = b""
+    while end > 0 and b"\n" not in tail:
+        step = min(1 << 16, end)
+        end -= step
+        tail = os.pread(handle, step, end)
+    keep = end + tail.rfind(b"\n") + 1
+    if keep < size:
+        try:
+            os.ftruncate(handle, keep)
+        except OSError as error:
+            raise TrainingError(f"{path}: cannot be repaired ({error.strerror}). Choose another folder") from None
+
+
+def _read(path: Path, keep: Callable[[RunRecord], RunRecord]) -> dict[str, RunRecord]:
+    records: dict[str, RunRecord] = {}
+    try:
+        with open(path, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.endswith(b"\n"):
+                    break  # torn: its writer was stopped in the middle, or is writing it now
+                record = _parse(line, path, number)
+                before = records.get(record.run.key)
+                if before is None or not before.finished:
+                    records[record.run.key] = keep(record)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    return records
+
+
+def _parse(line: bytes, path: Path, number: int) -> RunRecord:
+    try:
+        return RunRecord.from_line(line)
+    except DataError as error:
+        raise DataError(f"{path}, line {number}: {error}. Remove the line, and its run is done again") from None

@@ -1,0 +1,54 @@
+"""One fold of a cross-validation: train on its training part, choose by validation, judge on the test part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data import GraphSet, Split
+from asapool.models import ModelConfig, build
+from asapool.training.config import TrainConfig
+from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
+from asapool.training.metrics import score
+from asapool.training.probability import predict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What came of one fold."""
+
+    fit: Fit
+    validation: dict[str, Any]  # Scores as plain data
+    test: dict[str, Any]
+    probability: npt.NDArray[np.floating[Any]]  # (G, C) of the test graphs, in the order of the split
+
+
+def fold_seed(seed: int, fold: int) -> int:
+    """The seed of one training, so that the folds of a seed start from different weights.
+
+    >>> fold_seed(8971, 0) != fold_seed(8971, 1)
+    True
+    """
+    return int(np.random.SeedSequence([seed, fold]).generate_state(1)[0])
+
+
+def train_and_judge(
+    graphs: GraphSet, split: Split, model: ModelConfig, train: TrainConfig, seed: int, on_epoch: OnEpoch | None = None
+) -> Judged:
+    """Train a new model with this seed and score it; nothing but the arguments decides the numbers."""
+    # one thread, however many trainings run side by side: the result must not depend on the number of jobs
+    config = replace(train, seed=seed, threads=1)
+    size = typical_nodes(graphs, split.train)
+    made = build(model, graphs.num_features, graphs.num_classes, seed=seed, typical_nodes=size)
+    done = fit(made, graphs, split, config, on_epoch=on_epoch)
+    probability = predict(made, graphs, split.test)
+    validation = score(graphs.y[split.val], predict(made, graphs, split.val), graphs.class_names)
+    return Judged(
+        fit=done,
+        validation=validation.to_dict(),
+        test=score(graphs.y[split.test], probability, graphs.class_names).to_dict(),
+        probability=probability,
+    )

@@ -1,0 +1,39 @@
+"""`asapool results`: what a folder of trainings holds, merged and compared."""
+
+import json
+
+import pytest
+
+from asapool.errors import ConfigError, DataError
+from tests.cli.commands import call
+from tests.experiments.made_up import plan_of
+from tests.experiments.test_overview import PLAN, VALUES, store_of
+
+
+def test_a_folder_is_shown_as_a_table(tmp_path):
+    said = call("results", store_of(tmp_path, PLAN, VALUES)).stdout
+    for words in ("NCI1", "table2: asap", "70.00", "14.14", "10.00", "table2: topk", "2 (1 failed)"):
+        assert words in said
+    plain = json.loads(call("results", tmp_path, "--json").stdout)
+    assert [s["names"] for s in plain[str(tmp_path)]] == [["table2: asap"], ["table2: topk"]]
+
+
+def test_two_folders_are_compared_and_merged(tmp_path):
+    a = store_of(tmp_path / "a", PLAN, VALUES)
+    same = {("asap", "NCI1"): VALUES["asap", "NCI1"]}
+    b = store_of(tmp_path / "b", plan_of(("asap", "more"), ("NCI1",)), same)
+    said = call("results", a, b, "--compare").stdout
+    assert "+0.00" in said
+    assert "no fold differs" in said
+    plain = json.loads(call("results", a, b, "--compare", "--json").stdout)
+    assert [(d["name"], d["test"]["n"]) for d in plain["differences"]] == [("table2: asap", 6)]
+    said = call("results", a, b, "--merge", tmp_path / "all")
+    assert f"9 records came into {tmp_path / 'all'}" in said.stderr
+    assert "2 (1 failed)" in said.stdout
+
+
+def test_mistakes_are_refused_in_a_sentence(tmp_path):
+    with pytest.raises(DataError, match=r"holds no runs\.jsonl"):
+        call("results", tmp_path)
+    with pytest.raises(ConfigError, match="--compare takes two folders"):
+        call("results", tmp_path, "--compare")

@@ -1,0 +1,153 @@
+"""Cross-validation: the same folds for all, the same numbers in any number of processes, and nothing is done twice."""
+
+import csv
+import json
+from dataclasses import replace
+
+import pytest
+
+from asapool.data import load
+from asapool.data.splits import authors_folds
+from asapool.errors import CheckpointError, ConfigError
+from asapool.experiments import Store, cross_validate, methods_plan
+from asapool.experiments.crossval import short_name
+from asapool.models import ModelConfig
+from asapool.training import TrainConfig, compare
+from asapool.training.tables import write_tables
+
+MODELS = {name: ModelConfig(method=name, hidden=4) for name in ("asap", "mlp")}
+SETTINGS = {"train": TrainConfig(epochs=2, batch_size=16), "folds": 3, "seeds": (8971, 7)}
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return load("synthetic:cycles?graphs=30&nodes=8")
+
+
+@pytest.fixture(scope="module")
+def plan(graphs):
+    return methods_plan(graphs, MODELS, **SETTINGS)
+
+
+def small(graphs, **changes):
+    """One cheap method, one seed."""
+    return methods_plan(graphs, {"mlp": MODELS["mlp"]}, **SETTINGS | {"seeds": (1,)} | changes)
+
+
+def timeless(results):
+    return [replace(result, seconds=None) for result in results]
+
+
+def runs(plan, graphs, method):
+    cell = next(cell for cell in plan.cells if cell.row == method)
+    return {(run.seed, run.fold): run for run in plan.runs_of(cell, {graphs.name: graphs})}
+
+
+def test_all_methods_meet_the_authors_folds(graphs, plan):
+    for method in MODELS:
+        split = runs(plan, graphs, method)[8971, 2].split(graphs)
+        assert split.test.tolist() == authors_folds(graphs, 8971, 2, folds=3).test.tolist()
+        assert split.val.tolist() == authors_folds(graphs, 8971, 1, folds=3).test.tolist()  # the fold before
+
+
+def test_methods_take_turns_and_every_graph_is_tested_once_per_seed(graphs, plan):
+    order = [(run.model.method, run.fold) for run in plan.runs({graphs.name: graphs})]
+    assert order[:4] == [("asap", 0), ("mlp", 0), ("asap", 1), ("mlp", 1)]
+    tested = [i for fold in range(3) for i in runs(plan, graphs, "asap")[7, fold].split(graphs).test]
+    assert sorted(tested) == list(range(30))
+
+
+def test_processes_change_nothing_and_finished_folds_are_not_trained_again(graphs, plan, tmp_path):
+    alone = cross_validate(graphs, plan)
+    assert [(r.method, r.seed, r.fold) for r in alone[:3]] == [("asap", 8971, 0), ("mlp", 8971, 0), ("asap", 8971, 1)]
+    seen = []
+    together = cross_validate(graphs, plan, tmp_path, jobs=2, on_fold=lambda result, left: seen.append(left))
+    assert timeless(alone) == timeless(together)
+    assert seen == list(range(11, -1, -1))
+    key = runs(plan, graphs, "asap")[7, 1].key
+    lines = (tmp_path / "runs.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "runs.jsonl").write_text(
+        "".join(line for line in lines if key not in line)
+    )  # as if it had been stopped
+    seen.clear()
+    again = cross_validate(graphs, plan, tmp_path, on_fold=lambda result, left: seen.append(result))
+    assert timeless(again) == timeless(alone)
+    assert [(r.method, r.seed, r.fold) for r in seen] == [("asap", 7, 1)]
+
+
+def test_folds_start_from_different_weights_and_methods_from_the_same_seed(graphs, plan, monkeypatch):
+    from asapool.training import judging
+
+    seeds, built = [], judging.build
+
+    def watched(model, *args, seed, **options):
+        seeds.append((model.method, seed))
+        return built(model, *args, seed=seed, **options)
+
+    monkeypatch.setattr(judging, "build", watched)
+    cross_validate(graphs, plan)
+    asap, mlp = ([seed for method, seed in seeds if method == name] for name in ("asap", "mlp"))
+    assert asap == mlp
+    assert len(set(asap)) == 6
+
+
+def test_a_folder_of_another_plan_or_other_graphs_is_refused(graphs, tmp_path):
+    first = small(graphs)
+    cross_validate(graphs, first, tmp_path)
+    for other, plan in ((graphs, small(graphs, folds=4)), (graphs[:29], first)):
+        assert short_name(other, plan) != short_name(graphs, first)
+        with pytest.raises(CheckpointError, match="other settings or graphs"):
+            cross_validate(other, plan, tmp_path)
+
+
+def test_a_fold_that_fails_is_one_row_with_its_reason_and_is_tried_again(graphs, tmp_path):
+    broken = small(graphs, train=TrainConfig(epochs=1, lr=1e30))  # Adam jumps that far in its first step
+    seen = []
+    results = cross_validate(graphs, broken, tmp_path, on_fold=lambda result, left: seen.append(left))
+    assert all("not a number" in r.failure for r in results)
+    assert seen == [3, 3, 3, 2, 1, 0]  # each is tried a second time at the end
+    answer = compare(results, 3)
+    assert answer.rows[0].failed == 3
+    assert answer.rows[0].mean is None
+    assert len(answer.failures) == 3
+    cross_validate(graphs, broken, tmp_path)
+    assert [record.attempts for record in Store.read(tmp_path).values()] == [4, 4, 4]
+
+
+def test_the_files_of_a_finished_one(graphs, plan, tmp_path):
+    results = cross_validate(graphs, plan, tmp_path)
+    answer = compare(results, plan.folds)
+    write_tables(tmp_path, results, answer)
+    assert json.loads((tmp_path / "table.json").read_text()) == answer.to_dict()
+    assert len((tmp_path / "results.csv").read_text().splitlines()) == 1 + 12
+    assert (tmp_path / "table.md").read_text().startswith("| method | mean | ± over seeds | ± over folds |")
+    rows = list(csv.DictReader((tmp_path / "graphs.csv").read_text().splitlines()))
+    assert [row["id"] for row in rows] == list(graphs.ids)
+    assert [row["class"] for row in rows] == [graphs.class_names[c] for c in graphs.y]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"seeds": ()}, "seeds must be different"), ({"seeds": (1, 1)}, "seeds must be different"),
+        ({"folds": 2}, "folds must be at least 3"), ({"protocol": "random"}, "protocol must be one of"),
+    ],
+)  # fmt: skip
+def test_a_plan_that_cannot_be_is_refused(graphs, change, says):
+    with pytest.raises(ConfigError, match=says):
+        small(graphs, **change)
+
+
+def test_a_plan_without_a_method_or_with_two_data_sets_is_refused(graphs, tmp_path):
+    with pytest.raises(ConfigError, match="nothing to train"):
+        methods_plan(graphs, {})
+    cells = (*small(graphs).cells, *small(graphs.renamed("others")).cells)
+    with pytest.raises(ConfigError, match="a cross-validation is of one data set with one training setting"):
+        cross_validate(graphs, replace(small(graphs), cells=cells), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_more_folds_than_graphs_are_refused_before_anything_is_written(graphs, tmp_path):
+    with pytest.raises(ConfigError, match="folds must lie between 3 and the 30 graphs"):
+        cross_validate(graphs, small(graphs, folds=31), tmp_path / "new")
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,233 @@
+"""Plans: what they train and in which order, the files they come from, and the words they refuse."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from asapool.errors import CheckpointError, ConfigError, DataError
+from asapool.experiments.plan import Plan, load_graphs, load_plan
+from asapool.experiments.plan_file import plan_names
+from asapool.experiments.reproducing import known, load_plans, names_of
+from asapool.training.presets import AUTHORS_SEEDS
+from tests.experiments.small import graphs_of, plan_of
+
+OWN = """
+[plan]
+name = "mine"
+title = "My molecules"
+seeds = [3, 4]
+folds = 5
+protocol = "stratified"
+
+[model]
+hidden = 16
+
+[train]
+epochs = 7
+
+[[data]]
+name = "cycles"
+source = "synthetic:cycles?graphs=30"
+train = { lr = 0.5 }
+
+[[data]]
+name = "NCI1"
+on_request = true
+
+[[row]]
+name = "wide"
+model = { hidden = 32 }
+train = { lr = 0.25 }
+
+[[row]]
+name = "topk"
+model = { method = "topk", ratio = [0.8, 0.5, 0.5] }
+train = { epochs = 9 }
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "mine.toml").write_text(OWN)
+    return tmp_path / "mine.toml"
+
+
+def test_seeds_are_outermost_then_folds_then_cells():
+    graphs = graphs_of("a", "b")
+    plan = plan_of(columns=("a", "b"))
+    order = [(r.seed, r.fold, r.model.method, r.data) for r in plan.runs(graphs)]
+    assert order[:5] == [
+        (8971, 0, "mlp", "a"), (8971, 0, "mlp", "b"), (8971, 0, "asap", "a"), (8971, 0, "asap", "b"),
+        (8971, 1, "mlp", "a"),
+    ]  # fmt: skip
+    assert [seed for seed, *_ in order] == [8971] * 12 + [7] * 12
+    assert [r.fold for r in plan.runs_of(plan.cells[0], graphs)] == [0, 1, 2, 0, 1, 2]
+
+
+def test_cells_with_the_same_settings_share_their_runs():
+    graphs = graphs_of()
+    plan = plan_of(rows=("mlp",))
+    twice = replace(plan, cells=(*plan.cells, replace(plan.cells[0], row="again")))
+    assert len(twice.runs(graphs)) == len(plan.runs(graphs)) == 6
+
+
+def test_a_plan_becomes_plain_data_and_back(own):
+    plan = load_plan(own)
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    with pytest.raises(CheckpointError, match="not a plan"):
+        Plan.from_dict({"cells": [{}]})
+
+
+def test_a_file_of_ones_own(own):
+    plan = load_plan(own)
+    assert (plan.name, plan.title, plan.metric, plan.seeds, plan.folds, plan.protocol) == (
+        "mine", "My molecules", "test", (3, 4), 5, "stratified",
+    )  # fmt: skip
+    assert plan.columns == ("cycles",)  # NCI1 only where it is named
+    wide, topk = plan.cells
+    assert (wide.model.method, wide.model.hidden, wide.model.semantics, wide.train.epochs) == ("asap", 32, "paper", 7)
+    assert (topk.model.method, topk.model.hidden, topk.model.ratio) == ("topk", 16, (0.8, 0.5, 0.5))
+    assert (topk.train.epochs, topk.train.lr) == (9, 0.5)
+    assert wide.train.lr == 0.25  # a row wins over its data set, that over [train]
+
+
+def test_options_cut_it_down(own):
+    plan = load_plan(own, datasets=["nci1", "cycles"], methods=["topk"], seeds=1, folds=4, epochs=2)
+    assert (plan.columns, plan.rows, plan.seeds, plan.folds) == (("NCI1", "cycles"), ("topk",), (3,), 4)
+    assert {cell.train.epochs for cell in plan.cells} == {2}
+    assert plan.cells[0].train.batch_size == 128
+    assert plan.cells[0].source.source == "NCI1"
+    assert load_plan(own, methods=["asap"]).rows == ("wide",)  # a row is chosen by its method too
+
+
+def test_semantics_are_those_of_asap_alone(own):
+    wide, topk = load_plan(own, semantics="authors").cells
+    assert (wide.model.semantics, topk.model.semantics) == ("authors", "paper")  # topk: its default, untouched
+    by_row = load_plan("table-semantics", semantics="authors", smoke=True)
+    assert {c.row: c.model.semantics for c in by_row.cells} == {"authors": "authors", "paper": "paper"}
+
+
+def test_files_beside_the_plan_are_found_from_anywhere(own, tmp_path, monkeypatch):
+    (tmp_path / "m.csv").write_text("smiles,active\nCCO,0\nCCN,1\n")
+    own.write_text(OWN.replace("synthetic:cycles?graphs=30", "m.csv"))
+    monkeypatch.chdir("/")
+    assert load_plan(own).cells[0].source.source == str(tmp_path / "m.csv")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("[[row]]", "[[rows]]", "'rows' is not a table. Known are plan, data, model, train, row"),
+        ('title = "', 'titel = "', "'titel' is not a setting of .plan.. Known are name, title, metric"),
+        ('source = "', 'sauce = "', "'sauce' is not a setting of ..data.."),
+        ("model = { hidden = 32 }", "modle = { hidden = 32 }", "'modle' is not a setting of ..row.."),
+        ("hidden = 16", "hiden = 16", "did you mean model.hidden"),
+        ("epochs = 7", "epoch = 7", "train.epoch is not a setting"),
+        ("[3, 4]", "[3, 3]", "seeds must be different"), ("[3, 4]", "[-1]", "list of numbers from 0"),
+        ("folds = 5", "folds = 2", "folds must be at least 3"), ('"stratified"', '"random"', "plan.protocol must be"),
+        ("folds = 5", "folds = 'x'", "plan.folds must be a whole number"),
+        ('name = "topk"', 'name = "wide"', "two cells 'wide'"), ('name = "mine"', 'name = "../x"', "name of files"),
+        ("[plan]", "[plan", "is not TOML"), ("on_request = true", "on_request = 1", "on_request must be true or false"),
+        ('[[data]]\nname = "NCI1"', "[[data]]", "the name of a ..data.. must be"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_a_file_are_refused_in_a_sentence(own, old, new, says):
+    own.write_text(OWN.replace(old, new, 1) if old != "[[row]]" else OWN.replace(old, new))
+    with pytest.raises(ConfigError, match=says):
+        load_plan(own)
+
+
+def test_unknown_words_are_refused_with_the_known_ones(own, tmp_path):
+    for options, says in (
+        ({"datasets": ["MUTAG"]}, "has no data set 'MUTAG'. It has cycles, NCI1"),
+        ({"methods": ["gat"]}, "has no method 'gat'. It has wide, asap, topk"),
+        ({"seeds": 3}, "has 2 seeds, not 3"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            load_plan(own, **options)
+    with pytest.raises(ConfigError, match=r"there is no plan 'table9'. Known are .*table2"):
+        load_plan("table9")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_plan(tmp_path / "absent.toml")
+
+
+@pytest.mark.parametrize("name", plan_names())
+def test_the_plans_of_asapool_are_the_authors_protocol_on_all_twenty_seeds(name):
+    plan = load_plan(name, semantics="authors")
+    assert (plan.name, plan.seeds, plan.folds, plan.protocol) == (name, AUTHORS_SEEDS, 10, "authors")
+    assert {cell.train.epochs for cell in plan.cells} == {100}
+    assert {c.model.semantics for c in plan.cells if c.model.method == "asap"} <= {"authors", "paper"}
+
+
+def test_presets_lie_under_the_plan():
+    cells = {c.column: c for c in load_plan("table2", methods=["asap"], semantics="authors").cells}
+    dd = cells["DD"]
+    assert (dd.model.hidden, dd.train.batch_size, dd.model.attention_dropout) == (16, 64, 0.3)
+    assert cells["NCI1"].model.hidden == 128
+    assert cells["NCI1"].model.semantics == "authors"
+
+
+def test_mutagenicity_takes_the_place_of_a_frankenstein_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASAPOOL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("ASAPOOL_DATA", raising=False)
+    assert load_plan("table2", data_root=tmp_path).columns[-1] == "Mutagenicity"
+    assert load_plan("table2", data_root=tmp_path, datasets=["FRANKENSTEIN"]).columns == ("FRANKENSTEIN",)
+    assert load_plan("table2", data_root=tmp_path, datasets=["Mutagenicity"]).cells[0].model.hidden == 32
+    (tmp_path / "FRANKENSTEIN.zip").touch()
+    assert load_plan("table2", data_root=tmp_path).columns[-1] == "FRANKENSTEIN"
+
+
+def test_the_ablations_share_their_common_cell():
+    """Both, M2T, LEConv and Absent are one set of trainings, as in the paper."""
+    plans = load_plans(["table-aggregation", "table-attention", "table-fitness", "table-edges"], smoke=True)
+    graphs = load_graphs(plans)
+    names = {"table-aggregation": "both", "table-attention": "m2t", "table-fitness": "leconv", "table-edges": "absent"}
+    runs = [
+        [run.key for cell in plan.cells if cell.row == names[plan.name] for run in plan.runs_of(cell, graphs)]
+        for plan in plans
+    ]
+    assert len(runs[0]) == 6
+    assert runs[0] == runs[1] == runs[2] == runs[3]
+
+
+def test_smoke_is_small_and_never_looks_like_the_data():
+    plan = load_plan("table2", smoke=True)
+    assert plan.columns[0] == "DD (synthetic)"
+    assert (len(plan.seeds), plan.folds) == (1, 3)
+    assert {(c.train.epochs, c.model.hidden) for c in plan.cells} == {(1, 4)}
+
+
+def test_all_is_every_table_and_words_are_looked_up_in_all_of_them():
+    names = names_of("all")
+    assert names[:3] == ["table1", "table2", "table3"]
+    assert set(names) < set(known())
+    only = load_plans(names, datasets=["PROTEINS"], methods=["asap"], smoke=True)
+    assert [plan.name for plan in only] == ["table2", "table-hyper"]  # the others know no PROTEINS
+    assert load_plans(["table1"], datasets=["x"]) == []
+    with pytest.raises(ConfigError, match=r"there is no data set 'MUTAG' in the plan. It has DD, PROTEINS"):
+        load_plans(names, datasets=["MUTAG"])
+    with pytest.raises(ConfigError, match="there is no method 'gat'"):
+        load_plans(names, methods=["gat"])
+    with pytest.raises(ConfigError, match="leave nothing to do"):
+        load_plans(["table-fitness", "table2"], datasets=["PROTEINS"], methods=["gcn"])
+    with pytest.raises(ConfigError, match=r"there is no 'table9' to reproduce. Known are table1, table2"):
+        names_of("table9")
+
+
+def test_graphs_that_cannot_give_the_folds_are_refused_before_training(own):
+    with pytest.raises(ConfigError, match="folds must lie between 3 and the 24 graphs"):
+        load_graphs([load_plan(own, smoke=True, folds=25)])
+    with pytest.raises(DataError, match="too few for 20 folds"):
+        load_graphs([load_plan(own, folds=20)])
+
+
+def test_one_name_for_two_sources_is_refused(own):
+    plan = load_plan(own)
+    with pytest.raises(ConfigError, match="has another source in another plan"):
+        load_graphs([plan, load_plan(own.with_name("mine.toml"), smoke=True), _moved(plan)])
+
+
+def _moved(plan):
+    other = replace(plan.cells[0].source, source="synthetic:cycles?graphs=31")
+    return replace(plan, cells=tuple(replace(cell, source=other) for cell in plan.cells))

@@ -1,0 +1,249 @@
+"""The Ray engine on a real cluster of two nodes: machines, processes and drivers that are killed cost no Run."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import asapool
+from asapool.errors import ConfigError, MissingExtraError
+from asapool.experiments import ray_cluster, ray_connection
+from asapool.experiments.execute import execute
+from asapool.experiments.plan import Cell, Plan
+from asapool.experiments.ray_cluster import RayEngine
+from asapool.experiments.record import RunRecord
+from asapool.experiments.run import Run, run
+from asapool.experiments.store import Store
+from asapool.models.config import ModelConfig
+from asapool.training.config import TrainConfig
+from asapool.training.settings import DataConfig
+
+ROOT = Path(__file__).parents[2]
+SOURCE = "synthetic:cycles?graphs=40&nodes=6"
+needs_ray = pytest.mark.skipif(
+    find_spec("ray") is None, reason='ray is not installed; pip install "asapool[cluster]" to run this test'
+)
+DRIVER = """
+import sys
+from tests.experiments.test_ray_cluster import carry_out
+carry_out(sys.argv[1], sys.argv[2] or None, jobs=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    if find_spec("ray") is None:
+        pytest.skip(needs_ray.kwargs["reason"])
+    ray = ray_connection.load_ray()
+    from ray.cluster_utils import Cluster
+
+    folders = set(Path("/tmp").glob("asapool-ray-*"))
+    small = {"num_cpus": 1, "object_store_memory": ray_connection.LEAST_STORE}
+    with pytest.MonkeyPatch.context() as patch:
+        # another Ray of this machine keeps its own files, the address that "auto" means among them
+        patch.setenv("RAY_TMPDIR", tempfile.mkdtemp(prefix="asapool-ray-", dir="/tmp"))
+        made = Cluster(initialize_head=True, head_node_args=small | {"include_dashboard": False})
+        made.second = made.add_node(**small)
+        ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+        yield made
+        ray.shutdown()
+        made.shutdown()
+    for left in set(Path("/tmp").glob("asapool-ray-*")) - folders:  # ours, and that of the driver that is killed
+        shutil.rmtree(left, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return asapool.load(SOURCE)
+
+
+def one(graphs, **changes):
+    values = {"model": ModelConfig(hidden=8), "train": TrainConfig(epochs=2), "seed": 1, "fold": 0, "folds": 3}
+    return Run(**{"data": "cycles", "fingerprint": graphs.fingerprint} | values | changes)
+
+
+def plan(epochs):
+    def cell(method):
+        model, train = ModelConfig(method=method, hidden=8), TrainConfig(epochs=epochs)
+        return Cell(row=method, column="cycles", source=DataConfig(source=SOURCE), model=model, train=train)
+
+    return Plan(name="small", title="Small", cells=(cell("asap"), cell("topk")), seeds=(1,), folds=4)
+
+
+def carry_out(folder, address, on_record=None, epochs=30, jobs=None):
+    graphs = {"cycles": asapool.load(SOURCE)}
+    with Store.open(folder) as store:
+        return execute(plan(epochs), graphs, store, RayEngine(address, jobs), on_record)
+
+
+def meaning(record):
+    """What two engines must agree on: all but times and machines."""
+    kept = RunRecord.from_line(record.to_line())
+    history = [{name: value for name, value in row.items() if name != "seconds"} for row in kept.history]
+    return kept.run, kept.validation, kept.test, history, kept.best_epoch, kept.stopped, kept.probabilities
+
+
+def lines(folder):
+    return [json.loads(line) for line in (Path(folder) / "runs.jsonl").read_text().splitlines()]
+
+
+@cache
+def expected(epochs):
+    """What this process makes of every Run of the plan."""
+    graphs = asapool.load(SOURCE)
+    return {wanted.key: meaning(run(graphs, wanted)) for wanted in plan(epochs).runs({"cycles": graphs})}
+
+
+def complete(folder, epochs=30):
+    """The store holds every Run once, as it should be."""
+    assert Counter(line["key"] for line in lines(folder)) == dict.fromkeys(expected(epochs), 1)
+    found = Store.read(folder)
+    assert {key: meaning(record) for key, record in found.items()} == expected(epochs)
+    assert {record.attempts for record in found.values()} == {1}
+
+
+def processes(word, parent=None):
+    """Numbers of the processes with a word in their command, or in the parent's care."""
+    rows = subprocess.run(["ps", "axwwo", "pid=,ppid=,args="], capture_output=True, text=True).stdout.splitlines()
+    parts = [row.split(None, 2) for row in rows]
+    return [int(pid) for pid, above, args in parts if word in args and parent in (None, int(above))]
+
+
+def until(condition, seconds=150):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def kill(numbers):
+    for number in numbers:
+        with suppress(ProcessLookupError):  # its parent took it along
+            os.kill(number, signal.SIGKILL)
+
+
+def silent(*_):
+    pass
+
+
+def test_without_ray_the_way_to_get_it_is_told(graphs, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r'ray is not installed. Run: pip install "asapool\[cluster\]"'):
+        list(RayEngine().work([one(graphs)], {graphs.fingerprint: graphs}, silent))
+
+
+# these two come before the tests that use the cluster: a process that is connected already would not look at an address
+
+
+@needs_ray
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        (
+            "127.0.0.1:1",
+            r"no Ray answers at 127.0.0.1:1 \(.*refused\). Give the address that `ray start",
+        ),
+        ("ray://127.0.0.1:10001", "--address is auto or HOST:PORT, got 'ray://127.0.0.1:10001'"),
+    ],
+)
+def test_an_address_without_a_cluster_is_refused(graphs, address, said):
+    with pytest.raises(ConfigError, match=said):
+        list(RayEngine(address).work([one(graphs)], {graphs.fingerprint: graphs}, silent))
+
+
+@needs_ray
+def test_something_else_that_listens_is_not_waited_for(graphs, monkeypatch):
+    monkeypatch.setattr(ray_connection, "WELCOME", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(ConfigError, match=rf"what listens at {address} is no Ray that lets us in \(2 s\)"):
+            list(RayEngine(address).work([one(graphs)], {graphs.fingerprint: graphs}, silent))
+
+
+def test_a_run_that_fails_is_a_record_with_its_sentence(cluster, graphs):
+    good, bad = one(graphs), one(graphs, fingerprint="of other graphs")
+    records = list(RayEngine().work([good, bad], {graphs.fingerprint: graphs, bad.fingerprint: graphs}, silent))
+    found = {record.run: record for record in records}
+    assert len(records) == 2
+    assert meaning(found[good]) == meaning(run(graphs, good))
+    assert found[bad].failure.startswith("cycles: the run is for graphs with fingerprint of other graphs, but these")
+    assert found[bad].test is None
+
+
+def test_a_worker_that_dies_is_a_failed_record_and_its_epochs_were_told(cluster, graphs):
+    endless, told = one(graphs, train=TrainConfig(epochs=10**6)), []
+
+    def on_progress(wanted, epoch, epochs):
+        told.append((wanted, epochs))
+        if epoch > 0:
+            kill(processes("ray::train"))
+
+    [record] = RayEngine().work([endless], {graphs.fingerprint: graphs}, on_progress)
+    assert record.failure == "the worker process died: its machine may be out of memory, try fewer jobs"
+    assert set(told) == {(endless, 10**6)}
+
+
+def test_leaving_the_loop_stops_the_training(cluster, graphs):
+    short, endless = one(graphs), one(graphs, fold=1, train=TrainConfig(epochs=10**6))
+    records = RayEngine().work([short, endless], {graphs.fingerprint: graphs}, silent)
+    assert next(records).run == short
+    until(lambda: processes("ray::train"))
+    records.close()
+    until(lambda: not processes("ray::train") and not processes("ray::Board"))
+
+
+def test_another_version_of_asapool_is_refused(cluster, graphs, monkeypatch):
+    monkeypatch.setattr(ray_cluster, "__version__", "9.9.9")
+    said = f"has asapool {asapool.__version__}, but this one has asapool 9.9.9. Install the same version on all"
+    with pytest.raises(ConfigError, match=said):
+        list(RayEngine().work([one(graphs)], {graphs.fingerprint: graphs}, silent))
+
+
+def test_a_driver_that_is_killed_leaves_no_ray_behind_and_another_one_does_the_rest(cluster, tmp_path):
+    def drive(address):
+        command = [sys.executable, "-c", DRIVER, str(tmp_path), address]
+        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    before = set(processes("raylet/raylet"))
+    with drive("") as first:  # starts a cluster of its own
+        until(lambda: (tmp_path / "runs.jsonl").exists() and lines(tmp_path))
+        started = set(processes("raylet/raylet")) - before
+        kill([first.pid])
+    assert started
+    until(lambda: set(processes("raylet/raylet")) <= before)
+    assert 1 <= len(lines(tmp_path)) < 8
+    with drive(cluster.address) as second:
+        said = second.communicate()
+    assert (second.returncode, *said) == (0, "", "")
+    complete(tmp_path)
+
+
+def test_a_node_that_is_killed_costs_no_run_and_no_second_attempt(cluster, tmp_path, monkeypatch):
+    handed_out, submit = Counter(), ray_cluster._Work._submit
+    monkeypatch.setattr(ray_cluster._Work, "_submit", lambda self, r: handed_out.update([r.key]) or submit(self, r))
+    raylet, done = cluster.second.all_processes["raylet"][0].process.pid, []
+
+    def on_record(record):
+        done.append(record)
+        if len(done) == 2:
+            until(lambda: processes("ray::train", raylet))
+            kill(processes("ray::train", raylet))
+            time.sleep(0.5)  # a machine that goes down: first this process is gone, then all of it
+            kill([raylet, *processes("", raylet)])
+
+    records = carry_out(tmp_path, None, on_record)
+    complete(tmp_path)
+    assert len(records) == len(done) == 8
+    assert sum(handed_out.values()) > 8  # what the node was working on was handed out again

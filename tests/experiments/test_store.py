@@ -1,0 +1,146 @@
+"""The store: one record per Run whatever happens, a torn line costs nothing, and one writer at a time."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from asapool.errors import DataError, TrainingError
+from asapool.experiments.record import failed
+from asapool.experiments.run import run
+from asapool.experiments.store import FILE, Store, merge
+from tests.experiments.small import graphs_of, plan_of
+
+MACHINE = {"cpu": "abacus", "torch": "2"}
+
+
+@pytest.fixture(scope="module")
+def records():
+    graphs = graphs_of()
+    plan = plan_of(rows=("mlp",))
+    return [run(graphs["cycles"], one) for one in plan.runs(graphs)[:3]]
+
+
+def fill(folder, records):
+    with Store.open(folder) as store:
+        for record in records:
+            store.append(record)
+    return folder
+
+
+def test_what_goes_in_comes_out(tmp_path, records):
+    fill(tmp_path / "a" / "b", records)
+    found = Store.read(tmp_path / "a" / "b")
+    assert list(found) == [r.run.key for r in records]
+    assert [r.to_line() for r in found.values()] == [r.to_line() for r in records]
+    with Store.open(tmp_path / "a" / "b") as store:
+        assert all(store.finished(r.run.key) for r in records)
+        assert store.records()[records[0].run.key] == Store.read(tmp_path / "a" / "b", light=True)[records[0].run.key]
+        assert store.records()[records[0].run.key].history is None
+
+
+def test_a_finished_run_has_one_record_and_wins_over_failed_ones(tmp_path, records):
+    one = records[0]
+    with Store.open(tmp_path) as store:
+        store.append(failed(one.run, "out of memory", MACHINE))
+        assert not store.finished(one.run.key)
+        store.append(replace(one, attempts=2))
+        with pytest.raises(DataError, match="finished already"):
+            store.append(one)
+        with pytest.raises(DataError, match="finished already"):
+            store.append(failed(one.run, "late", MACHINE))
+    assert Store.read(tmp_path)[one.run.key].attempts == 2
+    lines = (tmp_path / FILE).read_text().splitlines(keepends=True)
+    assert len(lines) == 2
+    (tmp_path / FILE).write_text("".join(reversed(lines)))  # as it may be in a file that was put together by hand
+    assert Store.read(tmp_path)[one.run.key].finished
+
+
+def test_a_torn_last_line_is_ignored_by_readers_and_cut_off_by_the_next_writer(tmp_path, records):
+    fill(tmp_path, records[:2])
+    whole = (tmp_path / FILE).read_bytes()
+    last = records[2].to_line().encode() + b"\n"
+    for torn in (1, len(last) // 2, len(last) - 1):
+        (tmp_path / FILE).write_bytes(whole + last[:torn])
+        assert len(Store.read(tmp_path)) == 2
+        with Store.open(tmp_path) as store:
+            assert len(store.records()) == 2
+            assert (tmp_path / FILE).read_bytes() == whole
+            store.append(records[2])
+        assert (tmp_path / FILE).read_bytes() == whole + last
+    (tmp_path / FILE).write_bytes(last[:-1])  # nothing but a torn line
+    with Store.open(tmp_path) as store:
+        assert store.records() == {}
+    assert (tmp_path / FILE).read_bytes() == b""
+
+
+def test_a_damaged_line_in_the_middle_is_named(tmp_path, records):
+    fill(tmp_path, records)
+    lines = (tmp_path / FILE).read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1][:50] + b"\n"
+    (tmp_path / FILE).write_bytes(b"".join(lines))
+    for read in (Store.read, lambda folder: Store.open(folder).__enter__()):
+        with pytest.raises(DataError, match=r"runs\.jsonl, line 2: not a record"):
+            read(tmp_path)
+
+
+def test_one_writer_at_a_time_and_any_number_of_readers(tmp_path, records):
+    with Store.open(tmp_path) as store:
+        store.append(records[0])
+        with pytest.raises(TrainingError, match=f"process {os.getpid()} is working in this folder"):
+            Store.open(tmp_path).__enter__()
+        assert len(Store.read(tmp_path)) == 1
+
+
+def test_a_folder_without_a_store_is_told(tmp_path):
+    with pytest.raises(DataError, match=r"holds no runs\.jsonl"):
+        Store.read(tmp_path)
+
+
+def test_a_full_disk_takes_nothing_away(tmp_path, records, monkeypatch):
+    """The real thing is in tests/cli/test_reproduce.py; here the line is cut at every kind of place."""
+    fill(tmp_path, records[:1])
+    whole = (tmp_path / FILE).read_bytes()
+    write = os.write
+    with Store.open(tmp_path) as store:
+        for part in (0, 1, 100):
+            monkeypatch.setattr(os, "write", lambda handle, line, part=part: write(handle, line[:part]))
+            with pytest.raises(TrainingError, match="No space left on device"):
+                store.append(records[1])
+            assert (tmp_path / FILE).read_bytes() == whole
+            assert not store.finished(records[1].run.key)
+        monkeypatch.undo()
+        store.append(records[1])
+    assert len(Store.read(tmp_path)) == 2
+
+
+def test_stores_merge_and_the_same_run_is_one_record(tmp_path, records):
+    a, b, c = records
+    fill(tmp_path / "one", [a, b, failed(c.run, "out of memory", MACHINE)])
+    other_time = replace(b, seconds=99.0, machine={"cpu": "another"})
+    fill(tmp_path / "two", [other_time, c])
+    assert merge(tmp_path / "one", tmp_path / "two", into=tmp_path / "all") == 3
+    found = Store.read(tmp_path / "all")
+    assert {key: r.to_line() for key, r in found.items()} == {r.run.key: r.to_line() for r in records}
+    assert merge(tmp_path / "one", tmp_path / "two", into=tmp_path / "all") == 0  # nothing new
+
+
+def test_a_failure_is_kept_where_there_is_nothing_better(tmp_path, records):
+    fill(tmp_path / "one", [failed(records[0].run, "out of memory", MACHINE)])
+    assert merge(tmp_path / "one", into=tmp_path / "all") == 1
+    assert merge(fill(tmp_path / "two", records[:1]), into=tmp_path / "all") == 1
+    assert Store.read(tmp_path / "all")[records[0].run.key].finished
+
+
+def test_stores_that_disagree_are_not_merged(tmp_path, records):
+    fill(tmp_path / "one", records[:2])
+    tiny = records[0].test["calibration_error"] + 1e-12  # the last digit of another processor
+    alike = replace(records[0], test={**records[0].test, "calibration_error": tiny})
+    fill(tmp_path / "two", [alike])
+    assert merge(tmp_path / "one", tmp_path / "two", into=tmp_path / "all") == 2
+    wrong = replace(records[2], test={**records[2].test, "accuracy": 0.123}, machine=MACHINE)
+    fill(tmp_path / "three", [records[2]])
+    fill(tmp_path / "four", [wrong])
+    with pytest.raises(DataError, match=r"different scores on .* and abacus \(torch 2\)"):
+        merge(tmp_path / "three", tmp_path / "four", into=tmp_path / "new")
+    assert (tmp_path / "new" / FILE).read_bytes() == b""

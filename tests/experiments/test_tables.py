@@ -1,0 +1,155 @@
+"""Tables worked out by hand: means, the two deviations, the paper beside them, the paired test, what is missing."""
+
+import csv
+import io
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from asapool.errors import CheckpointError, DataError
+from asapool.experiments.tables import Table, make_table, to_csv, to_dict, to_markdown, write
+from tests.experiments.made_up import Prints, plan_of, records_of
+
+ASAP = [0.70, 0.72, 0.74, 0.74, 0.76, 0.78]  # seed 1: 72 ± 2, seed 2: 76 ± 2
+TOPK = [0.65, 0.67, 0.69, 0.69, 0.71, 0.67]  # 5 below, but 11 in the last fold
+
+
+def small(values=None, **settings):
+    plan = plan_of(("asap", "topk"), **settings)
+    records = records_of(plan, values or {("asap", "NCI1"): ASAP, ("topk", "NCI1"): TOPK})
+    return make_table(plan, records, Prints(plan.columns))
+
+
+def test_mean_and_both_deviations_by_hand():
+    cell = small().cell("asap", "NCI1")
+    assert cell.mean == pytest.approx(74)
+    assert cell.over_seeds == pytest.approx(4 / math.sqrt(2), abs=1e-6)  # of 72 and 76
+    assert cell.over_folds == pytest.approx(2)
+    assert (cell.seeds, cell.folds, cell.expected, cell.failed, cell.finished) == (2, 6, 6, 0, True)
+    assert cell.values == ((1, 0, 70), (1, 1, 72), (1, 2, 74), (2, 0, 74), (2, 1, 76), (2, 2, 78))
+
+
+def test_the_paper_s_band_decides_the_verdict():
+    table = small()
+    cell = table.cell("asap", "NCI1")  # the paper: 71.48 ± 0.42
+    assert (str(cell.paper), cell.difference, cell.verdict) == ("71.48 ± 0.42", pytest.approx(2.52), "outside")
+    cell = table.cell("topk", "NCI1")  # the paper: 67.02 ± 2.25; ours 68
+    assert (cell.difference, cell.verdict) == (pytest.approx(0.98), "within")
+    edge = small({("asap", "NCI1"): [0.719] * 6}).cell("asap", "NCI1")
+    assert edge.verdict == "within"  # 71.90 is 71.48 + 0.42
+    assert small({("asap", "NCI1"): [0.7191] * 6}).cell("asap", "NCI1").verdict == "outside"
+
+
+def test_other_data_get_no_verdict():
+    cell = small({("asap", "Mutagenicity"): ASAP}, columns=("Mutagenicity",)).cell("asap", "Mutagenicity")
+    assert str(cell.paper) == "FRANKENSTEIN 66.26 ± 0.47 (other data)"
+    assert (cell.difference, cell.verdict) == (None, None)
+
+
+def test_rows_are_tested_against_asap_on_the_same_folds():
+    table = small()
+    assert table.reference == "asap"
+    assert table.cell("asap", "NCI1").against is None
+    test = table.cell("topk", "NCI1").against
+    assert (test["n"], test["difference"]) == (6, pytest.approx(-6))
+    # d = 0.05 five times and 0.11: variance 0.0006; n_test/n_train = 1 with three folds
+    assert test["t"] == pytest.approx(0.06 / math.sqrt((1 / 6 + 1) * 0.0006))
+    assert 0.05 < test["p_corrected_t"] < 0.1
+    assert test["p_holm"] == test["p_corrected_t"]  # one test is not adjusted
+
+
+def test_a_validation_table_has_no_tests():
+    table = small(name="table-edges", metric="validation")
+    assert table.reference is None
+    assert table.cell("topk", "NCI1").against is None
+    assert table.cell("asap", "NCI1").mean == pytest.approx(74)  # the validation accuracies, not the test's one half
+
+
+def test_unfinished_and_failed_trainings_are_marked():
+    values = {("asap", "NCI1"): [0.7, 0.8, None, None, None, None], ("topk", "NCI1"): [*TOPK[:3], "no memory"]}
+    table = small(values)
+    part, three = table.cell("asap", "NCI1"), table.cell("topk", "NCI1")
+    assert (part.folds, part.seeds, part.over_seeds, part.verdict) == (2, 1, None, None)
+    assert part.difference == pytest.approx(75 - 71.48)
+    assert (three.folds, three.failed, three.verdict) == (3, 1, "within")  # one seed is whole: 67.00
+    told = to_markdown(table)
+    assert "75.00\\*" in told
+    assert "1 × 2 of 2 × 3" in told
+    assert "1 × 3 of 2 × 3, 1 failed" in told
+    assert "not all trainings of the cell are done" in told
+    assert "not all trainings" not in to_markdown(small())
+
+
+def test_an_empty_table_is_all_dashes():
+    plan = plan_of(("asap", "topk"))
+    table = make_table(plan, {}, Prints(plan.columns))
+    assert table.cell("asap", "NCI1").mean is None
+    assert "| asap | – |" in to_markdown(table)
+    assert "0 of 2 × 3" in to_markdown(table)
+
+
+def test_without_graphs_the_records_say_which_graphs_they_are_of():
+    plan = plan_of(("asap",), columns=("NCI1", "DD"))
+    records = records_of(plan, {("asap", "NCI1"): ASAP})
+    assert make_table(plan, records).cell("asap", "NCI1").mean == pytest.approx(74)
+    assert make_table(plan, records).cell("asap", "DD").mean is None
+    first = next(iter(records.values()))
+    other = replace(first, run=replace(first.run, fingerprint="another"))
+    with pytest.raises(DataError, match="two versions"):
+        make_table(plan, records | {other.run.key: other})
+
+
+def test_records_of_other_settings_are_not_counted():
+    plan = plan_of(("asap",))
+    other = plan_of(("asap", "topk"))
+    records = records_of(other, {("topk", "NCI1"): TOPK})
+    assert make_table(plan, records, Prints(plan.columns)).cell("asap", "NCI1").folds == 0
+
+
+def test_the_order_of_the_records_does_not_matter():
+    plan = plan_of(("asap", "topk"))
+    records = records_of(plan, {("asap", "NCI1"): ASAP, ("topk", "NCI1"): TOPK})
+    turned = dict(reversed(records.items()))
+    a, b = (make_table(plan, some, Prints(plan.columns)) for some in (records, turned))
+    assert json.dumps(to_dict(a)) == json.dumps(to_dict(b))
+    assert to_markdown(a) == to_markdown(b)
+
+
+def test_the_best_on_validation_is_chosen_and_judged_on_test():
+    plan = plan_of(("narrow", "wide", "equal"), name="table-hyper", metric="validation", choose=True)
+    values = {("narrow", "NCI1"): [0.6] * 6, ("wide", "NCI1"): ASAP, ("equal", "NCI1"): ASAP}
+    table = make_table(plan, records_of(plan, values), Prints(plan.columns))
+    assert [cell.chosen for cell in table.cells] == [False, True, False]  # the first of equals
+    assert table.cell("wide", "NCI1").test == pytest.approx(50)
+    assert table.cell("narrow", "NCI1").test is None
+    assert "**74.00 ± 2.83**" in to_markdown(table)
+    assert "NCI1: wide has the best validation accuracy, 74.00; its test accuracy is 50.00 ± 0.00" in to_markdown(table)
+    assert "the authors chose hidden 128, lr 0.01, dropout 0.0" in to_markdown(table)
+    unfinished = make_table(plan, records_of(plan, values | {("narrow", "NCI1"): [0.6]}), Prints(plan.columns))
+    assert not any(cell.chosen for cell in unfinished.cells)
+    assert "nothing is chosen before all its trainings are done" in to_markdown(unfinished)
+
+
+def test_the_three_files_say_the_same(tmp_path):
+    table = small()
+    names = [path.name for path in write(table, tmp_path / "out")]
+    assert names == ["table2.md", "table2.csv", "table2.json"]
+    again = Table.from_dict(json.loads((tmp_path / "out" / "table2.json").read_text()))
+    assert again == table
+    lines = list(csv.DictReader(io.StringIO(to_csv(table))))
+    assert lines[0] | {"row": "asap", "mean": "74.00", "over_seeds": "2.83", "paper": "71.48"} == lines[0]
+    assert lines[1] | {"row": "topk", "verdict": "within", "minus_reference": "-6.00"} == lines[1]
+    assert "| asap | NCI1 | 74.00 | 2.83 | 2.00 | 2 × 3 | 71.48 ± 0.42 | +2.52 | outside |" in to_markdown(table)
+    assert "| topk | NCI1 | 68.00 | 1.41 |" in to_markdown(table)  # seeds 67 and 69
+
+
+def test_what_is_no_table_is_refused():
+    with pytest.raises(CheckpointError, match="not a table of asapool"):
+        Table.from_dict({"kind": "table", "cells": [{}]})
+
+
+def test_signs_that_would_break_a_table_are_harmless():
+    table = small({("a|<b>", "NCI1"): ASAP}, cells=plan_of(("a|<b>",)).cells, name="mine")
+    assert "| a\\|&lt;b> | 74.00 ± 2.83 |" in to_markdown(table)
