@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from asapool.cli import _engines as e
 from asapool.cli import _options as o
 from asapool.cli.cv import _data, cross
-from asapool.cli.reproduce import Address, EngineOption, Jobs
 
 ALL = "asap,topk,sagpool,diffpool,set2set,global-attention,sortpool,none,mlp"
 
@@ -20,7 +20,7 @@ def compare(
     ] = ALL,
     folds: o.Folds = 10,
     seeds: o.Seeds = 1,
-    jobs: Jobs = None,
+    jobs: e.Jobs = None,
     epochs: o.Epochs = None,
     seed: Annotated[int | None, typer.Option(min=0, help="First seed, instead of the authors' list.")] = None,
     out: o.Out = None,
@@ -36,8 +36,8 @@ def compare(
     skip_invalid: o.Skip = False,
     config: o.Config = None,
     settings: o.Settings = None,
-    engine: EngineOption = "local",
-    address: Address = None,
+    engine: e.Engine = "local",
+    address: e.Address = None,
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asapool.cli import _engines as e
 from asapool.cli import _options as o
 from asapool.cli._output import note, plain, working
 from asapool.cli._progress import FoldBar, ending
 from asapool.cli.report import leave_report
-from asapool.cli.reproduce import Address, EngineOption, Jobs, _engine
 
 if TYPE_CHECKING:
     from asapool.training.comparison import Comparison
@@ -22,7 +22,7 @@ def cv(
     method: o.Method = None,
     folds: o.Folds = 10,
     seeds: o.Seeds = 1,
-    jobs: Jobs = None,
+    jobs: e.Jobs = None,
     epochs: o.Epochs = None,
     seed: Annotated[int | None, typer.Option(min=0, help="First seed, instead of the authors' list.")] = None,
     out: o.Out = None,
@@ -38,8 +38,8 @@ def cv(
     skip_invalid: o.Skip = False,
     config: o.Config = None,
     settings: o.Settings = None,
-    engine: EngineOption = "local",
-    address: Address = None,
+    engine: e.Engine = "local",
+    address: e.Address = None,
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:
@@ -71,7 +71,7 @@ def cross(
     from asapool.training.presets import seeds as authors_seeds
     from asapool.training.tables import write_tables
 
-    worker = _engine(*by)
+    worker = e.engine_named(*by)
     if by[0] == "local" and by[2] in (None, 1):
         worker = InProcess()
     with working(f"Reading {tables['data']['source']}"):

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asapool.cli import _engines as e
 from asapool.cli import _options as o
 from asapool.cli._output import note, working
 from asapool.cli._progress import ending
-from asapool.errors import ConfigError, choose
+from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
-    from asapool.experiments.execute import Engine
     from asapool.experiments.record import RunRecord
     from asapool.experiments.table_text import Written
 
@@ -27,11 +27,6 @@ Datasets = Annotated[str | None, typer.Option(help="Only these data sets, separa
 Methods = Annotated[str | None, typer.Option(help="Only these rows or methods, separated by commas.")]
 Seeds = Annotated[int | None, typer.Option(min=1, help="The first so many seeds; by default the authors' twenty.")]
 Folds = Annotated[int | None, typer.Option(min=3, help="Number of folds; by default 10.")]
-Jobs = Annotated[
-    int | None, typer.Option("-j", "--jobs", min=1, help="Trainings at the same time; 1, or all of a Ray cluster.")
-]
-EngineOption = Annotated[str, typer.Option("--engine", help="Who trains: local (processes of this machine) or ray.")]
-Address = Annotated[str | None, typer.Option(help="Of a running Ray cluster; without it one is started here.")]
 Semantics = Annotated[
     str | None, typer.Option(help="Whose ASAP: authors (default, as the paper's numbers), paper or pyg.")
 ]
@@ -46,9 +41,9 @@ def reproduce(
     seeds: Seeds = None,
     epochs: o.Epochs = None,
     folds: Folds = None,
-    jobs: Jobs = None,
-    engine: EngineOption = "local",
-    address: Address = None,
+    jobs: e.Jobs = None,
+    engine: e.Engine = "local",
+    address: e.Address = None,
     data_root: o.DataRoot = None,
     out: o.Out = None,
     smoke: Smoke = False,
@@ -63,7 +58,7 @@ def reproduce(
     """
     from asapool.experiments import reproducing as r
 
-    worker = _engine(engine, address, jobs)
+    worker = e.engine_named(engine, address, jobs)
     if (what is None) == (plan is None):
         raise ConfigError(f"reproduce takes one of {', '.join(r.known())}, or --plan FILE.toml")
     names = r.names_of(what) if what is not None else [str(plan)]
@@ -94,19 +89,6 @@ def reproduce(
     if not no_report:
         _report(folder)
     _show(tables, records, folder, json)
-
-
-def _engine(name: str, address: str | None, jobs: int | None) -> Engine:
-    choose("--engine", name, ("local", "ray"))
-    if name == "ray":
-        from asapool.experiments.ray_cluster import RayEngine
-
-        return RayEngine(address, jobs)
-    if address is not None:
-        raise ConfigError("--address is that of a Ray cluster. Add --engine ray")
-    from asapool.experiments.local import LocalEngine
-
-    return LocalEngine(jobs or 1)
 
 
 def _report(folder: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from asapool.insight import Hierarchy
 from asapool.insight.canvas import Canvas, canvas
-from asapool.insight.drawing import hulls, links, marks
+from asapool.insight.drawing import ARCS, hulls, links, marks
 from asapool.insight.territory import PALETTE, territory
 from asapool.reports.page import data_block, table, text
 
@@ -19,7 +19,8 @@ KINDS = {
     "attention": "Attention", "gradient": "Gradient", "occlusion": "Occlusion",
 }  # fmt: skip
 MEANING = {
-    "clusters": "One colour per cluster, a ring around its medoid. Arcs are pooled edges, heavier ones darker.",
+    "clusters": "One colour per cluster, a ring around its medoid. Arcs are pooled edges, heavier ones darker; "
+    f"of more than {ARCS:,} the heaviest are drawn.",
     "attention": "How much of each node reaches the readouts: attention × fitness, composed over the levels.",
     "gradient": "Gradient × input: orange speaks for the explained class, blue against it.",
     "occlusion": "What the log odds lose when the node is removed: orange speaks for the class, blue against it.",

@@ -76,7 +76,7 @@ def test_twelve_kills_at_random_moments_change_no_byte(tmp_path):
         [sys.executable, Path(__file__).parent / "killing.py", tmp_path, "12"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=280,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["12", "True"]  # twelve processes died, some of them in the middle of the training
