@@ -21,6 +21,7 @@ Every number here comes from a script in `benchmarks/`, which asserts that both 
 them, lets the sides take turns within one run, and writes what it measured to `benchmarks/results/`. This page is made
 from those files by `python -m benchmarks.page`; `make bench` runs a short version of all of them and prints it.
 
+In each round every side runs twice and its second run counts, so that it finds caches and memory as in a training.
 Ratios are medians of the ratios of the rounds, with the quartiles in brackets. "asapool paper" does more work than
 torch_geometric: it also differentiates through the pooled edge weights, which torch_geometric cannot.
 """
@@ -33,11 +34,18 @@ NOTES = """
   formed.
 - The rows of a graph are read forward by row and backward by column, so that threads never write to the same place:
   results are the same bits for any number of threads (torch's matrix products aside).
-- SᵀAS is worked out row by row with one dense row at hand; its gradient walks the same way.
+- SᵀAS of a graph that is small or full is worked out in dense rows, eight numbers at a time, with its structure beside
+  it in bits; that of a large sparse one along the edges, with one dense row at hand. Which way is cheaper is decided
+  graph by graph. Its gradient goes the same two ways.
+- A convolution, and a pooling up to the features of the kept clusters, are one operation each (outside torch.compile):
+  on small graphs autograd's bookkeeping for many small operations costs as much as their work.
+- Inside, kept clusters are numbered in the order of their nodes, so that what lies close together in a graph lies close
+  together in memory, level after level; at the boundary the fittest come first, as in torch_geometric.
 - The loops are compiled without numba's own threads. A small pool of sleeping helpers shares the rows out, so a busy
   neighbour costs its share of the processor and no more, and a forked process starts with a pool of its own.
 - Imported before torch, asapool sets `GOMP_SPINCOUNT=2000` (unless you set it or `OMP_WAIT_POLICY`), so that torch's idle
-  threads do not hold the cores our loops want next.
+  threads do not hold the cores our loops want next, and `THP_MEM_ALLOC_ENABLE=1`, which puts large tensors in large
+  pages.
 - The last level of a classifier pools no edges, because nothing reads them.
 
 The number of threads is torch's: `torch.set_num_threads(n)`. For cross-validation on a machine with few cores, one

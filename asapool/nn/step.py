@@ -109,7 +109,9 @@ class PoolStep:
 
     def _ranking(self) -> tuple[Tensor, Tensor]:
         """The kept clusters from fittest to least fit, graph by graph, and the place of each among them."""
-        best, _ = kernels.select(self.fitness[self.perm], self.ptr, self.ptr.diff(), backend=self.backend)
+        best = torch.argsort(self.fitness.detach()[self.perm], descending=True, stable=True)
+        batch = torch.repeat_interleave(self.ptr.diff(), output_size=self.perm.numel())
+        best = best[torch.argsort(batch[best], stable=True)]
         return best, torch.empty_like(best).index_copy(0, best, torch.arange(best.numel(), device=best.device))
 
     def _after(self) -> Graph:
