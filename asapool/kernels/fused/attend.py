@@ -183,12 +183,12 @@ def attend_back(
     token_, E = array(token), rows.col.size
     q, N, ds = token_[:0] if query is None else array(query), token_.size, fresh(E, like=token)
     arrays = (rows.rowptr, rows.col, q, token_, _scalar(slope, token), array(alpha), g.numpy(), ds)
-    sweep(_unsoftmax_rows, N, 8 * E, *arrays)
+    sweep(_unsoftmax_rows, N, 16 * E, *arrays)
     dq, dt = fresh(N if need[0] else 0, like=token), fresh(N if need[1] else 0, like=token)
     if need[0]:
-        sweep(_add_rows, N, 2 * E, rows.rowptr, rows.edge_t[:0], ds, dq)
+        sweep(_add_rows, N, 8 * E, rows.rowptr, rows.edge_t[:0], ds, dq)
     if need[1]:
-        sweep(_add_rows, N, 2 * E, rows.rowptr_t, rows.edge_t, ds, dt)
+        sweep(_add_rows, N, 8 * E, rows.rowptr_t, rows.edge_t, ds, dt)
     return torch.from_numpy(dq), torch.from_numpy(dt)
 
 

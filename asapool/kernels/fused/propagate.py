@@ -12,8 +12,8 @@ from asapool.kernels.graph import Array, Pattern, Rows
 
 
 @Loop
-def _sum_rows(start, stop, rowptr, col, weight, x, bias, relu, y):  # type: ignore[no-untyped-def]
-    """y_i = Σ_j w_ij x_j + bias, then max(·, 0)."""
+def _sum_rows(start, stop, rowptr, col, edge, weight, x, bias, relu, y):  # type: ignore[no-untyped-def]
+    """y_i = Σ_j w_ij x_j + bias, then max(·, 0); `edge` says where an entry's weight stands (empty: in place)."""
     F, zero = x.shape[1], x.dtype.type(0)
     for i in range(start, stop):
         e, end = rowptr[i], rowptr[i + 1]
@@ -24,12 +24,13 @@ def _sum_rows(start, stop, rowptr, col, weight, x, bias, relu, y):  # type: igno
             for f in range(F):
                 y[i, f] = zero
         while e + 1 < end:  # two neighbours at a time: half as many trips of y through the registers
-            a, b, j, k = weight[e], weight[e + 1], col[e], col[e + 1]
+            a, b = (weight[edge[e]], weight[edge[e + 1]]) if edge.size else (weight[e], weight[e + 1])
+            j, k = col[e], col[e + 1]
             for f in range(F):
                 y[i, f] += a * x[j, f] + b * x[k, f]
             e += 2
         if e < end:
-            a, j = weight[e], col[e]
+            a, j = weight[edge[e]] if edge.size else weight[e], col[e]
             for f in range(F):
                 y[i, f] += a * x[j, f]
         if relu:
@@ -119,7 +120,8 @@ def propagate_rows(rows: Rows, weight: Tensor, x: Tensor, bias: Tensor | None, r
     x_, N, F = array(x), x.size(0), x.size(1)
     y = fresh(N, F, like=x)
     b = fresh(0, like=x) if bias is None else array(bias)
-    sweep(_sum_rows, N, rows.col.size * F, rows.rowptr, rows.col, array(weight), x_, b, relu, y)
+    arrays = (rows.rowptr, rows.col, rows.edge_t[:0], array(weight), x_, b, relu, y)
+    sweep(_sum_rows, N, rows.col.size * max(F, 12), *arrays)
     return torch.from_numpy(y)
 
 
@@ -128,7 +130,7 @@ def propagate_back(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """∂weight, ∂x and ∂bias from ∂y."""
     N, F = x.shape
-    work, g_ = rows.col.size * F, g.numpy()
+    work, g_ = rows.col.size * max(F, 12), g.numpy()  # an edge costs no less than twelve numbers do
     db = None
     if relu:
         g_, db = _masked(g_, array(y))
@@ -138,8 +140,8 @@ def propagate_back(
         sweep(_match_rows, N, work, rows.rowptr, rows.col, array(x), g_, dw)
     if need[1]:
         dx = fresh(N, F, like=x)  # the gradient of a weighted sum is a weighted sum along the columns
-        by_column = array(weight)[rows.edge_t]
-        sweep(_sum_rows, N, work, rows.rowptr_t, rows.col_t, by_column, g_, none, False, dx)
+        arrays = (rows.rowptr_t, rows.col_t, rows.edge_t, array(weight), g_, none, False, dx)
+        sweep(_sum_rows, N, work, *arrays)
     if need[2]:
         db = g.sum(0).numpy() if db is None else db
     return torch.from_numpy(dw), torch.from_numpy(dx), torch.from_numpy(none if db is None else db)
@@ -222,14 +224,14 @@ def activate(h: Tensor, bias: Tensor) -> Tensor:
 
 def _scale(rowptr: Array, hat: Array) -> Array:
     scale = np.empty(rowptr.size - 1, hat.dtype)
-    sweep(_scale_rows, scale.size, hat.size, rowptr, hat, scale)
+    sweep(_scale_rows, scale.size, 5 * hat.size, rowptr, hat, scale)
     return scale
 
 
 def _normalise(rows: Rows, hat: Tensor) -> Tensor:
     hat_ = array(hat)
     n, scale = np.empty_like(hat_), _scale(rows.rowptr, hat_)
-    sweep(_normalise_rows, scale.size, 2 * hat_.size, rows.rowptr, rows.col, hat_, scale, n)
+    sweep(_normalise_rows, scale.size, 8 * hat_.size, rows.rowptr, rows.col, hat_, scale, n)
     return torch.from_numpy(n)
 
 
@@ -237,8 +239,8 @@ def _unnormalise(rows: Rows, g: Tensor, hat: Tensor, need: list[bool]) -> Tensor
     hat_, g_ = array(hat), g.numpy()
     dhat, scale = np.empty_like(hat_), _scale(rows.rowptr, hat_)
     ds = np.empty_like(scale)
-    sweep(_unscale_rows, scale.size, 4 * hat_.size, rows, hat_, g_, scale, ds)
-    sweep(_unnormalise_rows, scale.size, 2 * hat_.size, rows.rowptr, rows.col, g_, scale, ds, dhat)
+    sweep(_unscale_rows, scale.size, 20 * hat_.size, rows, hat_, g_, scale, ds)
+    sweep(_unnormalise_rows, scale.size, 8 * hat_.size, rows.rowptr, rows.col, g_, scale, ds, dhat)
     return torch.from_numpy(dhat)
 
 

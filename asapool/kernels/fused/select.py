@@ -79,8 +79,9 @@ def _ungather_rows(start, stop, rows, alpha, x, fitness, perm, g, dalpha, dphi):
 
 
 @Loop
-def _scatter_rows(start, stop, rowptr_t, col_t, share, place, g, dx):  # type: ignore[no-untyped-def]
-    """∂x_j = Σ_i φ_i α_ij g_p over the kept clusters i that hold j, by columns; share is φ_i α_ij in that order."""
+def _scatter_rows(start, stop, columns, alpha, fitness, place, g, dx):  # type: ignore[no-untyped-def]
+    """∂x_j = Σ_i φ_i α_ij g_p over the kept clusters i that hold j, by columns."""
+    rowptr_t, col_t, edge_t = columns
     F, zero = g.shape[1], g.dtype.type(0)
     for j in range(start, stop):
         for f in range(F):
@@ -88,7 +89,7 @@ def _scatter_rows(start, stop, rowptr_t, col_t, share, place, g, dx):  # type: i
         for e in range(rowptr_t[j], rowptr_t[j + 1]):
             p = place[col_t[e]]
             if p >= 0:
-                a = share[e]
+                a = alpha[edge_t[e]] * fitness[col_t[e]]
                 for f in range(F):
                     dx[j, f] += a * g[p, f]
 
@@ -98,7 +99,7 @@ def select_graphs(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, 
     kept_ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
     perm = ptr.new_empty(int(kept_ptr[-1]))
     arrays = (array(fitness), ptr.numpy(), kept_ptr.numpy(), perm.numpy())
-    sweep(_select_graphs, count.numel(), 20 * fitness.numel(), *arrays)
+    sweep(_select_graphs, count.numel(), 100 * fitness.numel(), *arrays)
     return perm, kept_ptr
 
 
@@ -172,8 +173,7 @@ def gather_back(
         dx = np.empty_like(x_)
         place = np.full(phi.size, -1, np.int64)
         place[perm_] = np.arange(perm_.size)
-        share = alpha_[clusters.edge_t] * phi[clusters.col_t]
-        sweep(_scatter_rows, phi.size, work, clusters.rowptr_t, clusters.col_t, share, place, g_, dx)
+        sweep(_scatter_rows, phi.size, work, clusters[2:], alpha_, phi, place, g_, dx)
     return torch.from_numpy(dalpha), torch.from_numpy(dx), torch.from_numpy(dphi)
 
 
