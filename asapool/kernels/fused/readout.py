@@ -36,16 +36,19 @@ def _unreadout_graphs(start, stop, x, ptr, r, g, dx, tied):  # type: ignore[no-u
     for b in range(start, stop):
         lo, hi = ptr[b], ptr[b + 1]
         share = one / x.dtype.type(max(hi - lo, 1))
+        top, g_mean, g_top, part = r[b, F:], g[b, :F], g[b, F:], tied[b]
         for f in range(F):
-            tied[b, f] = 0
+            part[f] = zero
         for i in range(lo, hi):
+            x_i = x[i]
             for f in range(F):
-                tied[b, f] += one if x[i, f] == r[b, F + f] else zero
+                part[f] += one if x_i[f] == top[f] else zero
         for f in range(F):
-            tied[b, f] = g[b, F + f] / tied[b, f]
+            part[f] = g_top[f] / part[f]
         for i in range(lo, hi):
+            x_i, d_i = x[i], dx[i]
             for f in range(F):
-                dx[i, f] = share * g[b, f] + (tied[b, f] if x[i, f] == r[b, F + f] else zero)
+                d_i[f] = share * g_mean[f] + (part[f] if x_i[f] == top[f] else zero)
 
 
 def _forward(x: Tensor, ptr: Tensor) -> Tensor:

@@ -80,18 +80,27 @@ def _ungather_rows(start, stop, rows, alpha, x, fitness, perm, g, dalpha, dphi):
 
 @Loop
 def _scatter_rows(start, stop, columns, alpha, fitness, place, g, dx):  # type: ignore[no-untyped-def]
-    """∂x_j = Σ_i φ_i α_ij g_p over the kept clusters i that hold j, by columns."""
+    """∂x_j = Σ_i φ_i α_ij g_p over the kept clusters i that hold j, by columns.
+
+    Whether a cluster was kept no processor guesses, so the kept ones are listed without a branch, and added up then.
+    """
     rowptr_t, col_t, edge_t = columns
-    F, zero = g.shape[1], g.dtype.type(0)
+    F, zero, most = g.shape[1], g.dtype.type(0), 0
     for j in range(start, stop):
+        most = max(most, rowptr_t[j + 1] - rowptr_t[j])
+    kept, share = np.empty(most + 1, np.int64), np.empty(most + 1, g.dtype)
+    for j in range(start, stop):
+        n = 0
+        for e in range(rowptr_t[j], rowptr_t[j + 1]):
+            i = col_t[e]
+            kept[n], share[n] = place[i], alpha[edge_t[e]] * fitness[i]
+            n += 1 if place[i] >= 0 else 0
         for f in range(F):
             dx[j, f] = zero
-        for e in range(rowptr_t[j], rowptr_t[j + 1]):
-            p = place[col_t[e]]
-            if p >= 0:
-                a = alpha[edge_t[e]] * fitness[col_t[e]]
-                for f in range(F):
-                    dx[j, f] += a * g[p, f]
+        for k in range(n):
+            p, a = kept[k], share[k]
+            for f in range(F):
+                dx[j, f] += a * g[p, f]
 
 
 def select_graphs(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
