@@ -1,6 +1,7 @@
 """How these tests run commands: in this process where the words count, in one of their own where the process does."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -20,16 +21,22 @@ def call(*args):
 def begin(*args, **options):
     """Start a command as a person would."""
     command = [sys.executable, "-m", "asapool.cli.main", *map(str, args)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV, **options)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, **pipes, env=ENV, preexec_fn=_hear_ctrl_c, **options)
 
 
-def finish(process, seconds=60):
+def _hear_ctrl_c():
+    """A shell lets its background jobs ignore Ctrl-C, and theirs too; these tests may be such a job."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def finish(process, seconds=180):
     """Code, standard output and standard error of a started command."""
     out, err = process.communicate(timeout=seconds)
     return process.returncode, out, err
 
 
-def wait_for(true, process, seconds=60):
+def wait_for(true, process, seconds=180):
     """Wait until something is true; the process that is to make it so must not end before."""
     end = time.monotonic() + seconds
     while not true():
