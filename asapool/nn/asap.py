@@ -13,7 +13,7 @@ from asapool.errors import ConfigError, InputError, choose
 from asapool.kernels import Graph, Pattern
 from asapool.nn.attention import Assignment, ClusterAttention, Master2Token, Source2Token, Token2Token
 from asapool.nn.boundary import check_features, pack_batch
-from asapool.nn.gcn import GCN
+from asapool.nn.gcn import GCN, has_hooks
 from asapool.nn.leconv import BasicLEConv, LEConv
 from asapool.nn.ratio import check_ratio, kept_count
 from asapool.nn.semantics import semantics_named
@@ -180,9 +180,12 @@ class ASAPooling(nn.Module):
     def _form_at_once(self, x: Tensor, graph: Graph, clusters: Pattern, count: Tensor) -> Formed | None:
         """The same in one operation, where the fused kernels have it: for the paper's own choice of parts."""
         attention, fitness, inner = self.attention, self.fitness, self.inner
-        if not isinstance(attention, Master2Token) or attention.master != "max" or not isinstance(fitness, LEConv):
+        # exactly these parts: one of the user's own, or one that somebody listens to, is called as a module
+        if type(attention) is not Master2Token or attention.master != "max" or type(fitness) is not LEConv:
             return None
-        if self.aggregate != "both" or not (inner is None or (isinstance(inner, GCN) and not inner.relu)):
+        if self.aggregate != "both" or not (inner is None or (type(inner) is GCN and not inner.relu)):
+            return None
+        if any(map(has_hooks, (attention, attention.W, fitness, inner, getattr(inner, "lin", None)))):
             return None
         fused = kernels.whole_layers(self.backend, x, graph.weight, attention.w)
         if fused is None:

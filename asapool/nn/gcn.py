@@ -45,7 +45,8 @@ class GCN(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None) -> Tensor:
         """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out)."""
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
-        if (fused := kernels.whole_layers(self.backend, x, graph.weight, self.lin.weight)) is not None:
+        fused = kernels.whole_layers(self.backend, x, graph.weight, self.lin.weight)
+        if fused is not None and not has_hooks(self.lin):
             n = kernels.gcn_weights(graph, self.loops, backend=self.backend)
             y: Tensor = fused.convolve(graph.pattern, n, x, self.lin.weight, self.bias, self.relu)
             return y
@@ -75,3 +76,9 @@ class GCN(nn.Module):
     def extra_repr(self) -> str:
         """What print shows."""
         return f"{self.in_channels}, {self.out_channels}, loops={self.loops!r}, relu={self.relu}"
+
+
+def has_hooks(module: nn.Module | None) -> bool:
+    """Whether somebody listens to the calls of a module, so that it may not be passed over."""
+    names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return module is not None and any(getattr(module, name) for name in names)

@@ -138,3 +138,29 @@ def test_reset_draws_new_weights():
     before = [p.clone() for p in pool.parameters()]
     pool.reset_parameters()
     assert any(not torch.equal(a, b) for a, b in zip(before, pool.parameters(), strict=True))
+
+
+class Indifferent(Master2Token):
+    """Everyone belongs to a cluster alike."""
+
+    def scores(self, x, clusters):
+        return None, torch.zeros(len(x), dtype=x.dtype)
+
+
+def test_a_part_of_the_user_s_own_is_used(backend):
+    pool = ASAPooling(5, backend=backend).double()
+    pool.attention = Indifferent(5, backend=backend).double()
+    assignment = pool.explain(*random_batch(8)).assignment
+    sizes = assignment.clusters.rowptr.diff().double()
+    torch.testing.assert_close(assignment.alpha, 1 / sizes[assignment.clusters.row])
+
+
+@pytest.mark.parametrize("part", ["attention", "fitness", "inner", "inner.lin"])
+def test_hooks_hear_or_change_nothing(backend, part):
+    """A part that somebody listens to is called; LEConv has two halves, of which no module is called."""
+    pool = ASAPooling(5, backend=backend).double()
+    batch = random_batch(8)
+    expected, heard = pool(*batch), []
+    pool.get_submodule(part).register_forward_hook(lambda *_: heard.append(part))
+    torch.testing.assert_close(pool(*batch).x, expected.x)
+    assert heard == ([] if part == "fitness" else [part])
