@@ -18,6 +18,7 @@ from typing import Any
 
 from asapool.experiments import paper
 from asapool.experiments.compact import read_compact, together, write_compact
+from asapool.experiments.markup import markdown
 from asapool.experiments.plan import Plan, load_plan
 from asapool.experiments.plan_file import plan_names, read_plan
 from asapool.experiments.properties import table1
@@ -25,7 +26,6 @@ from asapool.experiments.record import RunRecord
 from asapool.experiments.statistics import DataRow, StatisticsTable
 from asapool.experiments.store import Store
 from asapool.experiments.tables import make_table, to_markdown
-from asapool.experiments.text_tables import markdown
 from asapool.experiments.verdicts import judge
 from asapool.training.folder import read_json, write_json, write_text
 

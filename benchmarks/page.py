@@ -38,7 +38,7 @@ NOTES = """
   it in bits; that of a large sparse one along the edges, with one dense row at hand. Which way is cheaper is decided
   graph by graph. Its gradient goes the same two ways.
 - A convolution, and a pooling up to the features of the kept clusters, are one operation each (outside torch.compile):
-  on small graphs autograd's bookkeeping for many small operations costs as much as their work.
+  autograd keeps books on every operation, and on small graphs that can be felt.
 - Inside, kept clusters are numbered in the order of their nodes, so that what lies close together in a graph lies close
   together in memory, level after level; at the boundary the fittest come first, as in torch_geometric.
 - The loops are compiled without numba's own threads. A small pool of sleeping helpers shares the rows out, so a busy

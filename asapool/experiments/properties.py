@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from asapool.experiments.markup import csv_text, markdown
 from asapool.experiments.paper import PROPERTIES, TICKS
-from asapool.experiments.text_tables import csv_text, markdown
 from asapool.models.config import ModelConfig
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from asapool.experiments.markup import csv_text, markdown
 from asapool.experiments.paper import STAND_INS, STATISTICS, Statistics, canonical
-from asapool.experiments.text_tables import csv_text, markdown
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from asapool.experiments import paper
-from asapool.experiments.text_tables import csv_text, markdown
+from asapool.experiments.markup import csv_text, markdown
 from asapool.training.folder import write_json, write_text
 from asapool.training.presets import preset
 

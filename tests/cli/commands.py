@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 from typer.testing import CliRunner
 
@@ -43,3 +44,10 @@ def wait_for(true, process, seconds=180):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.005)
+
+
+def fill(disk):
+    """Leave no room on a small disk; removing disk / "filler" makes room again."""
+    with open(disk / "filler", "wb", buffering=0) as filler, suppress(OSError):
+        while True:
+            filler.write(bytes(4096))

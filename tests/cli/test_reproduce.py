@@ -4,7 +4,6 @@ import io
 import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from asapool.cli._live import Watch
 from asapool.errors import ConfigError, DataError
 from asapool.experiments.execute import execute
 from asapool.experiments.store import Store
-from tests.cli.commands import begin, call, finish, wait_for
+from tests.cli.commands import begin, call, fill, finish, wait_for
 from tests.experiments.small import Here, graphs_of, plan_of
 
 PLAN = """
@@ -128,30 +127,11 @@ def test_killed_worker_ctrl_c_killed_driver_and_a_torn_line_end_in_the_same_byte
     assert (tmp_path / "runs.jsonl").read_bytes() == before  # nothing left to do
 
 
-@pytest.fixture
-def mount(tmp_path):
-    """A small file system of its own."""
-    if os.geteuid() != 0:
-        pytest.skip("NOT TESTED: a full disk; mounting a small one takes root")
-    place = tmp_path / "disk"
-    place.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"NOT TESTED: a full disk; mount says: {done.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
-
-
 def test_a_full_disk_is_a_sentence_and_it_goes_on_when_there_is_room(plan, mount, undisturbed):
     args = ("reproduce", "--plan", plan, "--out", mount / "out", "--no-report")
     process = begin(*args)
     wait_for(lambda: lines(mount / "out") >= 1, process, 120)
-    with open(mount / "filler", "wb", buffering=0) as filler:
-        try:
-            while True:
-                filler.write(bytes(4096))
-        except OSError:
-            pass
+    fill(mount)
     code, out, err = finish(process)
     assert (code, out) == (1, "")
     assert "cannot be written (No space left on device)" in err

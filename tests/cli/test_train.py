@@ -1,7 +1,6 @@
 """`asapool train`: the words it takes and gives, and what happens when the world gets in its way, for real."""
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -13,7 +12,7 @@ import pytest
 from asapool.errors import ConfigError
 from asapool.models import checkpoint
 from asapool.training.settings import RunSettings
-from tests.cli.commands import begin, call, finish, wait_for
+from tests.cli.commands import begin, call, fill, finish, wait_for
 
 SMALL = ("synthetic:cycles?graphs=40&nodes=6", "--hidden", 8, "--batch-size", 64)
 LONG = (*SMALL, "--method", "mlp", "--epochs", 500)  # mlp starts quickly; killing.py kills asap
@@ -135,30 +134,11 @@ def test_ctrl_c_is_a_sentence_code_130_and_resumable_and_nobody_else_may_work_th
     assert (folder / "model.safetensors").read_bytes() == undisturbed
 
 
-@pytest.fixture
-def mount(tmp_path):
-    """A small file system of its own."""
-    if os.geteuid() != 0:
-        pytest.skip("NOT TESTED: a full or read-only disk; mounting a small one takes root")
-    place = tmp_path / "disk"
-    place.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"NOT TESTED: a full or read-only disk; mount says: {done.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
-
-
 def test_a_full_disk_is_a_sentence_and_the_run_goes_on_when_there_is_room(mount, undisturbed):
     folder = mount / "run"
     process = begin("train", *LONG, "--out", folder)
     wait_for((folder / "state.safetensors").exists, process)
-    with open(mount / "filler", "wb", buffering=0) as filler:
-        try:
-            while True:
-                filler.write(bytes(4096))
-        except OSError:
-            pass
+    fill(mount)
     code, out, err = finish(process)
     assert (code, out) == (1, "")
     assert "cannot be written (No space left on device)" in err
