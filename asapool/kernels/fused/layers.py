@@ -1,6 +1,7 @@
 """Whole layers in one operation each: a graph convolution, and a pooling up to the features of the kept clusters.
 
-Outside torch.compile every operation pays for its place in autograd's graph, and small graphs feel it. These two run the forward and backward passes of the single operations in a row, with nothing in between.
+Outside torch.compile every operation pays for its place in autograd's graph, and small graphs feel it. These two run
+the forward and backward passes of the single operations in a row, with nothing in between.
 """
 
 from __future__ import annotations
