@@ -25,6 +25,7 @@ __all__ = [
     "attend",
     "cluster_max",
     "coarsen",
+    "drop",
     "gate",
     "gather",
     "gcn_weights",
@@ -178,6 +179,13 @@ def gather(
     """X^p = φ ⊙ (S x) of the kept: only the clusters that stay are formed."""
     kept: Tensor = backend_for(backend, alpha, x, fitness).gather(clusters, alpha, x, fitness, perm)
     return kept
+
+
+def drop(entries: int, p: float, like: Tensor, *, backend: str = "auto") -> Tensor:
+    """Factors of a dropout, 0 with probability p and else 1/(1 − p), from one draw of torch's generator."""
+    seed = torch.randint(2**63 - 1, (1,))
+    mask: Tensor = backend_for(backend, like).drop(seed, entries, p, like)
+    return mask
 
 
 def coarsen(

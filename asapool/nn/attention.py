@@ -91,8 +91,7 @@ class ClusterAttention(nn.Module):
         """Dropout as a factor of every membership, 0 or 1/(1 − p); None where nothing is dropped."""
         if self.dropout == 0 or not self.training:
             return None
-        kept = torch.rand(entries, dtype=torch.float32, device=like.device) >= self.dropout
-        return kept.to(like.dtype).div_(1 - self.dropout)
+        return kernels.drop(entries, self.dropout, like, backend=self.backend)
 
     def _token(self, h: Tensor) -> Tensor:
         """w₂ᵀσ(h_j), or w₂ᵀh_j + c where σ stands outside."""

@@ -138,6 +138,7 @@ def sample_arguments():
         "select": (phi, ptr, (ptr.diff() + 1) // 2),
         "gate": (grad(x), grad(phi), perm),
         "gather": (*P, grad(alpha), grad(x), grad(phi), perm),
+        "drop": (torch.tensor([3]), 50, 0.3, token),
         "coarsen": (*P, *P, grad(alpha), grad(hat), perm, ptr, kept_ptr),
         "induce": (pattern.rowptr, pattern.col, perm),
         "readout": (grad(x), ptr),

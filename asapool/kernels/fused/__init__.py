@@ -1,6 +1,7 @@
 """The operator as compiled loops for float32 and float64 on the CPU, each as its namesake in `reference`."""
 
 from asapool.kernels.fused.attend import attend, cluster_max, project
+from asapool.kernels.fused.chance import drop
 from asapool.kernels.fused.coarsen import coarsen, induce, strongest
 from asapool.kernels.fused.layers import Clustering, convolve, form
 from asapool.kernels.fused.pattern import pack, pack_rows, reach
@@ -16,6 +17,7 @@ __all__ = [
     "cluster_max",
     "coarsen",
     "convolve",
+    "drop",
     "form",
     "gate",
     "gather",

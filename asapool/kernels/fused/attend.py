@@ -10,7 +10,7 @@ from torch import Tensor
 
 from asapool.kernels.fused.compiled import BLOCK, Loop, sweep
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh
-from asapool.kernels.graph import Pattern, Rows
+from asapool.kernels.graph import Array, Pattern, Rows
 
 
 @Loop
@@ -57,19 +57,26 @@ def _winner_rows(start, stop, rowptr_t, col_t, x, m, share, dx):  # type: ignore
 
 
 @Loop
-def _softmax_rows(start, stop, rowptr, col, query, token, slope, alpha):  # type: ignore[no-untyped-def]
-    """α_ij = softmax_j(LeakyReLU(query_i + token_j))."""
+def _score_rows(start, stop, rowptr, col, query, token, slope, s):  # type: ignore[no-untyped-def]
+    """s_ij = LeakyReLU(query_i + token_j), less the largest of the row."""
     for i in range(start, stop):
         q = query[i] if query.size else token.dtype.type(0)
         top = token.dtype.type(-np.inf)
         for e in range(rowptr[i], rowptr[i + 1]):
-            s = q + token[col[e]]
-            s = s if s > 0 else s * slope
-            alpha[e] = s
-            top = max(top, s)
-        total = token.dtype.type(0)
+            v = q + token[col[e]]
+            v = v if v > 0 else v * slope
+            s[e] = v
+            top = max(top, v)
         for e in range(rowptr[i], rowptr[i + 1]):
-            alpha[e] = np.exp(alpha[e] - top)
+            s[e] -= top
+
+
+@Loop
+def _share_out_rows(start, stop, rowptr, alpha):  # type: ignore[no-untyped-def]
+    """Divide every row by its sum."""
+    for i in range(start, stop):
+        total = alpha.dtype.type(0)
+        for e in range(rowptr[i], rowptr[i + 1]):
             total += alpha[e]
         for e in range(rowptr[i], rowptr[i + 1]):
             alpha[e] /= total
@@ -162,17 +169,24 @@ def cluster_max(clusters: Pattern, x: Tensor) -> Tensor:
     return m
 
 
-def _scalar(value: float, like: Tensor) -> Any:
+def scalar(value: float, like: Tensor) -> Any:
     """A number in the dtype of the loop, so that the loop need not widen."""
     return np.float32(value) if like.dtype == torch.float32 else np.float64(value)
 
 
+def scores(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Array:
+    """exp(s_ij − max_j s_ij) of all rows: memberships but for their sum."""
+    token_, e = array(token), fresh(rows.col.size, like=token)
+    q = token_[:0] if query is None else array(query)
+    sweep(_score_rows, token_.size, 8 * e.size, rows.rowptr, rows.col, q, token_, scalar(slope, token), e)
+    np.exp(e, out=e)  # numpy's takes many numbers at a time, a compiled loop one by one
+    return e
+
+
 def attend_rows(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Tensor:
     """α of all rows."""
-    token_, E = array(token), rows.col.size
-    q = token_[:0] if query is None else array(query)
-    alpha = fresh(E, like=token)
-    sweep(_softmax_rows, token_.size, 20 * E, rows.rowptr, rows.col, q, token_, _scalar(slope, token), alpha)
+    alpha = scores(rows, query, token, slope)
+    sweep(_share_out_rows, token.numel(), 6 * alpha.size, rows.rowptr, alpha)
     return torch.from_numpy(alpha)
 
 
@@ -182,7 +196,7 @@ def attend_back(
     """∂query and ∂token from ∂α."""
     token_, E = array(token), rows.col.size
     q, N, ds = token_[:0] if query is None else array(query), token_.size, fresh(E, like=token)
-    arrays = (rows.rowptr, rows.col, q, token_, _scalar(slope, token), array(alpha), g.numpy(), ds)
+    arrays = (rows.rowptr, rows.col, q, token_, scalar(slope, token), array(alpha), g.numpy(), ds)
     sweep(_unsoftmax_rows, N, 16 * E, *arrays)
     dq, dt = fresh(N if need[0] else 0, like=token), fresh(N if need[1] else 0, like=token)
     if need[0]:
@@ -218,7 +232,7 @@ def attend(clusters: Pattern, query: Tensor | None, token: Tensor, negative_slop
 def project_rows(x: Tensor, w: Tensor, slope: float) -> Tensor:
     """token of all rows."""
     x_, token = array(x), fresh(x.size(0), like=x)
-    sweep(_project_rows, x_.shape[0], x_.size, x_, array(w), _scalar(slope, x), token)
+    sweep(_project_rows, x_.shape[0], x_.size, x_, array(w), scalar(slope, x), token)
     return torch.from_numpy(token)
 
 
@@ -226,7 +240,7 @@ def unproject_rows(g: Tensor, x: Tensor, w: Tensor, slope: float, need: list[boo
     """∂x and ∂w from ∂token."""
     x_, blocks = array(x), -(-x.size(0) // BLOCK)
     dx, dw = np.empty_like(x_), fresh(blocks, x.size(1), like=x)
-    sweep(_unproject_blocks, blocks, 2 * x_.size, x_, array(w), _scalar(slope, x), g.numpy(), dx, dw)
+    sweep(_unproject_blocks, blocks, 2 * x_.size, x_, array(w), scalar(slope, x), g.numpy(), dx, dw)
     return torch.from_numpy(dx), torch.from_numpy(dw.sum(0))
 
 

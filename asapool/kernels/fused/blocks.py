@@ -43,19 +43,47 @@ def emit(begin, end, base, bits, out, cols, values, size):  # type: ignore[no-un
 
 
 @lines
-def _add_rows(begin, end, col, value, first, X, total):  # type: ignore[no-untyped-def]
-    """total += Σ_e value_e X_col(e)."""
-    e = begin
+def _add_rows(begin, end, col, edge, value, first, X, T, j):  # type: ignore[no-untyped-def]
+    """T_j += Σ_e value_e X_col(e); `edge` says where an entry's value stands (empty: in place).
+
+    Rows are not cut out of X and T: every view of an array counts a reference, which costs more than the row.
+    """
+    e, wide = begin, X.shape[1]
     while e + 3 < end:  # four at a time: a quarter of the trips of the total through memory
-        a, b, c, d = value[e], value[e + 1], value[e + 2], value[e + 3]
-        x, y, z, u = X[col[e] - first], X[col[e + 1] - first], X[col[e + 2] - first], X[col[e + 3] - first]
-        for q in range(total.size):
-            total[q] += (a * x[q] + b * y[q]) + (c * z[q] + d * u[q])
+        if edge.size:
+            a, b, c, d = value[edge[e]], value[edge[e + 1]], value[edge[e + 2]], value[edge[e + 3]]
+        else:
+            a, b, c, d = value[e], value[e + 1], value[e + 2], value[e + 3]
+        x, y, z, u = col[e] - first, col[e + 1] - first, col[e + 2] - first, col[e + 3] - first
+        for q in range(wide):
+            T[j, q] += (a * X[x, q] + b * X[y, q]) + (c * X[z, q] + d * X[u, q])
         e += 4
     while e < end:
-        a, x = value[e], X[col[e] - first]
-        for q in range(total.size):
-            total[q] += a * x[q]
+        a, x = value[edge[e]] if edge.size else value[e], col[e] - first
+        for q in range(wide):
+            T[j, q] += a * X[x, q]
+        e += 1
+
+
+@lines
+def _match_rows(begin, end, col, first, X, T, j, out):  # type: ignore[no-untyped-def]
+    """out_e = X_col(e) · T_j."""
+    e, wide, zero = begin, X.shape[1], X.dtype.type(0)
+    while e + 3 < end:  # four at a time: T_j is fetched once for all of them
+        x, y, z, u = col[e] - first, col[e + 1] - first, col[e + 2] - first, col[e + 3] - first
+        a, b, c, d = zero, zero, zero, zero
+        for q in range(wide):
+            a += X[x, q] * T[j, q]
+            b += X[y, q] * T[j, q]
+            c += X[z, q] * T[j, q]
+            d += X[u, q] * T[j, q]
+        out[e], out[e + 1], out[e + 2], out[e + 3] = a, b, c, d
+        e += 4
+    while e < end:
+        x, a = col[e] - first, zero
+        for q in range(wide):
+            a += X[x, q] * T[j, q]
+        out[e] = a
         e += 1
 
 
@@ -98,17 +126,20 @@ def block_rows(block, S, A, rooms, bit_rooms, cols, values, size, counts):  # ty
     rowptr, col, value, perm = S
     a_rowptr, a_col, a_value = A
     wide, words = width(k), k // 64 + 1
-    D, T, row = rooms[0, : n * wide].reshape(n, wide), rooms[1, : n * wide].reshape(n, wide), rooms[2, :wide]
+    D, T = rooms[0, : n * wide].reshape(n, wide), rooms[1, : n * wide].reshape(n, wide)
+    row = rooms[2, :wide]
+    rows = row.reshape(1, wide)
     met, met_twice, bits = bit_rooms
+    here = col[:0]
     _spread(block, S, D)
     _meet(block, S, A, met, met_twice)
     T[:] = 0
     for j in range(n):
-        _add_rows(a_rowptr[lo + j], a_rowptr[lo + j + 1], a_col, a_value, lo, D, T[j])
+        _add_rows(a_rowptr[lo + j], a_rowptr[lo + j + 1], a_col, here, a_value, lo, D, T, j)
     for p in range(k):
         begin, end = rowptr[perm[k0 + p]], rowptr[perm[k0 + p] + 1]
         row[:] = 0
-        _add_rows(begin, end, col, value, lo, T, row)
+        _add_rows(begin, end, col, here, value, lo, T, rows, 0)
         bits[:words] = 0
         for e in range(begin, end):
             m = (col[e] - lo) * words
@@ -121,13 +152,15 @@ def block_rows(block, S, A, rooms, bit_rooms, cols, values, size, counts):  # ty
 
 
 @part
-def unblock(block, S, A, G, rooms, need, dalpha, dhat):  # type: ignore[no-untyped-def]
-    """Gradients of the graph's memberships and edges, each where need says so."""
+def unblock(block, S, S_t, A, A_t, G, rooms, need, dalpha, dhat):  # type: ignore[no-untyped-def]
+    """Gradients of the graph's memberships and edges, each where need says so. S_t, A_t: Ŝ and Â by column."""
     lo, n, k0, k = block
     rowptr, col, value, perm = S
+    s_rowptr, s_col, s_value = S_t
     a_rowptr, a_col, a_value = A
+    t_rowptr, t_col, t_edge = A_t
     g_rowptr, g_col, g_value = G
-    wide, zero = width(k), value.dtype.type(0)
+    wide, here, zero = width(k), col[:0], value.dtype.type(0)
     D, T, U = (
         rooms[0, : n * wide].reshape(n, wide),
         rooms[1, : n * wide].reshape(n, wide),
@@ -145,31 +178,17 @@ def unblock(block, S, A, G, rooms, need, dalpha, dhat):  # type: ignore[no-untyp
         T[:] = 0
         U[:] = 0
         for j in range(n):
-            t, d = T[j], D[j]
-            for e in range(a_rowptr[lo + j], a_rowptr[lo + j + 1]):
-                a, x, u = a_value[e], D[a_col[e] - lo], U[a_col[e] - lo]
-                for q in range(wide):
-                    t[q] += a * x[q]  # T = Â Ŝ
-                    u[q] += a * d[q]  # U = Âᵀ Ŝ
+            _add_rows(a_rowptr[lo + j], a_rowptr[lo + j + 1], a_col, here, a_value, lo, D, T, j)  # T = Â Ŝ
+            _add_rows(t_rowptr[lo + j], t_rowptr[lo + j + 1], t_col, t_edge, a_value, lo, D, U, j)  # U = Âᵀ Ŝ
         for p in range(k):
-            g, h, i = G_[p], H_[p], perm[k0 + p]
+            i = perm[k0 + p]
             for e in range(rowptr[i], rowptr[i + 1]):
-                t, u, total = T[col[e] - lo], U[col[e] - lo], zero
+                j, total = col[e] - lo, zero
                 for q in range(wide):
-                    total += t[q] * g[q] + u[q] * h[q]
+                    total += T[j, q] * G_[p, q] + U[j, q] * H_[p, q]
                 dalpha[e] = total
     if need[1]:
         T[:] = 0
-        for p in range(k):
-            g, i = G_[p], perm[k0 + p]
-            for e in range(rowptr[i], rowptr[i + 1]):
-                a, t = value[e], T[col[e] - lo]
-                for q in range(wide):
-                    t[q] += a * g[q]  # T = Ŝ G
         for j in range(n):
-            t = T[j]
-            for e in range(a_rowptr[lo + j], a_rowptr[lo + j + 1]):
-                d, total = D[a_col[e] - lo], zero
-                for q in range(wide):
-                    total += t[q] * d[q]
-                dhat[e] = total
+            _add_rows(s_rowptr[lo + j], s_rowptr[lo + j + 1], s_col, here, s_value, k0, G_, T, j)  # T = Ŝ G
+            _match_rows(a_rowptr[lo + j], a_rowptr[lo + j + 1], a_col, lo, D, T, j, dhat)

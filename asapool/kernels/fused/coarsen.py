@@ -76,12 +76,13 @@ def _coarsen_units(start, stop, units, S, A, T, counts):  # type: ignore[no-unty
 
 
 @Loop
-def _unblock_units(start, stop, units, S, A, G, need, dalpha, dhat):  # type: ignore[no-untyped-def]
+def _unblock_units(start, stop, units, S, S_t, A, A_t, G, need, dalpha, dhat):  # type: ignore[no-untyped-def]
     """Gradients of the graphs in dense rows."""
     numbers, _, _, _ = _largest(start, stop, units)
     rooms = np.empty((5, numbers), S[2].dtype)
     for u in range(start, stop):
-        unblock((units[u, 0], units[u, 1], units[u, 2], units[u, 3]), S, A, G, rooms, need, dalpha, dhat)
+        block = (units[u, 0], units[u, 1], units[u, 2], units[u, 3])
+        unblock(block, S, S_t, A, A_t, G, rooms, need, dalpha, dhat)
 
 
 @Loop
@@ -152,7 +153,8 @@ def _backward(
     dhat = np.empty_like(A[2]) if need[1] else A[2][:0]
     dense = units[:, 4] == 1
     asked = (need[0], need[1])
-    sweep(_unblock_units, int(dense.sum()), 3 * work, units[dense], S, A, G, asked, dalpha, dhat)
+    T = _by_node(*S, need[1])
+    sweep(_unblock_units, int(dense.sum()), 3 * work, units[dense], S, T, A, edges[2:], G, asked, dalpha, dhat)
     if not dense.all():
         walked = units[~dense]
         pooled = Rows(*(t.numpy() for t in (rowptr, col, rowptr_t, col_t, edge_t)))
@@ -160,7 +162,7 @@ def _backward(
             for A_both, G_both in _mirrored(edges, A[2], pooled, G[2]):
                 sweep(_unwalk_alpha_units, len(walked), 2 * work, walked, S, A_both, G_both, dalpha)
         if need[1]:
-            sweep(_unwalk_hat_units, len(walked), 2 * work, walked, A, _by_node(*S, True), G, dhat)
+            sweep(_unwalk_hat_units, len(walked), 2 * work, walked, A, T, G, dhat)
     return torch.from_numpy(dalpha), torch.from_numpy(dhat)
 
 

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from asapool.errors import AsapoolError
-from asapool.kernels.fused.attend import (
-    attend_back,
-    attend_rows,
-    cluster_max_back,
-    cluster_max_rows,
-    project_rows,
-    unproject_rows,
-)
+from asapool.kernels.fused.attend import cluster_max_back, cluster_max_rows, project_rows, unproject_rows
+from asapool.kernels.fused.memberships import share_back, share_rows
+from asapool.kernels.fused.operation import array
 from asapool.kernels.fused.propagate import activate_rows, propagate_back, propagate_rows, unactivate_rows
 from asapool.kernels.fused.score import score_back, score_rows
-from asapool.kernels.fused.select import gather_back, gather_rows, select_graphs
+from asapool.kernels.fused.select import gather_rows, scatter_rows, select_graphs, ungather_rows
 from asapool.kernels.graph import Pattern, Rows
 
 
@@ -115,10 +111,8 @@ class Form(torch.autograd.Function):
         if v is not None and c is not None:
             m = cluster_max_rows(told.clusters, inner)
             query = project_rows(m, v, 1.0).add_(c)
-        soft = attend_rows(told.clusters, query, token, told.slope)
-        alpha = soft if mask is None else soft * mask
         u = torch.mm(x, U)
-        gathered = propagate_rows(told.clusters, alpha, u, u_b, False)
+        soft, alpha, gathered = share_rows(told.clusters, query, token, told.slope, mask, u, u_b)
         phi = score_rows(told.edges, A if told.weighted else None, gathered, told.loops).view(-1).sigmoid_()
         perm, kept = select_graphs(phi, told.ptr, told.keep)
         perm.numpy().sort()  # graph by graph, since the graphs lie behind each other
@@ -137,41 +131,40 @@ class Form(torch.autograd.Function):
         told: Clustering = ctx.told
         x, n, A, W, w, v, U, mask, h, inner, token, m, query, soft, u, gathered, alpha, phi, perm = ctx.saved_tensors
         needs = dict(zip(INPUTS, ctx.needs_input_grad, strict=True))
-        dx, dalpha, dphi = None, grads[1], grads[2]
+        out: dict[str, Tensor | None] = {}
+        dx, dphi, kept = None, grads[2], (array(alpha)[:0], np.full(phi.numel(), -1))
         if grads[0] is not None:
-            need = [True, needs["x"], True]
-            da, dx, dp = gather_back(told.clusters, grads[0].contiguous(), alpha, x, phi, perm, need)
-            dalpha = da if dalpha is None else da.add_(dalpha)
-            dphi = dp if dphi is None else dp.add_(dphi)
-        dA = du_b = dU = None
+            g = grads[0].contiguous()
+            dalpha, own, place = ungather_rows(told.clusters, g, alpha, x, phi, perm)
+            dphi, kept = torch.from_numpy(own) if dphi is None else dphi + torch.from_numpy(own), (dalpha, place)
+            dx = scatter_rows(told.clusters, g, alpha, phi, place) if needs["x"] else None
+        dg = torch.zeros_like(u)
         if dphi is not None:
-            slope = (dphi * phi).mul_(1 - phi).view(-1, 1)
-            weighted = A if told.weighted else None
+            slope, weighted = (dphi * phi).mul_(1 - phi).view(-1, 1), A if told.weighted else None
             dA, dg = score_back(told.edges, slope, weighted, gathered, told.loops, [told.weighted and needs["A"], True])
-            da, du, du_b = propagate_back(told.clusters, dg, alpha, u, u, False, [True, True, needs["u_b"]])
-            dalpha = da if dalpha is None else da.add_(dalpha)
-            dU = torch.mm(x.t(), du)
+            out["A"] = dA if told.weighted else None
+        other = None if grads[1] is None else grads[1].contiguous()
+        told_scores = (query, token, told.slope)
+        dq, dt, du = share_back(told.clusters, *told_scores, soft, mask, alpha, u, dg, kept, other)
+        out["u_b"] = dg.sum(0) if needs["u_b"] else None
+        out["U"] = torch.mm(x.t(), du)
+        if needs["x"]:
+            dx = torch.mm(du, U.t()) if dx is None else dx.addmm_(du, U.t())
+        features = x if inner is None else inner
+        d_inner, out["w"] = unproject_rows(dt, features, w, told.slope_token, [True, True])
+        if dq is not None:
+            dm, out["v"] = unproject_rows(dq, m, v, 1.0, [True, True])
+            out["c"] = dq.sum().view(1)
+            d_inner = d_inner.add_(cluster_max_back(told.clusters, dm, features, m, [True]))
+            del dm
+        if W is not None:
+            need = [needs["n"], True, needs["b"]]
+            out["n"], d_inner, out["b"] = propagate_back(told.edges, d_inner, n, h, h, False, need)
+            out["W"] = torch.mm(d_inner.t(), x)
             if needs["x"]:
-                dx = torch.mm(du, U.t()) if dx is None else dx.addmm_(du, U.t())
-        out: dict[str, Tensor | None] = {"A": dA if told.weighted else None, "U": dU, "u_b": du_b}
-        if dalpha is not None:
-            dalpha = dalpha.contiguous() if mask is None else dalpha * mask
-            dq, dt = attend_back(told.clusters, dalpha, query, token, soft, told.slope, [query is not None, True])
-            features = x if inner is None else inner
-            d_inner, out["w"] = unproject_rows(dt, features, w, told.slope_token, [True, True])
-            if query is not None:
-                dm, out["v"] = unproject_rows(dq, m, v, 1.0, [True, True])
-                out["c"] = dq.sum().view(1)
-                d_inner = d_inner.add_(cluster_max_back(told.clusters, dm, features, m, [True]))
-                del dm
-            if W is not None:
-                need = [needs["n"], True, needs["b"]]
-                out["n"], d_inner, out["b"] = propagate_back(told.edges, d_inner, n, h, h, False, need)
-                out["W"] = torch.mm(d_inner.t(), x)
-                if needs["x"]:
-                    dx = torch.mm(d_inner, W) if dx is None else dx.addmm_(d_inner, W)
-            else:
-                dx = d_inner if dx is None else dx.add_(d_inner)
+                dx = torch.mm(d_inner, W) if dx is None else dx.addmm_(d_inner, W)
+        else:
+            dx = d_inner if dx is None else dx.add_(d_inner)
         out["x"] = dx
         return tuple(out.get(name) if needs[name] else None for name in INPUTS)
 

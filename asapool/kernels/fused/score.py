@@ -14,59 +14,48 @@ from asapool.kernels.graph import Pattern, Rows
 @Loop
 def _score_rows(start, stop, rowptr, col, weight, u, loops, phi):  # type: ignore[no-untyped-def]
     """φ_i = u1_i + Σ_j A_ij (u2_i − u3_j)."""
-    C, one = phi.shape[1], u.dtype.type(1)
+    C, zero, one = phi.shape[1], u.dtype.type(0), u.dtype.type(1)
     for i in range(start, stop):
         for c in range(C):
-            phi[i, c] = u[i, c]
-        for e in range(rowptr[i], rowptr[i + 1]):
-            j = col[e]
-            if loops or i != j:
+            total, own = u[i, c], u[i, C + c]
+            for e in range(rowptr[i], rowptr[i + 1]):
                 A = weight[e] if weight.size else one
-                for c in range(C):
-                    phi[i, c] += A * (u[i, C + c] - u[j, 2 * C + c])
+                part = A * (own - u[col[e], 2 * C + c])
+                total += part if loops or col[e] != i else zero
+            phi[i, c] = total
 
 
 @Loop
-def _unscore_own(start, stop, rowptr, col, weight, g, loops, du):  # type: ignore[no-untyped-def]
-    """∂u1_i = g_i and ∂u2_i = (Σ_j A_ij) g_i."""
-    C, one = g.shape[1], g.dtype.type(1)
+def _unscore_rows(start, stop, rowptr, col, weight, u, g, loops, du, dw):  # type: ignore[no-untyped-def]
+    """∂u1_i = g_i, ∂u2_i = (Σ_j A_ij) g_i and, unless dw is empty, ∂A_ij = g_i · (u2_i − u3_j)."""
+    C, zero, one = g.shape[1], g.dtype.type(0), g.dtype.type(1)
     for i in range(start, stop):
-        degree = g.dtype.type(0)
+        degree = zero
         for e in range(rowptr[i], rowptr[i + 1]):
-            if loops or i != col[e]:
-                degree += weight[e] if weight.size else one
+            A = weight[e] if weight.size else one
+            degree += A if loops or col[e] != i else zero
         for c in range(C):
-            du[i, c] = g[i, c]
-            du[i, C + c] = degree * g[i, c]
+            du[i, c], du[i, C + c] = g[i, c], degree * g[i, c]
+        for c in range(C if dw.size else 0):
+            g_i, own = g[i, c], u[i, C + c]
+            for e in range(rowptr[i], rowptr[i + 1]):
+                part = g_i * (own - u[col[e], 2 * C + c])
+                part = part if loops or col[e] != i else zero
+                dw[e] = part if c == 0 else dw[e] + part
 
 
 @Loop
-def _unscore_others(start, stop, rowptr_t, col_t, edge_t, weight, g, loops, du):  # type: ignore[no-untyped-def]
-    """∂u3_j = −Σ_i A_ij g_i, by columns."""
-    C, one = g.shape[1], g.dtype.type(1)
+def _unscore_columns(start, stop, rowptr_t, col_t, edge_t, weight, g, loops, du):  # type: ignore[no-untyped-def]
+    """∂u3_j = −Σ_i A_ij g_i."""
+    C, zero, one = g.shape[1], g.dtype.type(0), g.dtype.type(1)
     for j in range(start, stop):
         for c in range(C):
-            du[j, 2 * C + c] = 0
-        for e in range(rowptr_t[j], rowptr_t[j + 1]):
-            i = col_t[e]
-            if loops or i != j:
+            total = zero
+            for e in range(rowptr_t[j], rowptr_t[j + 1]):
                 A = weight[edge_t[e]] if weight.size else one
-                for c in range(C):
-                    du[j, 2 * C + c] -= A * g[i, c]
-
-
-@Loop
-def _unscore_weights(start, stop, rowptr, col, u, g, loops, dw):  # type: ignore[no-untyped-def]
-    """∂A_ij = g_i · (u2_i − u3_j)."""
-    C = g.shape[1]
-    for i in range(start, stop):
-        for e in range(rowptr[i], rowptr[i + 1]):
-            j = col[e]
-            total = g.dtype.type(0)
-            if loops or i != j:
-                for c in range(C):
-                    total += g[i, c] * (u[i, C + c] - u[j, 2 * C + c])
-            dw[e] = total
+                part = A * g[col_t[e], c]
+                total += part if loops or col_t[e] != j else zero
+            du[j, 2 * C + c] = -total
 
 
 def score_rows(rows: Rows, weight: Tensor | None, u: Tensor, loops: bool) -> Tensor:
@@ -84,11 +73,9 @@ def score_back(
     u_, g_, N, work = array(u), g.numpy(), u.size(0), 12 * g.size(1) * rows.col.size
     A = u_[:0, 0].copy() if weight is None else array(weight)
     dw, du = fresh(rows.col.size if need[0] else 0, like=u), np.empty_like(u_)
-    if need[0]:
-        sweep(_unscore_weights, N, work, rows.rowptr, rows.col, u_, g_, loops, dw)
+    sweep(_unscore_rows, N, work, rows.rowptr, rows.col, A, u_, g_, loops, du, dw)
     if need[1]:
-        sweep(_unscore_own, N, work, rows.rowptr, rows.col, A, g_, loops, du)
-        sweep(_unscore_others, N, work, rows.rowptr_t, rows.col_t, rows.edge_t, A, g_, loops, du)
+        sweep(_unscore_columns, N, work, rows.rowptr_t, rows.col_t, rows.edge_t, A, g_, loops, du)
     return torch.from_numpy(dw), torch.from_numpy(du)
 
 

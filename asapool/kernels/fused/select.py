@@ -8,7 +8,7 @@ from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh, register
-from asapool.kernels.graph import Pattern, Rows
+from asapool.kernels.graph import Array, Pattern, Rows
 
 
 @Loop
@@ -64,9 +64,8 @@ def _gather_rows(start, stop, rowptr, col, alpha, x, fitness, perm, out):  # typ
 
 
 @Loop
-def _ungather_rows(start, stop, rows, alpha, x, fitness, perm, g, dalpha, dphi):  # type: ignore[no-untyped-def]
+def _ungather_rows(start, stop, rowptr, col, alpha, x, fitness, perm, g, dalpha, dphi):  # type: ignore[no-untyped-def]
     """∂α_ij = φ_i (g_p · x_j) and ∂φ_i = Σ_j α_ij (g_p · x_j)."""
-    rowptr, col = rows
     for p in range(start, stop):
         i, slope = perm[p], x.dtype.type(0)
         for e in range(rowptr[i], rowptr[i + 1]):
@@ -168,22 +167,34 @@ def gather_rows(clusters: Rows, alpha: Tensor, x: Tensor, fitness: Tensor, perm:
     return torch.from_numpy(out)
 
 
-def gather_back(
+def ungather_rows(
+    clusters: Rows, g: Tensor, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor
+) -> tuple[Array, Array, Array]:
+    """∂α, written for kept clusters only, ∂φ, and the place of every kept cluster, −1 for the others."""
+    alpha_, phi, perm_ = array(alpha), array(fitness), perm.numpy()
+    dalpha, dphi, place = np.empty_like(alpha_), np.zeros_like(phi), np.full(phi.size, -1, np.int64)
+    place[perm_] = np.arange(perm_.size)
+    arrays = (clusters.rowptr, clusters.col, alpha_, array(x), phi, perm_, g.numpy(), dalpha, dphi)
+    sweep(_ungather_rows, perm_.size, alpha_.size * x.size(1) // 2, *arrays)
+    return dalpha, dphi, place
+
+
+def scatter_rows(clusters: Rows, g: Tensor, alpha: Tensor, fitness: Tensor, place: Array) -> Tensor:
+    """∂x."""
+    alpha_, phi, g_ = array(alpha), array(fitness), g.numpy()
+    dx = np.empty((phi.size, g_.shape[1]), g_.dtype)
+    sweep(_scatter_rows, phi.size, alpha_.size * g_.shape[1] // 2, clusters[2:], alpha_, phi, place, g_, dx)
+    return torch.from_numpy(dx)
+
+
+def _gather_back(
     clusters: Rows, g: Tensor, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, need: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """∂α, ∂x and ∂φ from ∂X^p."""
-    x_, alpha_, phi, perm_, g_ = array(x), array(alpha), array(fitness), perm.numpy(), g.numpy()
-    work = alpha_.size * x.size(1) // 2
-    dalpha, dphi, dx = np.zeros_like(alpha_), np.zeros_like(phi), fresh(0, like=x)
-    if need[0] or need[2]:
-        rows = (clusters.rowptr, clusters.col)
-        sweep(_ungather_rows, perm_.size, work, rows, alpha_, x_, phi, perm_, g_, dalpha, dphi)
-    if need[1]:
-        dx = np.empty_like(x_)
-        place = np.full(phi.size, -1, np.int64)
-        place[perm_] = np.arange(perm_.size)
-        sweep(_scatter_rows, phi.size, work, clusters[2:], alpha_, phi, place, g_, dx)
-    return torch.from_numpy(dalpha), torch.from_numpy(dx), torch.from_numpy(dphi)
+    dalpha, dphi, place = ungather_rows(clusters, g, alpha, x, fitness, perm)
+    dalpha[np.repeat(place < 0, np.diff(clusters.rowptr))] = 0
+    dx = scatter_rows(clusters, g, alpha, fitness, place) if need[1] else empty(x)
+    return torch.from_numpy(dalpha), dx, torch.from_numpy(dphi)
 
 
 _gather_op = differentiable(
@@ -195,7 +206,7 @@ _gather_op = differentiable(
     saves=lambda inputs, out: inputs,
     forward=gather_rows,
     fake=lambda col, alpha, x, fitness, perm: x.new_empty(perm.numel(), x.size(1)),
-    backward=gather_back,
+    backward=_gather_back,
     backward_fake=lambda col, g, alpha, x, fitness, perm, need: (
         torch.empty_like(alpha),
         torch.empty_like(x) if need[1] else empty(x),

@@ -1,6 +1,7 @@
 """The operator in plain torch: reads like the paper, runs on any device and dtype."""
 
 from asapool.kernels.reference.attend import attend, cluster_max, project
+from asapool.kernels.reference.chance import drop
 from asapool.kernels.reference.coarsen import coarsen, induce, strongest
 from asapool.kernels.reference.pattern import pack, pack_rows, reach
 from asapool.kernels.reference.propagate import activate, normalise, propagate
@@ -13,6 +14,7 @@ __all__ = [
     "attend",
     "cluster_max",
     "coarsen",
+    "drop",
     "gate",
     "gather",
     "induce",

@@ -1,0 +1,48 @@
+"""Dropout's factors in one pass: a number is mixed from the seed and its place, so threads change nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from asapool.kernels.fused.attend import scalar
+from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.operation import fresh, register
+from asapool.kernels.reference.chance import BITS, FIRST, SECOND, STEP, threshold
+
+STEP_, FIRST_, SECOND_ = (np.uint64(number % 2**64) for number in (STEP, FIRST, SECOND))
+
+
+@Loop
+def _drop_entries(start, stop, seed, least, factor, mask):  # type: ignore[no-untyped-def]
+    """0 or the factor; see reference.chance."""
+    a, b, c, top = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(64 - BITS)
+    for e in range(start, stop):
+        z = np.uint64(e + 1) * STEP_ + seed
+        z = (z ^ (z >> a)) * FIRST_
+        z = (z ^ (z >> b)) * SECOND_
+        z ^= z >> c
+        mask[e] = factor if (z >> top) >= least else mask.dtype.type(0)
+
+
+def _run(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
+    mask = fresh(entries, like=like)
+    start = np.uint64(int(seed) % 2**64)
+    sweep(_drop_entries, entries, 4 * entries, start, np.uint64(threshold(p)), scalar(1 / (1 - p), like), mask)
+    return torch.from_numpy(mask)
+
+
+_drop_op = register(
+    "drop",
+    _run,
+    lambda seed, entries, p, like: like.new_empty(entries),
+    inputs="Tensor seed, SymInt entries, float p, Tensor like",
+    outputs="Tensor",
+)
+
+
+def drop(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
+    """As reference.drop."""
+    mask: Tensor = _drop_op(seed, entries, p, like)
+    return mask

@@ -1,0 +1,31 @@
+"""Chance that depends on a seed and a place alone: the same on every backend, for any number of threads."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+# splitmix64 (Steele, Lea and Flood, 2014), as signed numbers
+STEP, FIRST, SECOND = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15
+BITS = 24  # of chance per place
+
+
+def threshold(p: float) -> int:
+    """Numbers of BITS bits below this one happen with probability p."""
+    return math.ceil(p * 2.0**BITS)
+
+
+def drop(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
+    """Factors of a dropout: 0 with probability p, else 1/(1 − p); seed (1,) of int64."""
+    z = torch.arange(1, entries + 1, device=like.device) * STEP + seed.to(like.device)
+    z = (z ^ _shift(z, 30)) * FIRST
+    z = (z ^ _shift(z, 27)) * SECOND
+    z = z ^ _shift(z, 31)
+    return (_shift(z, 64 - BITS) >= threshold(p)).to(like.dtype) * (1 / (1 - p))
+
+
+def _shift(z: Tensor, bits: int) -> Tensor:
+    """z >> bits as for an unsigned number."""
+    return torch.bitwise_and(z >> bits, (1 << (64 - bits)) - 1)
