@@ -157,9 +157,9 @@ _cluster_max_op = differentiable(
     saved="Tensor x, Tensor m",
     saves=lambda inputs, m: (*inputs, m),
     forward=cluster_max_rows,
-    fake=lambda col, x: torch.empty_like(x),
+    fake=lambda rows, x: torch.empty_like(x),
     backward=cluster_max_back,
-    backward_fake=lambda col, g, x, m, need: torch.empty_like(x),
+    backward_fake=lambda rows, g, x, m, need: torch.empty_like(x),
 )
 
 
@@ -214,9 +214,9 @@ _attend_op = differentiable(
     saved="Tensor? query, Tensor token, Tensor alpha, float slope",
     saves=lambda inputs, alpha: (inputs[0], inputs[1], alpha, inputs[2]),
     forward=attend_rows,
-    fake=lambda col, query, token, slope: torch.empty_like(col, dtype=token.dtype),
+    fake=lambda rows, query, token, slope: torch.empty_like(rows.col, dtype=token.dtype),
     backward=attend_back,
-    backward_fake=lambda col, g, query, token, alpha, slope, need: (
+    backward_fake=lambda rows, g, query, token, alpha, slope, need: (
         torch.empty_like(token) if need[0] else empty(token),
         torch.empty_like(token) if need[1] else empty(token),
     ),

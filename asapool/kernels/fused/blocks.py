@@ -43,12 +43,20 @@ def emit(begin, end, base, bits, out, cols, values, size):  # type: ignore[no-un
 
 
 @lines
-def _add_rows(begin, end, col, edge, value, first, X, T, j):  # type: ignore[no-untyped-def]
-    """T_j += Σ_e value_e X_col(e); `edge` says where an entry's value stands (empty: in place).
+def _sum_rows(begin, end, col, edge, value, first, X, T, j):  # type: ignore[no-untyped-def]
+    """T_j = Σ_e value_e X_col(e); `edge` says where an entry's value stands (empty: in place).
 
     Rows are not cut out of X and T: every view of an array counts a reference, which costs more than the row.
     """
     e, wide = begin, X.shape[1]
+    if e < end:  # the first one is written, which spares wiping the row
+        a, x = value[edge[e]] if edge.size else value[e], col[e] - first
+        for q in range(wide):
+            T[j, q] = a * X[x, q]
+        e += 1
+    else:
+        for q in range(wide):
+            T[j, q] = 0
     while e + 3 < end:  # four at a time: a quarter of the trips of the total through memory
         if edge.size:
             a, b, c, d = value[edge[e]], value[edge[e + 1]], value[edge[e + 2]], value[edge[e + 3]]
@@ -133,13 +141,11 @@ def block_rows(block, S, A, rooms, bit_rooms, cols, values, size, counts):  # ty
     here = col[:0]
     _spread(block, S, D)
     _meet(block, S, A, met, met_twice)
-    T[:] = 0
     for j in range(n):
-        _add_rows(a_rowptr[lo + j], a_rowptr[lo + j + 1], a_col, here, a_value, lo, D, T, j)
+        _sum_rows(a_rowptr[lo + j], a_rowptr[lo + j + 1], a_col, here, a_value, lo, D, T, j)
     for p in range(k):
         begin, end = rowptr[perm[k0 + p]], rowptr[perm[k0 + p] + 1]
-        row[:] = 0
-        _add_rows(begin, end, col, here, value, lo, T, rows, 0)
+        _sum_rows(begin, end, col, here, value, lo, T, rows, 0)
         bits[:words] = 0
         for e in range(begin, end):
             m = (col[e] - lo) * words
@@ -175,11 +181,9 @@ def unblock(block, S, S_t, A, A_t, G, rooms, need, dalpha, dhat):  # type: ignor
             q = g_col[e] - k0
             G_[p, q], H_[q, p] = g_value[e], g_value[e]
     if need[0]:
-        T[:] = 0
-        U[:] = 0
         for j in range(n):
-            _add_rows(a_rowptr[lo + j], a_rowptr[lo + j + 1], a_col, here, a_value, lo, D, T, j)  # T = Â Ŝ
-            _add_rows(t_rowptr[lo + j], t_rowptr[lo + j + 1], t_col, t_edge, a_value, lo, D, U, j)  # U = Âᵀ Ŝ
+            _sum_rows(a_rowptr[lo + j], a_rowptr[lo + j + 1], a_col, here, a_value, lo, D, T, j)  # T = Â Ŝ
+            _sum_rows(t_rowptr[lo + j], t_rowptr[lo + j + 1], t_col, t_edge, a_value, lo, D, U, j)  # U = Âᵀ Ŝ
         for p in range(k):
             i = perm[k0 + p]
             for e in range(rowptr[i], rowptr[i + 1]):
@@ -188,7 +192,6 @@ def unblock(block, S, S_t, A, A_t, G, rooms, need, dalpha, dhat):  # type: ignor
                     total += T[j, q] * G_[p, q] + U[j, q] * H_[p, q]
                 dalpha[e] = total
     if need[1]:
-        T[:] = 0
         for j in range(n):
-            _add_rows(s_rowptr[lo + j], s_rowptr[lo + j + 1], s_col, here, s_value, k0, G_, T, j)  # T = Ŝ G
+            _sum_rows(s_rowptr[lo + j], s_rowptr[lo + j + 1], s_col, here, s_value, k0, G_, T, j)  # T = Ŝ G
             _match_rows(a_rowptr[lo + j], a_rowptr[lo + j + 1], a_col, lo, D, T, j, dhat)

@@ -193,9 +193,9 @@ _coarsen_op = differentiable(
     saved=f"{INPUTS}, " + ", ".join(f"Tensor {part}" for part in PARTS),
     saves=lambda inputs, out: (*inputs, out[1], out[2], out[4], out[5], out[6]),
     forward=_forward,
-    fake=lambda c_col, col, alpha, hat, perm, ptr, kept: _fake(perm, alpha),
+    fake=lambda clusters, edges, alpha, hat, perm, ptr, kept: _fake(perm, alpha),
     backward=_backward,
-    backward_fake=lambda c_col, col, g, alpha, hat, *rest: (
+    backward_fake=lambda clusters, edges, g, alpha, hat, *rest: (
         torch.empty_like(alpha) if rest[-1][0] else empty(alpha),
         torch.empty_like(hat) if rest[-1][1] else empty(hat),
     ),

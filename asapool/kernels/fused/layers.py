@@ -114,8 +114,7 @@ class Form(torch.autograd.Function):
         u = torch.mm(x, U)
         soft, alpha, gathered = share_rows(told.clusters, query, token, told.slope, mask, u, u_b)
         phi = score_rows(told.edges, A if told.weighted else None, gathered, told.loops).view(-1).sigmoid_()
-        perm, kept = select_graphs(phi, told.ptr, told.keep)
-        perm.numpy().sort()  # graph by graph, since the graphs lie behind each other
+        perm, kept = select_graphs(phi, told.ptr, told.keep, fittest_first=False)
         x_p = gather_rows(told.clusters, alpha, x, phi, perm)
         ctx.told = told
         own = None if W is None else inner  # without an inner GCN it is x

@@ -27,14 +27,18 @@ def _schema(patterns: int, inputs: str, outputs: str) -> str:
 
 
 def _library(name: str, run: Run, fake: Run, patterns: int, schema: str) -> Any:
-    """The operation as torch.library knows it; `run` gets Rows in place of five tensors, `fake` the columns only."""
+    """The operation as torch.library knows it; `run` gets Rows in place of five tensors, `fake` the five by name."""
 
     def flat(*args: Any) -> Any:
         rows = [Rows(*(t.numpy() for t in args[5 * k : 5 * k + 5])) for k in range(patterns)]
         return run(*rows, *args[5 * patterns :])
 
     op = torch.library.custom_op(f"asapool::{name}", flat, mutates_args=(), device_types="cpu", schema=schema)
-    op.register_fake(lambda *args: fake(*args[1 : 5 * patterns : 5], *args[5 * patterns :]))
+    def flat_fake(*args: Any) -> Any:
+        rows = [Rows(*args[5 * k : 5 * k + 5]) for k in range(patterns)]
+        return fake(*rows, *args[5 * patterns :])
+
+    op.register_fake(flat_fake)
     return op
 
 
@@ -66,8 +70,8 @@ def differentiable(
 
     inputs, outputs, saved: in the language of torch.library. saves(inputs, output) picks what `saved` describes,
     tensors before options. forward(*rows, *inputs); backward(*rows, gradient, *saved, need) -> one gradient for each of
-    `wrt`, of any content where need (bools) says that nobody asked. The fakes get each pattern's columns in the place
-    of its rows.
+    `wrt`, of any content where need (bools) says that nobody asked. The fakes get tensors without numbers
+    in the rows.
     """
     names = [part.split()[-1] for part in inputs.split(", ")]
     places = [names.index(n) for n in wrt]

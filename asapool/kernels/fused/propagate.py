@@ -95,15 +95,23 @@ def _normalise_rows(start, stop, rowptr, col, hat, scale, n):  # type: ignore[no
 
 
 @Loop
-def _unscale_rows(start, stop, rows, hat, g, scale, ds):  # type: ignore[no-untyped-def]
-    """∂/∂d_i = −½ s_i³ (Σ_j g_ij Â_ij s_j + Σ_k g_ki Â_ki s_k)."""
-    rowptr, col, rowptr_t, col_t, edge_t = rows
+def _unscale_rows(start, stop, rowptr, col, hat, g, scale, part, ds):  # type: ignore[no-untyped-def]
+    """Σ_j g_ij Â_ij s_j, and the parts g_ij Â_ij for those who read by column."""
     for i in range(start, stop):
         total = hat.dtype.type(0)
         for e in range(rowptr[i], rowptr[i + 1]):
-            total += g[e] * hat[e] * scale[col[e]]
+            part[e] = g[e] * hat[e]
+            total += part[e] * scale[col[e]]
+        ds[i] = total
+
+
+@Loop
+def _unscale_columns(start, stop, rowptr_t, col_t, edge_t, part, scale, ds):  # type: ignore[no-untyped-def]
+    """∂/∂d_i = −½ s_i³ (Σ_j g_ij Â_ij s_j + Σ_k g_ki Â_ki s_k)."""
+    for i in range(start, stop):
+        total = ds[i]
         for e in range(rowptr_t[i], rowptr_t[i + 1]):
-            total += g[edge_t[e]] * hat[edge_t[e]] * scale[col_t[e]]
+            total += part[edge_t[e]] * scale[col_t[e]]
         ds[i] = -total * scale[i] * scale[i] * scale[i] / 2
 
 
@@ -155,9 +163,9 @@ _propagate_op = differentiable(
     saved="Tensor weight, Tensor x, Tensor y, bool relu",
     saves=lambda inputs, y: (inputs[0], inputs[1], y if inputs[3] else empty(y), inputs[3]),
     forward=propagate_rows,
-    fake=lambda col, weight, x, bias, relu: torch.empty_like(x),
+    fake=lambda rows, weight, x, bias, relu: torch.empty_like(x),
     backward=propagate_back,
-    backward_fake=lambda col, g, weight, x, y, relu, need: (
+    backward_fake=lambda rows, g, weight, x, y, relu, need: (
         torch.empty_like(weight) if need[0] else empty(x),
         torch.empty_like(x) if need[1] else empty(x),
         x.new_empty(x.size(1)) if need[2] else empty(x),
@@ -222,25 +230,20 @@ def activate(h: Tensor, bias: Tensor) -> Tensor:
     return y
 
 
-def _scale(rowptr: Array, hat: Array) -> Array:
-    scale = np.empty(rowptr.size - 1, hat.dtype)
-    sweep(_scale_rows, scale.size, 5 * hat.size, rowptr, hat, scale)
-    return scale
-
-
-def _normalise(rows: Rows, hat: Tensor) -> Tensor:
+def _normalise(rows: Rows, hat: Tensor) -> tuple[Tensor, Tensor]:
     hat_ = array(hat)
-    n, scale = np.empty_like(hat_), _scale(rows.rowptr, hat_)
+    n, scale = np.empty_like(hat_), np.empty(rows.rowptr.size - 1, hat_.dtype)
+    sweep(_scale_rows, scale.size, 5 * hat_.size, rows.rowptr, hat_, scale)
     sweep(_normalise_rows, scale.size, 8 * hat_.size, rows.rowptr, rows.col, hat_, scale, n)
-    return torch.from_numpy(n)
+    return torch.from_numpy(n), torch.from_numpy(scale)
 
 
-def _unnormalise(rows: Rows, g: Tensor, hat: Tensor, need: list[bool]) -> Tensor:
-    hat_, g_ = array(hat), g.numpy()
-    dhat, scale = np.empty_like(hat_), _scale(rows.rowptr, hat_)
-    ds = np.empty_like(scale)
-    sweep(_unscale_rows, scale.size, 20 * hat_.size, rows, hat_, g_, scale, ds)
-    sweep(_unnormalise_rows, scale.size, 8 * hat_.size, rows.rowptr, rows.col, g_, scale, ds, dhat)
+def _unnormalise(rows: Rows, g: Tensor, hat: Tensor, scale: Tensor, need: list[bool]) -> Tensor:
+    hat_, g_, scale_ = array(hat), g.numpy(), array(scale)
+    dhat, ds = np.empty_like(hat_), np.empty_like(scale_)  # dhat holds the parts first
+    sweep(_unscale_rows, ds.size, 10 * hat_.size, rows.rowptr, rows.col, hat_, g_, scale_, dhat, ds)
+    sweep(_unscale_columns, ds.size, 10 * hat_.size, *rows[2:], dhat, scale_, ds)
+    sweep(_unnormalise_rows, ds.size, 8 * hat_.size, rows.rowptr, rows.col, g_, scale_, ds, dhat)
     return torch.from_numpy(dhat)
 
 
@@ -248,17 +251,18 @@ _normalise_op = differentiable(
     "normalise",
     patterns=1,
     inputs="Tensor hat",
+    outputs="(Tensor, Tensor)",
     wrt=("hat",),
-    saved="Tensor hat",
-    saves=lambda inputs, n: inputs,
+    saved="Tensor hat, Tensor scale",
+    saves=lambda inputs, out: (inputs[0], out[1]),
     forward=_normalise,
-    fake=lambda col, hat: torch.empty_like(hat),
+    fake=lambda rows, hat: (torch.empty_like(hat), hat.new_empty(rows.rowptr.numel() - 1)),
     backward=_unnormalise,
-    backward_fake=lambda col, g, hat, need: torch.empty_like(hat),
+    backward_fake=lambda rows, g, hat, scale, need: torch.empty_like(hat),
 )
 
 
 def normalise(pattern: Pattern, hat: Tensor) -> Tensor:
     """As reference.normalise."""
-    n: Tensor = _normalise_op(pattern, hat)
+    n: Tensor = _normalise_op(pattern, hat)[0]
     return n

@@ -87,9 +87,9 @@ _score_op = differentiable(
     saved="Tensor? weight, Tensor u, bool loops",
     saves=lambda inputs, phi: inputs,
     forward=score_rows,
-    fake=lambda col, weight, u, loops: u.new_empty(u.size(0), u.size(1) // 3),
+    fake=lambda rows, weight, u, loops: u.new_empty(u.size(0), u.size(1) // 3),
     backward=score_back,
-    backward_fake=lambda col, g, weight, u, loops, need: (
+    backward_fake=lambda rows, g, weight, u, loops, need: (
         torch.empty_like(weight) if need[0] else empty(u),
         torch.empty_like(u),
     ),

@@ -22,6 +22,40 @@ def _select_graphs(start, stop, fitness, ptr, kept_ptr, perm):  # type: ignore[n
 
 
 @Loop
+def _keep_graphs(start, stop, fitness, ptr, kept_ptr, perm):  # type: ignore[no-untyped-def]
+    """The same nodes in the order of their numbers, for fitness in [0, 1]; NaN is less than any.
+
+    Nobody asks for an order, so the least fitness that stays is found by halving: counting takes many nodes at a time.
+    """
+    half = fitness.dtype.type(0.5)
+    for b in range(start, stop):
+        lo, hi, at = ptr[b], ptr[b + 1], kept_ptr[b]
+        k = kept_ptr[b + 1] - at
+        least, above = fitness.dtype.type(-1), fitness.dtype.type(2)  # k or more reach the one, fewer the other
+        count, middle = hi - lo, least
+        while count != k:
+            middle = half * (least + above)
+            if middle <= least or middle >= above:
+                break  # neighbouring numbers: several nodes are tied
+            count = 0
+            for i in range(lo, hi):
+                count += 1 if fitness[i] >= middle else 0
+            if count >= k:
+                least = middle
+            else:
+                above = middle
+        tied = k
+        for i in range(lo, hi):
+            tied -= 1 if fitness[i] >= above else 0
+        for i in range(lo, hi):
+            surely = fitness[i] >= above
+            if surely or (tied > 0 and (fitness[i] >= least or least < 0)):
+                tied -= 0 if surely else 1
+                perm[at] = i
+                at += 1
+
+
+@Loop
 def _gate_rows(start, stop, x, fitness, perm, out):  # type: ignore[no-untyped-def]
     """out_p = φ_i x_i for i = perm[p]."""
     for p in range(start, stop):
@@ -102,12 +136,12 @@ def _scatter_rows(start, stop, columns, alpha, fitness, place, g, dx):  # type: 
                 dx[j, f] += a * g[p, f]
 
 
-def select_graphs(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """The kept of every graph."""
+def select_graphs(fitness: Tensor, ptr: Tensor, count: Tensor, fittest_first: bool = True) -> tuple[Tensor, Tensor]:
+    """The kept of every graph, or else in the order of their numbers."""
     kept_ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
     perm = ptr.new_empty(int(kept_ptr[-1]))
     arrays = (array(fitness), ptr.numpy(), kept_ptr.numpy(), perm.numpy())
-    sweep(_select_graphs, count.numel(), 100 * fitness.numel(), *arrays)
+    sweep(_select_graphs if fittest_first else _keep_graphs, count.numel(), 50 * fitness.numel(), *arrays)
     return perm, kept_ptr
 
 
@@ -205,9 +239,9 @@ _gather_op = differentiable(
     saved="Tensor alpha, Tensor x, Tensor fitness, Tensor perm",
     saves=lambda inputs, out: inputs,
     forward=gather_rows,
-    fake=lambda col, alpha, x, fitness, perm: x.new_empty(perm.numel(), x.size(1)),
+    fake=lambda rows, alpha, x, fitness, perm: x.new_empty(perm.numel(), x.size(1)),
     backward=_gather_back,
-    backward_fake=lambda col, g, alpha, x, fitness, perm, need: (
+    backward_fake=lambda rows, g, alpha, x, fitness, perm, need: (
         torch.empty_like(alpha),
         torch.empty_like(x) if need[1] else empty(x),
         torch.empty_like(fitness),
