@@ -49,7 +49,7 @@ def _keep_graphs(start, stop, fitness, ptr, kept_ptr, perm):  # type: ignore[no-
             tied -= 1 if fitness[i] >= above else 0
         for i in range(lo, hi):
             surely = fitness[i] >= above
-            if surely or (tied > 0 and (fitness[i] >= least or least < 0)):
+            if surely or (tied > 0 and (fitness[i] >= least or least == -1)):
                 tied -= 0 if surely else 1
                 perm[at] = i
                 at += 1
