@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from asapool.errors import DataError, TrainingError
 from asapool.experiments.record import RunRecord
 from asapool.training.folder import working_in
 
 FILE = "runs.jsonl"
-DIGITS = 6  # to which two machines must agree on a score
 
 
 class Store:
@@ -85,52 +83,6 @@ class Store:
     def records(self) -> dict[str, RunRecord]:
         """What it holds by key, without curves and probabilities; not to be changed by the caller."""
         return self._records
-
-
-def merge(*folders: str | PathLike[str], into: str | PathLike[str]) -> int:
-    """Bring the records of several stores together in one; returns how many came in.
-
-    The same Run in two stores becomes one record. Where the two disagree on a score nothing is written, and both
-    machines are named.
-    """
-    with Store.open(into) as store:
-        new: dict[str, RunRecord] = dict(store.records())
-        for folder in folders:
-            for key, record in Store.read(folder, light=True).items():
-                new[key] = _agreed(new[key], record) if key in new else record
-        count = 0
-        for folder in folders:
-            for key, record in Store.read(folder).items():
-                if store.finished(key) or (not record.finished and (key in store.records() or new[key].finished)):
-                    continue
-                store.append(record)
-                count += 1
-    return count
-
-
-def _agreed(one: RunRecord, other: RunRecord) -> RunRecord:
-    """The better of two records of a Run; two finished ones must have the same scores."""
-    if not (one.finished and other.finished):
-        return other if other.finished else one
-    if _scores(one) != _scores(other):
-        where = " and ".join(f"{r.machine.get('cpu')} (torch {r.machine.get('torch')})" for r in (one, other))
-        raise DataError(
-            f"run {one.run.key} ({one.run.data}, {one.run.model.method}, seed {one.run.seed}, fold {one.run.fold}) has "
-            f"different scores on {where}. Keep the stores apart, or leave one of them out"
-        )
-    return one
-
-
-def _scores(record: RunRecord) -> Any:
-    return _rounded((record.validation, record.test))
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _rounded(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_rounded(inner) for inner in value]
-    return round(value, DIGITS) if isinstance(value, float) else value
 
 
 def _same(record: RunRecord) -> RunRecord:
