@@ -81,6 +81,7 @@ def measured_on(found: dict[str, Any]) -> str:
 def step_section(found: dict[str, Any]) -> str:
     """Training steps."""
     rows, goals = [], []
+    pool = any("torch-geometric-pool" in run["milliseconds"] for run in found["runs"])  # where it was installed
     for run in found["runs"]:
         ms = {side: f"{values['median']:.1f}" for side, values in run["milliseconds"].items()}
         faster = run["times_faster_than_pyg"]
@@ -89,6 +90,9 @@ def step_section(found: dict[str, Any]) -> str:
              ms["asapool authors"], times(faster["asapool authors"]), ms["asapool pyg"], times(faster["asapool pyg"]),
              ms["asapool reference"], ms["matrix products"], times(run["times_the_floor"])]
         )  # fmt: skip
+        if pool:
+            other = run.get("times_faster_than_tgp")
+            rows[-1] += [ms.get("torch-geometric-pool", "–"), times(other["asapool paper"]) if other else "–"]
         if run["threads"] == 2:
             best, bar = faster["asapool paper"]["median"], BARS[run["data"]]
             goals.append(
@@ -105,6 +109,9 @@ def step_section(found: dict[str, Any]) -> str:
         "\n## A training step\n\nForward, backward and Adam of the three-level network with the authors' settings, on one real "
         "batch. The floor is just the dense matrix products of the same step.\n\n"
     )
+    if pool:
+        head += ["torch-geometric-pool ms", "paper faster"]
+        intro = intro.rstrip() + " torch-geometric-pool keeps the edges among the kept nodes instead of SᵀAS, which is less work.\n\n"
     return intro + table(head, rows) + "\n" + "\n".join(goals) + "\n" + measured_on(found)
 
 
