@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
+from asapool.data.atomic import sync_folder
 from asapool.errors import DataError, TrainingError
 from asapool.experiments.record import RunRecord
 from asapool.training.folder import working_in
@@ -92,12 +93,9 @@ def _same(record: RunRecord) -> RunRecord:
 def _open(path: Path) -> int:
     try:
         handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise TrainingError(f"{path}: cannot be written ({error.strerror}). Choose another folder with --out") from None
-    with suppress(OSError):  # some file systems cannot sync a folder
-        os.fsync(folder)
-    os.close(folder)
+    sync_folder(path.parent)
     return handle
 
 
