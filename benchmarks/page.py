@@ -213,6 +213,22 @@ def data_section(batching: dict[str, Any] | None, reading: dict[str, Any] | None
     return "\n".join(lines) + "\n" + measured_on(batching or reading or {})
 
 
+def predicting_section(found: dict[str, Any]) -> str:
+    """Files larger than the memory."""
+    rows = [
+        [file["what"], f"{run['graphs']:,}", f"{run['bytes'] / 1e6:,.0f} MB", f"{run['seconds']:.0f}",
+         f"{run['graphs_per_second']:,.0f}", f"{run['graphs_per_processor_second']:,.0f}", f"{run['megabytes_per_second']:.1f}", f"{run['peak_bytes'] / 2**20:,.0f} MiB"]
+        for file in found["files"] for run in file["runs"]
+    ]  # fmt: skip
+    head = ["file", "graphs", "size", "seconds", "graphs per second", "and per processor second", "MB per second", "peak memory"]
+    growth = ", ".join(f"{file['memory_growth']:.2f}× ({file['what']})" for file in found["files"])
+    return (
+        f"\n## Predicting large files\n\n`asapool predict` as a process, start included, with torch's threads set to "
+        f"{found['machine']['threads']}: a tenth of a file, then all of it.\n\n" + table(head, rows)
+        + f"\nFrom a tenth to the whole file the peak memory grows {growth}.\n" + measured_on(found)
+    )  # fmt: skip
+
+
 def main() -> None:
     """Put the page together."""
     parts = [HEAD]
@@ -224,6 +240,9 @@ def main() -> None:
             parts.append(section(found))
     if result("batching") or result("reading"):
         parts.append(data_section(result("batching"), result("reading")))
+    found = result("predicting")
+    if found:
+        parts.append(predicting_section(found))
     PAGE.write_text("".join([*parts, NOTES]))
     print(PAGE.read_text())
 
