@@ -19,7 +19,8 @@ HEAD = """# How fast, and how much memory
 
 Every number here comes from a script in `benchmarks/`, which asserts that both sides compute the same before it times
 them, lets the sides take turns within one run, and writes what it measured to `benchmarks/results/`. This page is made
-from those files by `python -m benchmarks.page`; `make bench` runs a short version of all of them and prints it.
+from those files by `python -m benchmarks.page`; `make bench` runs a short version of all scripts but `predicting` and
+prints it.
 
 In each round every side runs twice and its second run counts, so that it finds caches and memory as in a training.
 Ratios are medians of the ratios of the rounds, with the quartiles in brackets. "asapool paper" does more work than
