@@ -1,4 +1,6 @@
-"""The three-level ASAP network of the paper, as users of torch_geometric write it, and its bare matrix products."""
+"""The three-level ASAP network of the paper, as users of torch_geometric and of torch-geometric-pool write it, and its
+bare matrix products.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +47,30 @@ class PyGNetwork(nn.Module):
         for conv, pool in zip(self.convs, self.pools, strict=True):
             x = conv(x, edge_index, weight).relu()
             x, edge_index, weight, batch, _ = pool(x, edge_index, weight, batch)
+            summary = summary + torch.cat([global_mean_pool(x, batch, graphs), global_max_pool(x, batch, graphs)], 1)
+        return self.lin2(F.dropout(self.lin1(summary).relu(), 0.5, self.training))
+
+
+class TGPNetwork(nn.Module):
+    """The same in torch-geometric-pool's layers; a pooling's answer is passed on by name, as its documentation does."""
+
+    def __init__(self, in_channels: int, setting: Setting) -> None:
+        from tgp.poolers import get_pooler
+
+        super().__init__()
+        H = setting.hidden
+        self.convs = nn.ModuleList(GCNConv(in_channels if level == 0 else H, H) for level in range(3))
+        self.pools = nn.ModuleList(
+            get_pooler("asap", in_channels=H, ratio=0.5, GNN=GCNConv, dropout=setting.dropout) for _ in range(3)
+        )
+        self.lin1, self.lin2 = nn.Linear(2 * H, H), nn.Linear(H, 2)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, graphs: int) -> Tensor:
+        weight, summary = None, torch.zeros(())
+        for conv, pool in zip(self.convs, self.pools, strict=True):
+            x = conv(x, edge_index, weight).relu()
+            out = pool(x=x, adj=edge_index, edge_weight=weight, batch=batch)
+            x, edge_index, weight, batch = out.x, out.edge_index, out.edge_weight, out.batch
             summary = summary + torch.cat([global_mean_pool(x, batch, graphs), global_max_pool(x, batch, graphs)], 1)
         return self.lin2(F.dropout(self.lin1(summary).relu(), 0.5, self.training))
 

@@ -19,7 +19,8 @@ HEAD = """# How fast, and how much memory
 
 Every number here comes from a script in `benchmarks/`, which asserts that both sides compute the same before it times
 them, lets the sides take turns within one run, and writes what it measured to `benchmarks/results/`. This page is made
-from those files by `python -m benchmarks.page`; `make bench` runs a short version of all of them and prints it.
+from those files by `python -m benchmarks.page`; `make bench` runs a short version of all scripts but `predicting` and
+prints it.
 
 In each round every side runs twice and its second run counts, so that it finds caches and memory as in a training.
 Ratios are medians of the ratios of the rounds, with the quartiles in brackets. "asapool paper" does more work than
@@ -81,6 +82,7 @@ def measured_on(found: dict[str, Any]) -> str:
 def step_section(found: dict[str, Any]) -> str:
     """Training steps."""
     rows, goals = [], []
+    pool = any("torch-geometric-pool" in run["milliseconds"] for run in found["runs"])  # where it was installed
     for run in found["runs"]:
         ms = {side: f"{values['median']:.1f}" for side, values in run["milliseconds"].items()}
         faster = run["times_faster_than_pyg"]
@@ -89,6 +91,9 @@ def step_section(found: dict[str, Any]) -> str:
              ms["asapool authors"], times(faster["asapool authors"]), ms["asapool pyg"], times(faster["asapool pyg"]),
              ms["asapool reference"], ms["matrix products"], times(run["times_the_floor"])]
         )  # fmt: skip
+        if pool:
+            other = run.get("times_faster_than_tgp")
+            rows[-1] += [ms.get("torch-geometric-pool", "–"), times(other["asapool paper"]) if other else "–"]
         if run["threads"] == 2:
             best, bar = faster["asapool paper"]["median"], BARS[run["data"]]
             goals.append(
@@ -105,6 +110,9 @@ def step_section(found: dict[str, Any]) -> str:
         "\n## A training step\n\nForward, backward and Adam of the three-level network with the authors' settings, on one real "
         "batch. The floor is just the dense matrix products of the same step.\n\n"
     )
+    if pool:
+        head += ["torch-geometric-pool ms", "paper faster"]
+        intro = intro.rstrip() + " torch-geometric-pool keeps the edges among the kept nodes instead of SᵀAS, which is less work.\n\n"
     return intro + table(head, rows) + "\n" + "\n".join(goals) + "\n" + measured_on(found)
 
 
@@ -206,6 +214,22 @@ def data_section(batching: dict[str, Any] | None, reading: dict[str, Any] | None
     return "\n".join(lines) + "\n" + measured_on(batching or reading or {})
 
 
+def predicting_section(found: dict[str, Any]) -> str:
+    """Files larger than the memory."""
+    rows = [
+        [file["what"], f"{run['graphs']:,}", f"{run['bytes'] / 1e6:,.0f} MB", f"{run['seconds']:.0f}",
+         f"{run['graphs_per_second']:,.0f}", f"{run['graphs_per_processor_second']:,.0f}", f"{run['megabytes_per_second']:.1f}", f"{run['peak_bytes'] / 2**20:,.0f} MiB"]
+        for file in found["files"] for run in file["runs"]
+    ]  # fmt: skip
+    head = ["file", "graphs", "size", "seconds", "graphs per second", "and per processor second", "MB per second", "peak memory"]
+    growth = ", ".join(f"{file['memory_growth']:.2f}× ({file['what']})" for file in found["files"])
+    return (
+        f"\n## Predicting large files\n\n`asapool predict` as a process, start included, with torch's threads set to "
+        f"{found['machine']['threads']}: a tenth of a file, then all of it.\n\n" + table(head, rows)
+        + f"\nFrom a tenth to the whole file the peak memory grows {growth}.\n" + measured_on(found)
+    )  # fmt: skip
+
+
 def main() -> None:
     """Put the page together."""
     parts = [HEAD]
@@ -217,6 +241,9 @@ def main() -> None:
             parts.append(section(found))
     if result("batching") or result("reading"):
         parts.append(data_section(result("batching"), result("reading")))
+    found = result("predicting")
+    if found:
+        parts.append(predicting_section(found))
     PAGE.write_text("".join([*parts, NOTES]))
     print(PAGE.read_text())
 

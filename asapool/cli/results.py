@@ -14,7 +14,8 @@ from asapool.errors import ConfigError
 if TYPE_CHECKING:
     from asapool.experiments.overview import Difference, Series
 
-Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders that asapool reproduce wrote.")]
+PLACES = "Folders that asapool reproduce wrote; or files such as results/NCI1.jsonl, or a folder of these."
+Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help=PLACES)]
 Merge = Annotated[Path | None, typer.Option("--merge", metavar="OUT", help="Bring them together in this folder.")]
 Compare = Annotated[bool, typer.Option("--compare", help="Two folders: the difference of every cell that both have.")]
 

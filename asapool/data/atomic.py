@@ -1,4 +1,8 @@
-"""Files appear whole or not at all: written under a temporary name beside the target, then renamed."""
+"""Files appear whole or not at all: written under a temporary name beside the target, then renamed.
+
+A rename protects from a process that dies. Where the power may fail too, the bytes must be on the disk before the name
+is, and the name before anything goes on: durable=True waits for both.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,10 @@ from asapool.errors import DataError
 
 
 @contextmanager
-def writing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+def writing(path: str | PathLike[str], *, durable: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing bytes; it takes its name only when the block ends well.
+
+    durable: come back only when file and name are on the disk, for what must survive a loss of power.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -34,6 +40,9 @@ def writing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     try:
         with os.fdopen(handle, "wb") as out:
             yield cast(BinaryIO, out)
+            if durable:
+                out.flush()
+                os.fsync(out.fileno())  # the name must not get to the disk before the bytes do
         os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes private files; a data file is an ordinary one
         os.replace(temporary, target)
     except BaseException as error:
@@ -44,6 +53,18 @@ def writing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
                 f"{target}: cannot be written ({error.strerror or error}). Free space or choose another place"
             ) from None
         raise
+    if durable:
+        sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """See the names in a folder on the disk."""
+    with suppress(OSError):  # some file systems cannot do this for a folder, and then need not
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _umask() -> int:

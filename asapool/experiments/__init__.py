@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from asapool.experiments.crossval import cross_validate, methods_plan
     from asapool.experiments.local import LocalEngine
+    from asapool.experiments.merging import merge
     from asapool.experiments.plan import Cell, Plan, load_plan
     from asapool.experiments.record import RunRecord
     from asapool.experiments.run import Run
-    from asapool.experiments.store import Store, merge
+    from asapool.experiments.store import Store
 
 # run and execute are not here: they have the names of their modules (asapool.experiments.run.run)
 _HOME = {
     "Cell": "plan", "LocalEngine": "local", "Plan": "plan", "Run": "run", "RunRecord": "record", "Store": "store",
-    "cross_validate": "crossval", "load_plan": "plan", "merge": "store", "methods_plan": "crossval",
+    "cross_validate": "crossval", "load_plan": "plan", "merge": "merging", "methods_plan": "crossval",
 }  # fmt: skip
 __all__ = [
     "Cell", "LocalEngine", "Plan", "Run", "RunRecord", "Store", "cross_validate", "load_plan", "merge", "methods_plan",

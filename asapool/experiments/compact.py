@@ -54,7 +54,10 @@ def read_compact(path: str | PathLike[str]) -> dict[str, RunRecord]:
                 continue
             record = _record(plain, machines)
         except (ValueError, KeyError, TypeError, AttributeError, AsapoolError) as error:
-            raise DataError(f"{path}, line {number}: not a record ({type(error).__name__}: {error})") from None
+            raise DataError(
+                f"{path}, line {number}: not a record ({type(error).__name__}: {error}). A file that "
+                "`python -m benchmarks.accuracy --add` wrote is expected; make it again from its store"
+            ) from None
         if record.run.key != plain["key"]:
             raise DataError(
                 f"{path}, line {number}: the run is {record.run.key}, but the line says {plain['key']}. The line was "

@@ -140,8 +140,9 @@ def _claim(folder: Path, graphs: GraphSet, plan: Plan) -> None:
     path, record = folder / "plan.json", plan_record(graphs, plan)
     if not path.exists():
         rows = zip(graphs.ids, (graphs.class_names[c] for c in graphs.y.tolist()), strict=True)
-        write_csv(folder / "graphs.csv", ["graph", "id", "class"], ([k, *row] for k, row in enumerate(rows)))
-        write_json(path, record)
+        table = ([k, *row] for k, row in enumerate(rows))
+        write_csv(folder / "graphs.csv", ["graph", "id", "class"], table, durable=True)
+        write_json(path, record, durable=True)
     elif read_json(path) != record:
         raise CheckpointError(
             f"{folder}: holds a cross-validation with other settings or graphs. Choose another folder"

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from asapool.errors import DataError
+from asapool.experiments.merging import merge, read_records
 from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.reproducing import read_plans
 from asapool.experiments.run import Run
-from asapool.experiments.store import Store, merge
 from asapool.models.config import ModelConfig
 from asapool.training.comparison import FoldResult, compare
 from asapool.training.config import TrainConfig
@@ -63,9 +63,9 @@ class Difference:
 
 
 def overview(folder: str | PathLike[str]) -> list[Series]:
-    """The series of a store, in the order in which their first training ended up in it."""
+    """The series of a store or of compact files, in the order in which their first training ended up in it."""
     groups: dict[Run, list[RunRecord]] = {}
-    for record in Store.read(folder, light=True).values():
+    for record in read_records(folder, light=True).values():
         groups.setdefault(replace(record.run, seed=0, fold=0), []).append(record)
     plans = read_plans(folder)
     found = [_series(run, records, plans) for run, records in groups.items()]
@@ -95,7 +95,8 @@ def differences(first: str | PathLike[str], second: str | PathLike[str]) -> list
 def merge_folders(folders: Sequence[str | PathLike[str]], into: str | PathLike[str]) -> int:
     """Bring stores and their plans together in one folder; returns how many records came in.
 
-    Where two folders have a plan of the same name the larger one is kept.
+    A compact file, or a folder of such files, stands for a store without plans. Where two folders have a plan of the
+    same name the larger one is kept.
     """
     count = merge(*folders, into=into)
     with working_in(into) as path:

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
+from asapool.data.atomic import sync_folder
 from asapool.errors import DataError, TrainingError
 from asapool.experiments.record import RunRecord
 from asapool.training.folder import working_in
 
 FILE = "runs.jsonl"
-DIGITS = 6  # to which two machines must agree on a score
 
 
 class Store:
@@ -87,52 +86,6 @@ class Store:
         return self._records
 
 
-def merge(*folders: str | PathLike[str], into: str | PathLike[str]) -> int:
-    """Bring the records of several stores together in one; returns how many came in.
-
-    The same Run in two stores becomes one record. Where the two disagree on a score nothing is written, and both
-    machines are named.
-    """
-    with Store.open(into) as store:
-        new: dict[str, RunRecord] = dict(store.records())
-        for folder in folders:
-            for key, record in Store.read(folder, light=True).items():
-                new[key] = _agreed(new[key], record) if key in new else record
-        count = 0
-        for folder in folders:
-            for key, record in Store.read(folder).items():
-                if store.finished(key) or (not record.finished and (key in store.records() or new[key].finished)):
-                    continue
-                store.append(record)
-                count += 1
-    return count
-
-
-def _agreed(one: RunRecord, other: RunRecord) -> RunRecord:
-    """The better of two records of a Run; two finished ones must have the same scores."""
-    if not (one.finished and other.finished):
-        return other if other.finished else one
-    if _scores(one) != _scores(other):
-        where = " and ".join(f"{r.machine.get('cpu')} (torch {r.machine.get('torch')})" for r in (one, other))
-        raise DataError(
-            f"run {one.run.key} ({one.run.data}, {one.run.model.method}, seed {one.run.seed}, fold {one.run.fold}) has "
-            f"different scores on {where}. Keep the stores apart, or leave one of them out"
-        )
-    return one
-
-
-def _scores(record: RunRecord) -> Any:
-    return _rounded((record.validation, record.test))
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _rounded(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_rounded(inner) for inner in value]
-    return round(value, DIGITS) if isinstance(value, float) else value
-
-
 def _same(record: RunRecord) -> RunRecord:
     return record
 
@@ -140,12 +93,9 @@ def _same(record: RunRecord) -> RunRecord:
 def _open(path: Path) -> int:
     try:
         handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise TrainingError(f"{path}: cannot be written ({error.strerror}). Choose another folder with --out") from None
-    with suppress(OSError):  # some file systems cannot sync a folder
-        os.fsync(folder)
-    os.close(folder)
+    sync_folder(path.parent)
     return handle
 
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -92,20 +90,11 @@ def save(
     data = to_bytes(model, classes=classes, recipe=recipe, summary=summary, fingerprint=fingerprint, extra=extra)
     from asapool.data.atomic import writing
 
-    target = Path(path)
     try:
-        with writing(target) as out:
+        with writing(path, durable=True) as out:
             out.write(data)
-            out.flush()
-            os.fsync(out.fileno())  # the name must not get to the disk before the bytes do
     except AsapoolError as error:
         raise CheckpointError(str(error)) from None
-    with suppress(OSError):  # some file systems cannot do this for a folder, and then need not
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def to_bytes(

@@ -44,7 +44,10 @@ def read_results(folder: Path, *, curves: bool = True) -> Results:
     tables = [make_table(plan, records) for plan in plans]
     fixed = {name: read_json(path) for name in ("table1", "table3") if (path := folder / f"{name}.json").is_file()}
     if not tables and not fixed:
-        raise DataError(f"{folder}: holds records but no plan of a table. Give the folder that asapool reproduce wrote")
+        raise DataError(
+            f"{folder}: holds records but no plan of a table. Give the folder that asapool reproduce wrote, or let it "
+            f"write the plan there: asapool reproduce WHAT --out {folder}"
+        )
     courses = _curves(folder / FILE, records) if curves else {}
     return Results(folder=folder, tables=tables, fixed=fixed, records=records, curves=courses)
 

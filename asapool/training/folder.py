@@ -68,11 +68,14 @@ def _sweep(path: Path) -> None:
 
 
 @contextmanager
-def whole(path: str | PathLike[str]) -> Iterator[BinaryIO]:
-    """Write a file that appears whole or not at all; a full or read-only disk stops the work, which can go on later."""
+def whole(path: str | PathLike[str], *, durable: bool = False) -> Iterator[BinaryIO]:
+    """Write a file that appears whole or not at all; a full or read-only disk stops the work, which can go on later.
+
+    durable: see it on the disk, for what cannot be made again from other files (asapool.data.atomic).
+    """
     inside: BaseException | None = None
     try:
-        with writing(path) as out:
+        with writing(path, durable=durable) as out:
             try:
                 yield out
             except DataError as error:  # of what is being written, not of the writing
@@ -84,15 +87,15 @@ def whole(path: str | PathLike[str]) -> Iterator[BinaryIO]:
         raise TrainingError(str(error)) from None
 
 
-def write_text(path: str | PathLike[str], text: str) -> None:
+def write_text(path: str | PathLike[str], text: str, *, durable: bool = False) -> None:
     """Write a whole text file."""
-    with whole(path) as out:
+    with whole(path, durable=durable) as out:
         out.write(text.encode("utf-8"))
 
 
-def write_json(path: str | PathLike[str], value: Any) -> None:
+def write_json(path: str | PathLike[str], value: Any, *, durable: bool = False) -> None:
     """Write plain data for people and programs to read; NaN is not JSON and is refused."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", durable=durable)
 
 
 def read_json(path: str | PathLike[str]) -> Any:
@@ -105,10 +108,12 @@ def read_json(path: str | PathLike[str]) -> Any:
         raise CheckpointError(f"{path}: is not JSON: {error}. Remove the file and run again") from None
 
 
-def write_csv(path: str | PathLike[str], header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def write_csv(
+    path: str | PathLike[str], header: Sequence[str], rows: Iterable[Sequence[Any]], *, durable: bool = False
+) -> None:
     """Write a whole table."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(header)
     table.writerows(rows)
-    write_text(path, text.getvalue())
+    write_text(path, text.getvalue(), durable=durable)

@@ -97,7 +97,7 @@ def write_predictions(
     path: str | PathLike[str], pairs: Iterable[Pair], classes: Sequence[str], labels: bool = False
 ) -> Summary:
     """Write the table as CSV, whole or not at all, one set at a time."""
-    with whole(path) as out:
+    with whole(path, durable=True) as out:
         text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
         try:
             return print_predictions(text, pairs, classes, labels)

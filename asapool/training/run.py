@@ -65,8 +65,8 @@ def start(
             )
         for name in FILES:  # the mark of a finished run goes first, so that a kill in between leaves no false one
             (path / name).unlink(missing_ok=True)
-        write_json(path / "split.json", split.to_json())
-        write_text(path / "config.toml", settings.to_toml(HEADING))
+        write_json(path / "split.json", split.to_json(), durable=True)
+        write_text(path / "config.toml", settings.to_toml(HEADING), durable=True)
         return _carry_out(settings, graphs, split, path, on_epoch)
 
 
@@ -184,11 +184,11 @@ def _write(
         )  # fmt: skip
     except CheckpointError as error:
         raise TrainingError(str(error)) from None
-    write_csv(path / "history.csv", [f.name for f in fields(Epoch)], map(astuple, done.history))
+    write_csv(path / "history.csv", [f.name for f in fields(Epoch)], map(astuple, done.history), durable=True)
     if len(split.test):
         tested = graphs.subset(split.test)
         write_predictions(path / "predictions.csv", [(tested, predict(model, tested))], graphs.class_names, labels=True)
-    write_json(path / "metrics.json", metrics)
+    write_json(path / "metrics.json", metrics, durable=True)  # the mark of a finished run comes after all that it marks
     (path / "state.safetensors").unlink(missing_ok=True)
 
 

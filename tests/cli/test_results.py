@@ -5,6 +5,8 @@ import json
 import pytest
 
 from asapool.errors import ConfigError, DataError
+from asapool.experiments.compact import write_compact
+from asapool.experiments.store import Store
 from tests.cli.commands import call
 from tests.experiments.made_up import plan_of
 from tests.experiments.test_overview import PLAN, VALUES, store_of
@@ -30,6 +32,23 @@ def test_two_folders_are_compared_and_merged(tmp_path):
     said = call("results", a, b, "--merge", tmp_path / "all")
     assert f"9 records came into {tmp_path / 'all'}" in said.stderr
     assert "2 (1 failed)" in said.stdout
+
+
+def test_reproduce_carries_on_from_committed_results(tmp_path):
+    """Compact records have no curves and no probabilities; tables, report and overview do without."""
+    smoke = ("reproduce", "table-edges", "--smoke", "--methods", "absent", "--datasets", "NCI1", "--out")
+    call(*smoke, tmp_path / "first", "--no-report")
+    records = Store.read(tmp_path / "first")
+    (tmp_path / "results").mkdir()
+    write_compact(tmp_path / "results" / "tiny.jsonl", list(records.values())[1:])  # one training is missing
+    said = call("results", tmp_path / "results", "--merge", tmp_path / "second")
+    assert f"{len(records) - 1} records came into {tmp_path / 'second'}" in said.stderr
+    said = call(*smoke, tmp_path / "second")
+    assert f"{len(records) - 1} of {len(records)} trainings are finished already" in said.stderr
+    for name in ("table-edges.md", "table-edges.csv", "table-edges.json"):
+        assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
+    assert "report.html" in call("report", tmp_path / "second").stdout
+    assert call("results", tmp_path / "second").stdout.count("table-edges: absent") == 1
 
 
 def test_mistakes_are_refused_in_a_sentence(tmp_path):

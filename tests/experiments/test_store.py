@@ -8,7 +8,7 @@ import pytest
 from asapool.errors import DataError, TrainingError
 from asapool.experiments.record import failed
 from asapool.experiments.run import run
-from asapool.experiments.store import FILE, Store, merge
+from asapool.experiments.store import FILE, Store
 from tests.experiments.small import graphs_of, plan_of
 
 MACHINE = {"cpu": "abacus", "torch": "2"}
@@ -112,35 +112,3 @@ def test_a_full_disk_takes_nothing_away(tmp_path, records, monkeypatch):
         monkeypatch.undo()
         store.append(records[1])
     assert len(Store.read(tmp_path)) == 2
-
-
-def test_stores_merge_and_the_same_run_is_one_record(tmp_path, records):
-    a, b, c = records
-    fill(tmp_path / "one", [a, b, failed(c.run, "out of memory", MACHINE)])
-    other_time = replace(b, seconds=99.0, machine={"cpu": "another"})
-    fill(tmp_path / "two", [other_time, c])
-    assert merge(tmp_path / "one", tmp_path / "two", into=tmp_path / "all") == 3
-    found = Store.read(tmp_path / "all")
-    assert {key: r.to_line() for key, r in found.items()} == {r.run.key: r.to_line() for r in records}
-    assert merge(tmp_path / "one", tmp_path / "two", into=tmp_path / "all") == 0  # nothing new
-
-
-def test_a_failure_is_kept_where_there_is_nothing_better(tmp_path, records):
-    fill(tmp_path / "one", [failed(records[0].run, "out of memory", MACHINE)])
-    assert merge(tmp_path / "one", into=tmp_path / "all") == 1
-    assert merge(fill(tmp_path / "two", records[:1]), into=tmp_path / "all") == 1
-    assert Store.read(tmp_path / "all")[records[0].run.key].finished
-
-
-def test_stores_that_disagree_are_not_merged(tmp_path, records):
-    fill(tmp_path / "one", records[:2])
-    tiny = records[0].test["calibration_error"] + 1e-12  # the last digit of another processor
-    alike = replace(records[0], test={**records[0].test, "calibration_error": tiny})
-    fill(tmp_path / "two", [alike])
-    assert merge(tmp_path / "one", tmp_path / "two", into=tmp_path / "all") == 2
-    wrong = replace(records[2], test={**records[2].test, "accuracy": 0.123}, machine=MACHINE)
-    fill(tmp_path / "three", [records[2]])
-    fill(tmp_path / "four", [wrong])
-    with pytest.raises(DataError, match=r"different scores on .* and abacus \(torch 2\)"):
-        merge(tmp_path / "three", tmp_path / "four", into=tmp_path / "new")
-    assert (tmp_path / "new" / FILE).read_bytes() == b""

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -61,6 +62,28 @@ def test_the_model_file_knows_how_it_came_to_be(prepared, finished):
     assert loaded.summary["test"] == metrics["test"]
     assert loaded.summary["best_epoch"] == metrics["best_epoch"]
     assert loaded.config == settings.model
+
+
+def test_what_a_run_leaves_is_on_the_disk_before_it_counts_as_finished(prepared, tmp_path, monkeypatch):
+    synced, named, sync, rename = set(), {}, os.fsync, os.replace
+
+    def note_sync(handle):
+        synced.add(os.fstat(handle).st_ino)
+        sync(handle)
+
+    def note_name(old, new):
+        named[Path(new).name] = os.stat(old).st_ino in synced
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(os, "replace", note_name)
+    start(*prepared, tmp_path / "run")
+    assert list(named) == [
+        "split.json", "config.toml", "state.safetensors", "model.safetensors", "history.csv", "predictions.csv",
+        "metrics.json",
+    ]  # fmt: skip
+    assert not named.pop("state.safetensors")  # after every epoch that would cost too much
+    assert all(named.values())
 
 
 def test_the_same_settings_give_the_same_model_byte_for_byte(finished, tmp_path):
