@@ -21,23 +21,36 @@ __all__ = ["coarsen", "induce", "strongest"]
 STRETCH = 256  # kept clusters of a large graph that are one piece of work
 
 
-def _units(ptr: Array, kept: Array, edges: Rows) -> tuple[Array, int]:
+@part
+def _is_dense(n, k, E):  # type: ignore[no-untyped-def]
+    """A dense row costs the number of clusters, a walk the number of steps, about 32 times as much each."""
+    return k * n <= 32 * E and n * width(k) <= max(2**20, 4 * E)
+
+
+@Loop
+def _units(ptr, kept, rowptr):  # type: ignore[no-untyped-def]
     """The pieces of work, and their multiply-adds: a graph in dense rows, or a stretch of one that is walked.
 
     Each row is: first node, nodes, first kept cluster, kept clusters, dense or not, and of a walked graph the first and
     last row of A^p and of Â that belong to the piece.
     """
-    n, k, E = np.diff(ptr), np.diff(kept), np.diff(edges.rowptr[ptr])
-    wide = (k + LANE - 1) // LANE * LANE
-    # a dense row costs the number of clusters, a walk the number of steps, about 32 times as much each
-    dense = (k * n <= 32 * E) & (n * wide <= np.maximum(2**20, 4 * E))
-    work = int(np.where(dense, E * wide // 4, 20 * E).sum())
-    pieces = np.where(dense, 1, -(-k // STRETCH))
-    graph = np.repeat(np.arange(k.size), pieces)
-    number = np.arange(graph.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    p0, p1 = kept[graph] + number * k[graph] // pieces[graph], kept[graph] + (number + 1) * k[graph] // pieces[graph]
-    j0, j1 = ptr[graph] + number * n[graph] // pieces[graph], ptr[graph] + (number + 1) * n[graph] // pieces[graph]
-    return np.stack([ptr[graph], n[graph], kept[graph], k[graph], dense[graph], p0, p1, j0, j1], axis=1), work
+    count, work = 0, 0
+    for b in range(ptr.size - 1):
+        n, k, E = ptr[b + 1] - ptr[b], kept[b + 1] - kept[b], rowptr[ptr[b + 1]] - rowptr[ptr[b]]
+        dense = _is_dense(n, k, E)
+        count += 1 if dense else (k + STRETCH - 1) // STRETCH
+        work += E * width(k) // 4 if dense else 20 * E
+    units, u = np.empty((count, 9), np.int64), 0
+    for b in range(ptr.size - 1):
+        n, k, E = ptr[b + 1] - ptr[b], kept[b + 1] - kept[b], rowptr[ptr[b + 1]] - rowptr[ptr[b]]
+        dense = _is_dense(n, k, E)
+        pieces = 1 if dense else (k + STRETCH - 1) // STRETCH
+        for piece in range(pieces):
+            units[u, 0], units[u, 1], units[u, 2], units[u, 3], units[u, 4] = ptr[b], n, kept[b], k, dense
+            units[u, 5], units[u, 6] = kept[b] + piece * k // pieces, kept[b] + (piece + 1) * k // pieces
+            units[u, 7], units[u, 8] = ptr[b] + piece * n // pieces, ptr[b] + (piece + 1) * n // pieces
+            u += 1
+    return units, work
 
 
 @part
@@ -134,7 +147,7 @@ def _forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     S = (clusters.rowptr, clusters.col, array(alpha), perm.numpy())
     A = (edges.rowptr, edges.col, array(hat))
-    units, work = _units(ptr.numpy(), kept.numpy(), edges)
+    units, work = _units(ptr.numpy(), kept.numpy(), edges.rowptr)
     T, counts = _by_node(*S, not units[:, 4].all()), torch.empty_like(perm)
     pieces = sweep(_coarsen_units, len(units), work, units, S, A, T, counts.numpy())
     values = [torch.from_numpy(v) for _, v in pieces]
@@ -148,7 +161,7 @@ def _backward(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     S = (clusters.rowptr, clusters.col, array(alpha), perm.numpy())
     A, G = (edges.rowptr, edges.col, array(hat)), (rowptr.numpy(), col.numpy(), gradient.numpy())
-    units, work = _units(ptr.numpy(), kept.numpy(), edges)
+    units, work = _units(ptr.numpy(), kept.numpy(), edges.rowptr)
     dalpha = np.zeros_like(S[2]) if need[0] else S[2][:0]
     dhat = np.empty_like(A[2]) if need[1] else A[2][:0]
     dense = units[:, 4] == 1
