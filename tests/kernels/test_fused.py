@@ -1,9 +1,11 @@
 """The fused kernels against the reference, whatever the threads; and as operations of torch.library."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 import torch
@@ -264,3 +266,25 @@ def test_a_broken_cache_is_passed_over(tmp_path):
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
     (tmp_path / "file").write_text("")
     assert run(NUMBA_CACHE_DIR=str(tmp_path / "file" / "cache")) == run()
+
+
+def test_a_loop_is_compiled_again_when_lines_it_took_from_another_file_change(tmp_path):
+    """Machine code of `coarsen` holds lines of `walks`; numba itself looks at the file of the loop only."""
+    package, stale = Path(kernels.__file__).parents[1], shutil.ignore_patterns("__pycache__")
+    package = shutil.copytree(package, tmp_path / "asapool", ignore=stale)
+    script = """
+        import numpy as np
+        from importlib import import_module
+        two = np.array([0, 1, 2])
+        loop = import_module("asapool.kernels.fused.coarsen")._by_node
+        print(loop(two, two[:2], np.ones(2), two[:2], True)[2].tolist())
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    walks, shown = package / "kernels/fused/walks.py", []
+    for was, becomes in (("= p, value[e]\n", "= p, 2 * value[e]\n"), ("", "")):
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+        shown.append(ran.stdout.strip())
+        lines = walks.read_text(encoding="utf-8")
+        assert was in lines
+        walks.write_text(lines.replace(was, becomes), encoding="utf-8")
+    assert shown == ["[1.0, 1.0]", "[2.0, 2.0]"]

@@ -13,6 +13,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -29,14 +30,28 @@ CHEAP = 400_000  # multiply-adds below which waking another thread costs more th
 CACHE_TROUBLE = (OSError, EOFError, pickle.PickleError, RuntimeError, ValueError, ImportError, AttributeError, KeyError)
 
 
+def _sources() -> tuple[tuple[str, int, int], ...]:
+    """Name, time and size of every file of loops: a loop may hold lines of any of them."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
+
+
+SOURCES = _sources()
+
+
 class Loop:
-    """A compiled loop whose machine code is kept on disk, or compiled afresh where the disk does not let it."""
+    """A compiled loop whose machine code is kept on disk, or compiled afresh where the disk does not let it.
+
+    numba takes code from the disk as long as the loop's own file is unchanged; ours must ask about all of SOURCES.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.__doc__, self.__name__ = function.__doc__, function.__name__
         try:
             self.code = numba.njit(cache=True, **OPTIONS)(function)
+            file = self.code._cache._cache_file
+            file._source_stamp = (file._source_stamp, SOURCES)
         except RuntimeError:  # no folder for the cache can be written
             self.code = numba.njit(**OPTIONS)(function)
 
