@@ -93,7 +93,7 @@ def measure(name: str, threads: int, rounds: int, root: str | None) -> dict[str,
 
 
 def main(arguments: list[str] | None = None) -> None:
-    runs = per_data_set(__doc__, arguments, measure)
+    runs = per_data_set(__doc__, arguments, measure, rounds=3)
     write("epoch", {"what": "one epoch, training and validation", "runs": runs, "machine": machine()})
 
 

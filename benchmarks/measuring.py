@@ -30,7 +30,7 @@ def machine() -> dict[str, Any]:
         "load": round(os.getloadavg()[0], 2),
         "system": platform.platform(),
         "python": platform.python_version(),
-        **{name: _version(name) for name in ("numpy", "numba", "torch", "torch_geometric")},
+        **{name: _version(name) for name in ("numpy", "numba", "torch", "torch_geometric", "torch_scatter")},
         "threads": torch.get_num_threads(),
         "commit": commit + ("+" if changed else ""),
     }
@@ -105,14 +105,17 @@ def data_root(given: str | None) -> str | None:
 
 
 def per_data_set(
-    about: str | None, arguments: list[str] | None, measure: Callable[[str, int, int, str | None], dict[str, Any]]
+    about: str | None,
+    arguments: list[str] | None,
+    measure: Callable[[str, int, int, str | None], dict[str, Any]],
+    rounds: int = 15,
 ) -> list[dict[str, Any]]:
     """Read the command line, and call measure(name, threads, rounds, data root) for every data set and thread count."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-root")
     parser.add_argument("--names", default="PROTEINS,NCI1,DD")
     parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=rounds)
     args = parser.parse_args(arguments)
     warnings.filterwarnings("ignore", "Sparse")  # torch_geometric goes through torch's sparse tensors
     return [

@@ -3,9 +3,12 @@
     python -m benchmarks.step [--data-root FOLDER] [--names PROTEINS,NCI1,DD] [--threads 1,2] [--rounds 15]
 
 Authors' settings and real batches. Sides: asapool fused under each semantics, asapool reference, torch_geometric's
-layers as users write them, torch-geometric-pool's likewise, and only the dense matrix products of the same step. Before
-timing, one pooling of asapool and torch_geometric is compared with equal weights. All sides take turns within one run.
-Writes benchmarks/results/step.json.
+layers as users write them, torch-geometric-pool's likewise, and only the dense matrix products of the same step. All
+take turns within one run. Writes benchmarks/results/step.json.
+
+The sides have the same weights, and these stay as they are: a network that learns keeps nodes with more or fewer edges
+between them, and then one side would do more than another. Before timing, one pooling of asapool and torch_geometric is
+compared number by number, and the edges of all levels are counted.
 
 torch-geometric-pool is left out where it is not installed. Its pooled edges are those among the kept nodes, not SᵀAS:
 it does less, and cannot be compared number by number. It is in no extra of ours because it needs torch-scatter, which
@@ -21,7 +24,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -36,6 +39,13 @@ from benchmarks.measuring import in_turns, machine, per_data_set, spread, write
 from benchmarks.networks import SETTINGS, PyGNetwork, Setting, TGPNetwork, floor, training_step
 
 TGP = "torch-geometric-pool"
+
+
+class Work(NamedTuple):
+    """Nodes at every level and after the last, and edges at every level but for loops."""
+
+    nodes: list[int]
+    edges: list[int]
 
 
 def assert_equal(batch: Batch, F_in: int = 32) -> None:
@@ -55,21 +65,51 @@ def assert_equal(batch: Batch, F_in: int = 32) -> None:
     assert abs(got.edge_index.size(1) - expected[1].size(1)) <= 0.02 * expected[1].size(1)
 
 
-def our_side(batch: Batch, setting: Setting, **options: Any) -> tuple[Callable[[], None], list[int]]:
-    """A training step of ours, and the nodes at each level."""
+def our_side(batch: Batch, setting: Setting, **options: Any) -> tuple[Callable[[], None], Work]:
+    """A training step of ours with the weights of torch_geometric's network, and what there is to do."""
     config = ModelConfig(method="asap", hidden=setting.hidden, attention_dropout=setting.dropout, **options)
-    model = build(config, batch.x.size(1), 2, seed=0)
+    model, twin = build(config, batch.x.size(1), 2, seed=0), pyg_network(batch, setting)
+    if config.semantics == "pyg":  # has a convolution inside only where it is asked for, as the other sides have
+        for level in range(3):
+            model.encoder.pools[level] = ASAPooling(
+                setting.hidden, 0.5, GNN=GCNConv, dropout=setting.dropout, semantics="pyg"
+            )
+    for level in range(3):
+        model.encoder.convs[level].conv.load_state_dict(twin.convs[level].state_dict())
+        model.encoder.pools[level].load_state_dict(twin.pools[level].state_dict())
     parts = (batch.x, batch.ptr, batch.rowptr, batch.col)
-    sizes = [len(batch.x)] + [len(step.perm) for step in model.hierarchy(*parts)]
-    return training_step(model, lambda: F.cross_entropy(model(*parts), batch.y), setting.lr), sizes
+    with torch.no_grad():
+        steps = list(model.hierarchy(*parts))
+    nodes = [len(batch.x)] + [len(step.perm) for step in steps]
+    edges = [int((step.before.pattern.row != step.before.pattern.col).sum()) for step in steps]
+    return training_step(model, lambda: F.cross_entropy(model(*parts), batch.y)), Work(nodes, edges)
 
 
-def their_side(network: type[nn.Module], batch: Batch, setting: Setting) -> Callable[[], None]:
-    """A training step of another library's layers."""
+def pyg_network(batch: Batch, setting: Setting) -> PyGNetwork:
+    """The network in torch_geometric's layers; a negative weight in `select` would keep the least fit."""
     torch.manual_seed(0)
-    model = network(batch.x.size(1), setting)
+    network = PyGNetwork(batch.x.size(1), setting)
+    for pool in network.pools:
+        pool.select.weight.data.abs_()
+    return network
+
+
+def their_side(model: nn.Module, batch: Batch) -> tuple[Callable[[], None], Work]:
+    """A training step of another library's layers, and what there is to do."""
     parts = (batch.x, batch.edge_index, batch.batch, len(batch.y))
-    return training_step(model, lambda: F.cross_entropy(model(*parts), batch.y), setting.lr)
+    nodes, edges = [], []
+
+    def look(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        x, edge_index = (*args, *options.values())[:2]
+        nodes.append(len(x))
+        edges.append(int((edge_index[0] != edge_index[1]).sum()))
+
+    hooks = [pool.register_forward_pre_hook(look, with_kwargs=True) for pool in model.pools]
+    with torch.no_grad():
+        model.eval()(*parts)
+    for hook in hooks:
+        hook.remove()
+    return training_step(model.train(), lambda: F.cross_entropy(model(*parts), batch.y)), Work(nodes, edges)
 
 
 @cache
@@ -81,17 +121,23 @@ def has_tgp() -> bool:
     return there
 
 
-def sides(batch: Batch, setting: Setting) -> dict[str, Callable[[], None]]:
-    """All sides on one batch."""
-    paper, sizes = our_side(batch, setting, semantics="paper")
-    return {
-        "asapool paper": paper,
-        "asapool authors": our_side(batch, setting, semantics="authors")[0],
-        "asapool pyg": our_side(batch, setting, semantics="pyg")[0],
-        "asapool reference": our_side(batch, setting, semantics="paper", backend="reference")[0],
-        "torch_geometric": their_side(PyGNetwork, batch, setting),
-        **({TGP: their_side(TGPNetwork, batch, setting)} if has_tgp() else {}),
-        "matrix products": floor(batch, sizes, setting, query=False),
+def sides(batch: Batch, setting: Setting) -> tuple[dict[str, Callable[[], None]], dict[str, Work]]:
+    """All sides on one batch, and the work of each."""
+    made = {
+        "asapool paper": our_side(batch, setting, semantics="paper"),
+        "asapool authors": our_side(batch, setting, semantics="authors"),
+        "asapool pyg": our_side(batch, setting, semantics="pyg"),
+        "asapool reference": our_side(batch, setting, semantics="paper", backend="reference"),
+        "torch_geometric": their_side(pyg_network(batch, setting), batch),
+    }
+    if has_tgp():
+        torch.manual_seed(0)
+        made[TGP] = their_side(TGPNetwork(batch.x.size(1), setting), batch)
+    ours, theirs = made["asapool pyg"][1].edges, made["torch_geometric"][1].edges
+    assert all(abs(a - b) <= 0.05 * b for a, b in zip(ours, theirs, strict=True)), (ours, theirs)
+    products = floor(batch, made["asapool paper"][1].nodes, setting, query=False)
+    return {name: step for name, (step, _) in made.items()} | {"matrix products": products}, {
+        name: work for name, (_, work) in made.items()
     }
 
 
@@ -103,14 +149,15 @@ def measure(name: str, threads: int, rounds: int, root: str | None) -> dict[str,
     chosen = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))[: setting.batch]
     batch = graphs.batch(chosen.numpy())
     assert_equal(batch)
-    seconds = in_turns(sides(batch, setting), rounds)
+    steps, work = sides(batch, setting)
+    seconds = in_turns(steps, rounds)
     ours = seconds["asapool paper"]
     return {
         "data": name,
         "threads": threads,
         "setting": vars(setting),
         "nodes": len(batch.x),
-        "edges": batch.col.numel(),
+        "edges": {side: done.edges for side, done in work.items()},
         "milliseconds": {side: spread([1e3 * s for s in values]) for side, values in seconds.items()},
         "times_faster_than_pyg": faster_than("torch_geometric", seconds),
         **({"times_faster_than_tgp": faster_than(TGP, seconds)} if TGP in seconds else {}),

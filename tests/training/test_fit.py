@@ -9,6 +9,7 @@ import torch
 
 from asapool.data import load
 from asapool.errors import CheckpointError, TrainingError
+from asapool.kernels.threads import flushes
 from asapool.models import ModelConfig, build
 from asapool.training import TrainConfig, fit, predict
 from asapool.training.fitting import _not_finite, class_weights, order
@@ -64,6 +65,14 @@ def test_the_callers_chance_and_threads_are_left_alone(graphs, parts):
     trained(graphs, parts, replace(QUICK, epochs=1, threads=2))
     assert torch.rand(1) == expected
     assert torch.get_num_threads() == 1
+
+
+def test_weights_that_fade_away_do_not_slow_a_training_down(graphs, parts):
+    """Numbers below the smallest normal one are zero while training, and the caller's own are left alone."""
+    inside = []
+    trained(graphs, parts, on_epoch=lambda epoch, progress: inside.append(flushes()))
+    assert set(inside) == {True}
+    assert not flushes()
 
 
 def test_the_first_of_equally_good_epochs_is_kept(graphs, parts):

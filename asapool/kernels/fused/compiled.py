@@ -8,16 +8,16 @@ costs its share of the processor and no more.
 from __future__ import annotations
 
 import itertools
-import os
 import pickle
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import numba
 import torch
+
+from asapool.kernels.threads import helpers
 
 OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -73,33 +73,6 @@ def lines(function: Callable[..., Any]) -> Any:
     return numba.njit(inline="always", **OPTIONS)(function)
 
 
-class _Helpers:
-    """The threads that help the calling one; made when first needed, and anew in a forked process."""
-
-    def __init__(self) -> None:
-        self.pool: ThreadPoolExecutor | None = None
-        self.size = 0
-        self.lock = threading.Lock()
-
-    def get(self, size: int) -> ThreadPoolExecutor:
-        with self.lock:
-            if self.pool is None or self.size < size:
-                self.pool, self.size = ThreadPoolExecutor(size, "asapool"), size
-            return self.pool
-
-
-_helpers = _Helpers()
-
-
-def _forget_helpers() -> None:
-    global _helpers
-    _helpers = _Helpers()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_helpers)
-
-
 def sweep(loop: Loop, rows: int, work: int, *args: Any) -> list[Any]:
     """Run a loop over all rows; returns what each stretch of rows returned, in order.
 
@@ -118,10 +91,10 @@ def sweep(loop: Loop, rows: int, work: int, *args: Any) -> list[Any]:
         while (piece := next(ticket)) < pieces:
             results[piece] = loop(rows * piece // pieces, rows * (piece + 1) // pieces, *args)
 
-    pool = _helpers.get(threads - 1)
-    helpers: list[Future[None]] = [pool.submit(help_out) for _ in range(threads - 1)]
+    pool = helpers(threads - 1)
+    waiting: list[Future[None]] = [pool.submit(help_out) for _ in range(threads - 1)]
     help_out()
-    for helper in helpers:
+    for helper in waiting:
         # one that has not even started has nothing left to do
         if not helper.cancel():
             helper.result()
