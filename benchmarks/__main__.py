@@ -15,6 +15,7 @@ SHORT = {
     "epoch": ["--names", "PROTEINS", "--rounds", "3"],
     "operator": ["--rounds", "9"],
     "contention": ["--rounds", "15"],
+    "fading": ["--rounds", "9"],
     "scaling": ["--edges", "1e4,1e5,1e6"],
 }
 

@@ -108,13 +108,16 @@ def per_data_set(
     about: str | None,
     arguments: list[str] | None,
     measure: Callable[[str, int, int, str | None], dict[str, Any]],
+    *,
+    names: str = "PROTEINS,NCI1,DD",
+    threads: str = "1,2",
     rounds: int = 15,
 ) -> list[dict[str, Any]]:
     """Read the command line, and call measure(name, threads, rounds, data root) for every data set and thread count."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-root")
-    parser.add_argument("--names", default="PROTEINS,NCI1,DD")
-    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--names", default=names)
+    parser.add_argument("--threads", default=threads)
     parser.add_argument("--rounds", type=int, default=rounds)
     args = parser.parse_args(arguments)
     warnings.filterwarnings("ignore", "Sparse")  # torch_geometric goes through torch's sparse tensors

@@ -33,7 +33,7 @@ from torch_geometric.nn import ASAPooling as PyGPooling
 from torch_geometric.nn import GCNConv
 
 from asapool.data import Batch, load
-from asapool.models import ModelConfig, build
+from asapool.models import GraphClassifier, ModelConfig, build
 from asapool.nn import ASAPooling
 from benchmarks.measuring import in_turns, machine, per_data_set, spread, write
 from benchmarks.networks import SETTINGS, PyGNetwork, Setting, TGPNetwork, floor, training_step
@@ -65,8 +65,8 @@ def assert_equal(batch: Batch, F_in: int = 32) -> None:
     assert abs(got.edge_index.size(1) - expected[1].size(1)) <= 0.02 * expected[1].size(1)
 
 
-def our_side(batch: Batch, setting: Setting, **options: Any) -> tuple[Callable[[], None], Work]:
-    """A training step of ours with the weights of torch_geometric's network, and what there is to do."""
+def our_network(batch: Batch, setting: Setting, **options: Any) -> GraphClassifier:
+    """Ours, with the weights of torch_geometric's network."""
     config = ModelConfig(method="asap", hidden=setting.hidden, attention_dropout=setting.dropout, **options)
     model, twin = build(config, batch.x.size(1), 2, seed=0), pyg_network(batch, setting)
     if config.semantics == "pyg":  # has a convolution inside only where it is asked for, as the other sides have
@@ -77,6 +77,12 @@ def our_side(batch: Batch, setting: Setting, **options: Any) -> tuple[Callable[[
     for level in range(3):
         model.encoder.convs[level].conv.load_state_dict(twin.convs[level].state_dict())
         model.encoder.pools[level].load_state_dict(twin.pools[level].state_dict())
+    return model
+
+
+def our_side(batch: Batch, setting: Setting, **options: Any) -> tuple[Callable[[], None], Work]:
+    """A training step of ours, and what there is to do."""
+    model = our_network(batch, setting, **options)
     parts = (batch.x, batch.ptr, batch.rowptr, batch.col)
     with torch.no_grad():
         steps = list(model.hierarchy(*parts))

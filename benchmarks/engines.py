@@ -1,0 +1,52 @@
+"""What an engine costs beside the trainings: run `asapool reproduce` and compare its time with that of its trainings.
+
+    python -m benchmarks.engines table2 --datasets NCI1 --methods topk --seeds 1 -j 2 --out FOLDER [--data-root DIR]
+
+All words go to `asapool reproduce`; -j and --out must be among them, and finished trainings in the folder do not count.
+overhead = 1 − Σ seconds of the trainings / (processes × seconds in all): the start of the processes, reading the data,
+writing records and tables, and processes that wait for the last training. Adds to benchmarks/results/engines.json.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from asapool.experiments.store import Store
+from benchmarks.measuring import RESULTS, machine, timed, write
+
+
+def measure(words: list[str]) -> dict[str, Any]:
+    """One command."""
+    jobs, folder = int(_after("-j", words)), Path(_after("--out", words))
+    before = set(Store.read(folder, light=True)) if (folder / "runs.jsonl").exists() else set()
+    seconds = timed(lambda: subprocess.run([sys.executable, "-m", "asapool.cli.main", "reproduce", *words], check=True))
+    trained = [record.seconds for key, record in Store.read(folder, light=True).items() if key not in before]
+    return {
+        "command": " ".join(word for word in words if word not in (str(folder), "--out", "--no-report")),
+        "trainings": len(trained),
+        "processes": jobs,
+        "seconds": seconds,
+        "seconds_of_trainings": sum(trained),
+        "overhead": 1 - sum(trained) / (jobs * seconds),
+    }
+
+
+def _after(option: str, words: list[str]) -> str:
+    if option not in words[:-1]:
+        sys.exit(f"benchmarks.engines: {option} must be among the words of the command")
+    return words[words.index(option) + 1]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    run = measure(sys.argv[1:] if arguments is None else arguments)
+    path = RESULTS / "engines.json"
+    runs = json.loads(path.read_text())["runs"] if path.exists() else []
+    write("engines", {"what": "what an engine costs beside the trainings", "runs": [*runs, run], "machine": machine()})
+
+
+if __name__ == "__main__":
+    main()
