@@ -1,0 +1,119 @@
+"""Sections of docs/performance.md on sizes, circumstances and files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.markdown import measured_on, table, times
+
+
+def scaling_section(found: dict[str, Any]) -> str:
+    """One growing graph."""
+    rows = []
+    for run in found["runs"]:
+        if "failed" in run:
+            rows.append(
+                [
+                    run["side"],
+                    f"{run['edges']:,}",
+                    "–",
+                    "–",
+                    f"over {run['limit_bytes'] / 2**30:.0f} GiB: {run['failed']}",
+                ]
+            )
+        else:
+            peak = f"{run['peak_bytes'] / 2**30:.2f} GiB"
+            rows.append(
+                [run["side"], f"{run['edges']:,}", f"{run['seconds']:.2f}", f"{run['nanoseconds_per_edge']:.0f}", peak]
+            )
+    ours = {
+        run["edges"]: run["nanoseconds_per_edge"]
+        for run in found["runs"]
+        if run["side"] == "asapool" and "failed" not in run
+    }
+    sizes = sorted(ours)
+    growth = ours[sizes[-1]] / ours[next(s for s in sizes if s >= 0.9e5)]
+    return (
+        "\n## One big graph\n\nForward and backward of one ASAPooling, F = 64, on a torus with ten neighbours per node.\n\n"
+        + table(["side", "directed edges", "seconds", "ns per edge", "peak memory"], rows)
+        + f"\nFrom 10⁵ edges to {sizes[-1]:.0e} the time per edge grows {growth:.2f}× (asked for: at most 1.5×).\n"
+        + measured_on(found)
+    )
+
+
+def contention_section(found: dict[str, Any]) -> str:
+    """A busy neighbour, and the start."""
+    rows = [
+        [str(run["threads"]), f"{run['milliseconds']['alone']['median']:.1f}", f"{run['milliseconds']['beside']['median']:.1f}", f"{run['slower']:.2f}×"]
+        for run in found["runs"]
+    ]  # fmt: skip
+    start = found["start_up_seconds"]
+    return (
+        f"\n## A busy neighbour, and the start\n\n{found['what'][0].upper() + found['what'][1:]}, alone and beside a process that keeps one core busy "
+        "(asked for: at most 3× slower).\n\n"
+        + table(["threads", "alone ms", "beside ms", "slower"], rows)
+        + f"\n`import asapool` takes {start['import_asapool']:.2f} s, and from there to the end of a first forward and backward in a "
+        f"process that finds the compiled loops on disk {start['import_to_first_step']:.1f} s; `asapool --help` "
+        f"{start['asapool_help']:.2f} s.\n" + measured_on(found)
+    )
+
+
+def data_section(batching: dict[str, Any] | None, reading: dict[str, Any] | None) -> str:
+    """Batches and files."""
+    lines = ["\n## Batches and files\n"]
+    if batching:
+        lines.append(
+            f"- Cutting mini-batches ({batching['what']}): {times(batching['times_faster'])} the speed of PyG's DataLoader."
+        )
+    if reading:
+        memory, molecules = reading["memory"], reading["molecules"]["asapool"]["median"]
+        lines.append(f"- Reading D&D from text: {times(reading['tu']['times_faster'])} the speed of torch_geometric's reader.")
+        lines.append(f"- Memory while reading D&D: at most {memory['times_packed']:.1f}× the packed result.")
+        lines.append(f"- Molecules from SMILES: {molecules:,.0f} per second on one core.")
+    return "\n".join(lines) + "\n" + measured_on(batching or reading or {})
+
+
+def predicting_section(found: dict[str, Any]) -> str:
+    """Files larger than the memory."""
+    rows = [
+        [file["what"], f"{run['graphs']:,}", f"{run['bytes'] / 1e6:,.0f} MB", f"{run['seconds']:.0f}",
+         f"{run['graphs_per_second']:,.0f}", f"{run['graphs_per_processor_second']:,.0f}", f"{run['megabytes_per_second']:.1f}", f"{run['peak_bytes'] / 2**20:,.0f} MiB"]
+        for file in found["files"] for run in file["runs"]
+    ]  # fmt: skip
+    head = ["file", "graphs", "size", "seconds", "graphs per second", "and per processor second", "MB per second", "peak memory"]
+    growth = ", ".join(f"{file['memory_growth']:.2f}× ({file['what']})" for file in found["files"])
+    return (
+        f"\n## Predicting large files\n\n`asapool predict` as a process, start included, with torch's threads set to "
+        f"{found['machine']['threads']}: a tenth of a file, then all of it.\n\n" + table(head, rows)
+        + f"\nFrom a tenth to the whole file the peak memory grows {growth}.\n" + measured_on(found)
+    )  # fmt: skip
+
+
+def fading_section(found: dict[str, Any]) -> str:
+    """Faded weights."""
+    rows = [
+        [run["data"], *(f"{run['milliseconds'][side]['median']:.1f}" for side in ("as drawn", "faded", "faded, flushed")),
+         *(times(run["slower"][side]) for side in ("faded", "faded, flushed"))]
+        for run in found["runs"]
+    ]  # fmt: skip
+    head = ["data", "ms as drawn", "ms faded", "ms faded, flushed", "faded slower", "flushed slower"]
+    return (
+        "\n## Weights that fade away\n\nWeight decay draws weights that no example asks for below the smallest normal number, "
+        "where processors slow down. `asapool.training.fit` takes such numbers for zero; in a loop of your own, "
+        "`torch.set_flush_denormal(True)` does. A step of one thread with the weights of the inner GCN made that small:\n\n"
+        + table(head, rows) + measured_on(found)
+    )  # fmt: skip
+
+
+def engines_section(found: dict[str, Any]) -> str:
+    """What is not training."""
+    rows = [
+        [f"`{run['command']}`", str(run["trainings"]), str(run["processes"]), f"{run['seconds']:.0f}", f"{100 * run['overhead']:.1f} %"]
+        for run in found["runs"]
+    ]  # fmt: skip
+    head = ["`asapool reproduce` with", "trainings", "processes", "seconds", "not training"]
+    return (
+        "\n## Experiments\n\nThe share of the processes' time in which nothing was trained: starting them, reading data, "
+        "writing records and tables, waiting for the last training (asked for: less than 3 %).\n\n"
+        + table(head, rows) + measured_on(found)
+    )  # fmt: skip
