@@ -1,14 +1,18 @@
 """The operator as compiled loops for float32 and float64 on the CPU, each as its namesake in `reference`."""
 
-from asapool.kernels.fused.attend import attend, cluster_max, project
+from asapool.kernels.fused.attend import attend, cluster_max
 from asapool.kernels.fused.chance import drop
-from asapool.kernels.fused.coarsen import coarsen, induce, strongest
+from asapool.kernels.fused.coarsen import coarsen, strongest
+from asapool.kernels.fused.gather import gate, gather
+from asapool.kernels.fused.induce import induce
 from asapool.kernels.fused.layers import Clustering, convolve, form
+from asapool.kernels.fused.normalise import normalise
 from asapool.kernels.fused.pattern import pack, pack_rows, reach
-from asapool.kernels.fused.propagate import activate, normalise, propagate
+from asapool.kernels.fused.project import project
+from asapool.kernels.fused.propagate import activate, propagate
 from asapool.kernels.fused.readout import readout
 from asapool.kernels.fused.score import score
-from asapool.kernels.fused.select import gate, gather, select
+from asapool.kernels.fused.select import select
 
 __all__ = [
     "Clustering",

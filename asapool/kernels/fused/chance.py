@@ -6,9 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.attend import scalar
 from asapool.kernels.fused.compiled import Loop, sweep
-from asapool.kernels.fused.operation import fresh, register
+from asapool.kernels.fused.operation import fresh, register, scalar
 from asapool.kernels.reference.chance import BITS, FIRST, SECOND, STEP, threshold
 
 STEP_, FIRST_, SECOND_ = (np.uint64(number % 2**64) for number in (STEP, FIRST, SECOND))

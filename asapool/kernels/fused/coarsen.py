@@ -10,13 +10,13 @@ from torch import Tensor
 
 from asapool.kernels.fused.blocks import LANE, block_rows, unblock, width
 from asapool.kernels.fused.compiled import Loop, part, sweep
-from asapool.kernels.fused.operation import PARTS, array, differentiable, empty, register
-from asapool.kernels.fused.pattern import SIX, Six, complete, fake_structure, rows_from
+from asapool.kernels.fused.operation import PARTS, array, differentiable, empty
+from asapool.kernels.fused.pattern import SIX, complete, fake_structure, rows_from
 from asapool.kernels.fused.walks import by_node, grow, unwalk_alpha, unwalk_hat, walk_rows
 from asapool.kernels.graph import Array, Pattern, Rows
 from asapool.kernels.reference.coarsen import strongest
 
-__all__ = ["coarsen", "induce", "strongest"]
+__all__ = ["coarsen", "strongest"]
 
 STRETCH = 256  # kept clusters of a large graph that are one piece of work
 
@@ -124,24 +124,6 @@ def _by_node(rowptr, col, value, perm, wanted):  # type: ignore[no-untyped-def]
     return by_node((rowptr, col, value, perm if wanted else perm[:0]), rowptr.size - 1 if wanted else 0)
 
 
-@Loop
-def _induce_rows(start, stop, rowptr, col, perm, place, counts):  # type: ignore[no-untyped-def]
-    """Entries of the kept rows and columns, columns ascending in their new numbers, and where each one came from."""
-    cols, source = np.empty(rowptr.size + col.size, np.int64), np.empty(rowptr.size + col.size, np.int64)
-    size = 0
-    for p in range(start, stop):
-        begin = size
-        for e in range(rowptr[perm[p]], rowptr[perm[p] + 1]):
-            q = place[col[e]]
-            if q >= 0:
-                cols[size], source[size] = q, e
-                size += 1
-        order = np.argsort(cols[begin:size])
-        cols[begin:size], source[begin:size] = cols[begin:size][order], source[begin:size][order]
-        counts[p] = size - begin
-    return cols[:size].copy(), source[:size].copy()
-
-
 def _forward(
     clusters: Rows, edges: Rows, alpha: Tensor, hat: Tensor, perm: Tensor, ptr: Tensor, kept: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -221,33 +203,3 @@ def coarsen(
     """As reference.coarsen."""
     weight, *six = _coarsen_op(clusters, pattern, alpha, hat, perm, pattern.ptr, ptr)
     return Pattern(ptr, *six), weight
-
-
-def _induce(rowptr: Tensor, col: Tensor, perm: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    place = rowptr.new_full((rowptr.numel() - 1,), -1)
-    place[perm] = torch.arange(perm.numel())
-    counts = torch.empty_like(perm)
-    arrays = (t.numpy() for t in (rowptr, col, perm, place, counts))
-    pieces = sweep(_induce_rows, perm.numel(), 4 * col.numel(), *arrays)
-    source = torch.cat([torch.from_numpy(s) for _, s in pieces]) if pieces else counts
-    return (*complete(*rows_from(counts, [c for c, _ in pieces])), source)
-
-
-def _fake_induce(rowptr: Tensor, col: Tensor, perm: Tensor) -> tuple[Tensor, ...]:
-    six: Six = fake_structure(perm.numel(), perm)
-    return (*six, torch.empty_like(six[1]))
-
-
-_induce_op = register(
-    "induce",
-    _induce,
-    _fake_induce,
-    inputs="Tensor rowptr, Tensor col, Tensor perm",
-    outputs=f"({SIX}, Tensor)",
-)
-
-
-def induce(pattern: Pattern, weight: Tensor, perm: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor]:
-    """As reference.induce."""
-    *six, source = _induce_op(pattern.rowptr, pattern.col, perm)
-    return Pattern(ptr, *six), weight[source]

@@ -13,12 +13,14 @@ import torch
 from torch import Tensor
 
 from asapool.errors import AsapoolError
-from asapool.kernels.fused.attend import cluster_max_back, cluster_max_rows, project_rows, unproject_rows
+from asapool.kernels.fused.attend import cluster_max_back, cluster_max_rows
+from asapool.kernels.fused.gather import gather_rows, scatter_rows, ungather_rows
 from asapool.kernels.fused.memberships import share_back, share_rows
 from asapool.kernels.fused.operation import array
+from asapool.kernels.fused.project import project_rows, unproject_rows
 from asapool.kernels.fused.propagate import activate_rows, propagate_back, propagate_rows, unactivate_rows
 from asapool.kernels.fused.score import score_back, score_rows
-from asapool.kernels.fused.select import gather_rows, scatter_rows, select_graphs, ungather_rows
+from asapool.kernels.fused.select import select_graphs
 from asapool.kernels.graph import Pattern, Rows
 
 

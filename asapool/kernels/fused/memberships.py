@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.attend import scalar, scores
+from asapool.kernels.fused.attend import scores
 from asapool.kernels.fused.compiled import Loop, sweep
-from asapool.kernels.fused.operation import array, fresh
+from asapool.kernels.fused.operation import array, fresh, scalar
 from asapool.kernels.graph import Array, Rows
 
 

@@ -153,3 +153,8 @@ def array(t: Tensor) -> Array:
     """The numbers of a tensor, in rows, without its history."""
     a: Array = (t.detach() if t.requires_grad else t).contiguous().numpy()
     return a
+
+
+def scalar(value: float, like: Tensor) -> Any:
+    """A number in the dtype of the loop, so that the loop need not widen."""
+    return np.float32(value) if like.dtype == torch.float32 else np.float64(value)

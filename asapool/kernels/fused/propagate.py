@@ -76,53 +76,6 @@ def _unactivate_blocks(start, stop, g, y, dh, db):  # type: ignore[no-untyped-de
                 db[b, f] += v
 
 
-@Loop
-def _scale_rows(start, stop, rowptr, hat, scale):  # type: ignore[no-untyped-def]
-    """s_i = (Σ_j Â_ij)^-½, 0 for an empty row."""
-    for i in range(start, stop):
-        d = hat.dtype.type(0)
-        for e in range(rowptr[i], rowptr[i + 1]):
-            d += hat[e]
-        scale[i] = 1 / np.sqrt(d) if d > 0 else 0
-
-
-@Loop
-def _normalise_rows(start, stop, rowptr, col, hat, scale, n):  # type: ignore[no-untyped-def]
-    """n_ij = s_i Â_ij s_j."""
-    for i in range(start, stop):
-        for e in range(rowptr[i], rowptr[i + 1]):
-            n[e] = scale[i] * hat[e] * scale[col[e]]
-
-
-@Loop
-def _unscale_rows(start, stop, rowptr, col, hat, g, scale, part, ds):  # type: ignore[no-untyped-def]
-    """Σ_j g_ij Â_ij s_j, and the parts g_ij Â_ij for those who read by column."""
-    for i in range(start, stop):
-        total = hat.dtype.type(0)
-        for e in range(rowptr[i], rowptr[i + 1]):
-            part[e] = g[e] * hat[e]
-            total += part[e] * scale[col[e]]
-        ds[i] = total
-
-
-@Loop
-def _unscale_columns(start, stop, rowptr_t, col_t, edge_t, part, scale, ds):  # type: ignore[no-untyped-def]
-    """∂/∂d_i = −½ s_i³ (Σ_j g_ij Â_ij s_j + Σ_k g_ki Â_ki s_k)."""
-    for i in range(start, stop):
-        total = ds[i]
-        for e in range(rowptr_t[i], rowptr_t[i + 1]):
-            total += part[edge_t[e]] * scale[col_t[e]]
-        ds[i] = -total * scale[i] * scale[i] * scale[i] / 2
-
-
-@Loop
-def _unnormalise_rows(start, stop, rowptr, col, g, scale, ds, dhat):  # type: ignore[no-untyped-def]
-    """∂/∂Â_ij = s_i s_j g_ij + ∂/∂d_i."""
-    for i in range(start, stop):
-        for e in range(rowptr[i], rowptr[i + 1]):
-            dhat[e] = scale[i] * scale[col[e]] * g[e] + ds[i]
-
-
 def propagate_rows(rows: Rows, weight: Tensor, x: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
     """y of all rows."""
     x_, N, F = array(x), x.size(0), x.size(1)
@@ -228,41 +181,3 @@ def activate(h: Tensor, bias: Tensor) -> Tensor:
     """As reference.activate."""
     y: Tensor = _activate_op(h, bias)
     return y
-
-
-def _normalise(rows: Rows, hat: Tensor) -> tuple[Tensor, Tensor]:
-    hat_ = array(hat)
-    n, scale = np.empty_like(hat_), np.empty(rows.rowptr.size - 1, hat_.dtype)
-    sweep(_scale_rows, scale.size, 5 * hat_.size, rows.rowptr, hat_, scale)
-    sweep(_normalise_rows, scale.size, 8 * hat_.size, rows.rowptr, rows.col, hat_, scale, n)
-    return torch.from_numpy(n), torch.from_numpy(scale)
-
-
-def _unnormalise(rows: Rows, g: Tensor, hat: Tensor, scale: Tensor, need: list[bool]) -> Tensor:
-    hat_, g_, scale_ = array(hat), g.numpy(), array(scale)
-    dhat, ds = np.empty_like(hat_), np.empty_like(scale_)  # dhat holds the parts first
-    sweep(_unscale_rows, ds.size, 10 * hat_.size, rows.rowptr, rows.col, hat_, g_, scale_, dhat, ds)
-    sweep(_unscale_columns, ds.size, 10 * hat_.size, *rows[2:], dhat, scale_, ds)
-    sweep(_unnormalise_rows, ds.size, 8 * hat_.size, rows.rowptr, rows.col, g_, scale_, ds, dhat)
-    return torch.from_numpy(dhat)
-
-
-_normalise_op = differentiable(
-    "normalise",
-    patterns=1,
-    inputs="Tensor hat",
-    outputs="(Tensor, Tensor)",
-    wrt=("hat",),
-    saved="Tensor hat, Tensor scale",
-    saves=lambda inputs, out: (inputs[0], out[1]),
-    forward=_normalise,
-    fake=lambda rows, hat: (torch.empty_like(hat), hat.new_empty(rows.rowptr.numel() - 1)),
-    backward=_unnormalise,
-    backward_fake=lambda rows, g, hat, scale, need: torch.empty_like(hat),
-)
-
-
-def normalise(pattern: Pattern, hat: Tensor) -> Tensor:
-    """As reference.normalise."""
-    n: Tensor = _normalise_op(pattern, hat)[0]
-    return n
