@@ -32,6 +32,7 @@ def measure(words: list[str]) -> dict[str, Any]:
         "seconds": seconds,
         "seconds_of_trainings": sum(trained),
         "overhead": 1 - sum(trained) / (jobs * seconds),
+        "machine": machine(),
     }
 
 
@@ -45,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
     run = measure(sys.argv[1:] if arguments is None else arguments)
     path = RESULTS / "engines.json"
     runs = json.loads(path.read_text())["runs"] if path.exists() else []
-    write("engines", {"what": "what an engine costs beside the trainings", "runs": [*runs, run], "machine": machine()})
+    write("engines", {"what": "what an engine costs beside the trainings", "runs": [*runs, run]})
 
 
 if __name__ == "__main__":

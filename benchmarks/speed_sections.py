@@ -31,17 +31,17 @@ def step_section(found: dict[str, Any]) -> str:
         if run["data"] == "NCI1" and run["threads"] == 1:
             floor = run["times_the_floor"]["median"]
             goals.append(
-                f"- NCI1 against its floor: asked for 1.7×, reached {floor:.1f}×{'' if floor <= 1.7 else ' — not reached'}."
+                f"- NCI1 against its floor: goal 1.7×, reached {floor:.1f}×{'' if floor <= 1.7 else ' — not reached'}."
             )
     for data, ratios in reached.items():
         least, bar = min(ratios), BARS[data]
-        goals.append(f"- {data}: asked for {bar}×, reached {least:.1f}×{'' if least >= bar else ' — not reached'}.")
+        goals.append(f"- {data}: goal {bar}×, reached {least:.1f}×{'' if least >= bar else ' — not reached'}.")
     head = ["data", "threads", "torch_geometric ms", "paper ms", "faster", "authors ms", "faster", "pyg ms", "faster",
             "reference ms", "floor ms", "paper / floor"]  # fmt: skip
     intro = (
         "\n## A training step\n\nForward, backward and Adam of the three-level network with the authors' settings, on one real "
-        "batch. The floor is just the dense matrix products of the same step. All sides have the same weights, which do not "
-        "change while they are timed.\n\n"
+        "batch. The floor is just the dense matrix products of the same step. asapool and torch_geometric pool with the same "
+        "weights, which do not change while they are timed.\n\n"
     )
     if pool:
         head += ["torch-geometric-pool ms", "paper faster"]
@@ -74,7 +74,7 @@ def epoch_section(found: dict[str, Any]) -> str:
     return (
         "\n## An epoch\n\nTraining and validation with the authors' settings: `asapool.training.fit` beside the same network in "
         "torch_geometric's layers and DataLoader. The last column is the throughput of two processes of ours, as `asapool cv -j 2` "
-        "runs them, beside that one torch_geometric process (asked for: 5× and 9×).\n\n" + table(head, rows) + measured_on(found)
+        "runs them, beside that one torch_geometric process (goal: 5× and 9×).\n\n" + table(head, rows) + measured_on(found)
     )
 
 

@@ -6,13 +6,13 @@ Authors' settings and real batches. Sides: asapool fused under each semantics, a
 layers as users write them, torch-geometric-pool's likewise, and only the dense matrix products of the same step. All
 take turns within one run. Writes benchmarks/results/step.json.
 
-The sides have the same weights, and these stay as they are: a network that learns keeps nodes with more or fewer edges
-between them, and then one side would do more than another. Before timing, one pooling of asapool and torch_geometric is
+asapool and torch_geometric have the same weights, and these stay as they are: a network that learns keeps nodes with
+more or fewer edges between them, and then one side would do more than another. Before timing, one pooling of both is
 compared number by number, and the edges of all levels are counted.
 
 torch-geometric-pool is left out where it is not installed. Its pooled edges are those among the kept nodes, not SᵀAS:
 it does less, and cannot be compared number by number. It is in no extra of ours because it needs torch-scatter, which
-comes as source, needs g++ and the torch that is there, and takes five minutes of processor time to compile:
+comes as source, needs g++ and the torch that is there, and takes minutes to compile:
 
     pip install setuptools wheel && pip install --no-build-isolation -c constraints.txt torch-geometric-pool
 """

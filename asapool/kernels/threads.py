@@ -1,18 +1,10 @@
-"""Threads that help the calling one, and what becomes of numbers too small to count.
-
-A weight that no example asks for is drawn towards zero by its decay, until it is smaller than 1.2·10⁻³⁸. Processors
-calculate with such numbers a hundred times slower than with others, and a training that began fast crawls.
-"""
+"""Threads that help the calling one."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-
-import torch
 
 
 class _Helpers:
@@ -45,26 +37,3 @@ def _forget_helpers() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_helpers)
-
-
-@contextmanager
-def tiny_is_zero() -> Iterator[None]:
-    """Inside, this thread and its helpers take numbers below the smallest normal one for zero, where the machine can.
-
-    >>> with tiny_is_zero():
-    ...     print((torch.tensor([1e-30]) * 1e-15).item())
-    0.0
-    """
-    before = flushes()
-    torch.set_flush_denormal(True)
-    _forget_helpers()  # a new thread takes over what its maker does
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(before)
-        _forget_helpers()
-
-
-def flushes() -> bool:
-    """Whether this thread takes such numbers for zero."""
-    return (torch.full((1,), 1e-30) * 1e-15).item() == 0.0

@@ -3,8 +3,8 @@
 Everything is in one safetensors file (no pickle), so that one rename makes it appear whole: a process killed at any
 moment leaves the state of the last finished epoch, and going on from there gives the bytes of an undisturbed run.
 
-A loss of power may cost the state: it is not waited for until it is on the disk, which would take about 10 ms after
-every epoch (measured with a state of 0.6 MB), a fifth of an epoch of a small data set. Settings, split, model, metrics
+A loss of power may cost the state: it is not waited for until it is on the disk, which would make
+every epoch of a small data set longer. Settings, split, model, metrics
 and the records of a store are waited for, so what is lost is one unfinished training and never a finished one.
 """
 

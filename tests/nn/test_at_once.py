@@ -11,13 +11,14 @@ from tests.graphs import random_batch, with_random_parameters
 @pytest.mark.parametrize("hops", [1, 2])
 @pytest.mark.parametrize("semantics", ["paper", "authors", "pyg"])
 @pytest.mark.parametrize("read", ["features", "memberships", "fitness", "edges", "all"])
-def test_the_steps_one_by_one_give_the_same(semantics, hops, dropout, read):
+def test_the_steps_one_by_one_give_the_same(semantics, hops, dropout, read, monkeypatch):
     """A hook on the attention makes a pooling take its steps one by one."""
     x, edge_index, edge_weight, batch = random_batch(3, graphs=4, most=8, F=5)
     pool = with_random_parameters(ASAPooling(5, semantics=semantics, hops=hops, dropout=dropout).double())
     found = []
     for one_by_one in (False, True):
         hook = pool.attention.register_forward_hook(lambda *_: None) if one_by_one else None
+        assert takes_its_steps(pool, x, edge_index, edge_weight, batch, monkeypatch) == one_by_one
         inputs = [x.clone().requires_grad_(), edge_weight.clone().requires_grad_()]
         torch.manual_seed(2)
         step = pool.explain(inputs[0], edge_index, inputs[1], batch)
@@ -37,3 +38,12 @@ def test_the_steps_one_by_one_give_the_same(semantics, hops, dropout, read):
             hook.remove()
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+def takes_its_steps(pool, x, edge_index, edge_weight, batch, monkeypatch):
+    """Whether the pooling goes step by step."""
+    called = []
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "_form", lambda *args: called.append(args) or ASAPooling._form(pool, *args))
+        pool.explain(x, edge_index, edge_weight, batch)
+    return bool(called)

@@ -120,7 +120,7 @@ def _unwalk_hat_units(start, stop, units, A, T, G, dhat):  # type: ignore[no-unt
 
 @Loop
 def _by_node(rowptr, col, value, perm, wanted):  # type: ignore[no-untyped-def]
-    """Ŝ by node where a walked graph asks for it."""
+    """Ŝ by node, where it is wanted."""
     return by_node((rowptr, col, value, perm if wanted else perm[:0]), rowptr.size - 1 if wanted else 0)
 
 

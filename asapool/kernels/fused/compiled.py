@@ -32,7 +32,7 @@ CACHE_TROUBLE = (OSError, EOFError, pickle.PickleError, RuntimeError, ValueError
 
 def _sources() -> tuple[tuple[str, int, int], ...]:
     """Name, time and size of every file of loops: a loop may hold lines of any of them."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
     return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
 
 
@@ -52,7 +52,7 @@ class Loop:
             self.code = numba.njit(cache=True, **OPTIONS)(function)
             file = self.code._cache._cache_file
             file._source_stamp = (file._source_stamp, SOURCES)
-        except RuntimeError:  # no folder for the cache can be written
+        except (RuntimeError, AttributeError):  # no folder for the cache can be written, or numba keeps it otherwise
             self.code = numba.njit(**OPTIONS)(function)
 
     def __call__(self, *args: Any) -> Any:

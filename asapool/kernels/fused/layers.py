@@ -15,7 +15,7 @@ from torch import Tensor
 from asapool.errors import AsapoolError
 from asapool.kernels.fused.attend import cluster_max_back, cluster_max_rows
 from asapool.kernels.fused.gather import gather_rows, scatter_rows, ungather_rows
-from asapool.kernels.fused.memberships import share_back, share_rows
+from asapool.kernels.fused.memberships import form_memberships, unform_memberships
 from asapool.kernels.fused.operation import array
 from asapool.kernels.fused.project import project_rows, unproject_rows
 from asapool.kernels.fused.propagate import activate_rows, propagate_back, propagate_rows, unactivate_rows
@@ -114,7 +114,7 @@ class Form(torch.autograd.Function):
             m = cluster_max_rows(told.clusters, inner)
             query = project_rows(m, v, 1.0).add_(c)
         u = torch.mm(x, U)
-        soft, alpha, gathered = share_rows(told.clusters, query, token, told.slope, mask, u, u_b)
+        soft, alpha, gathered = form_memberships(told.clusters, query, token, told.slope, mask, u, u_b)
         phi = score_rows(told.edges, A if told.weighted else None, gathered, told.loops).view(-1).sigmoid_()
         perm, kept = select_graphs(phi, told.ptr, told.keep, fittest_first=False)
         x_p = gather_rows(told.clusters, alpha, x, phi, perm)
@@ -146,7 +146,7 @@ class Form(torch.autograd.Function):
             out["A"] = dA if told.weighted else None
         other = None if grads[1] is None else grads[1].contiguous()
         told_scores = (query, token, told.slope)
-        dq, dt, du = share_back(told.clusters, *told_scores, soft, mask, alpha, u, dg, kept, other)
+        dq, dt, du = unform_memberships(told.clusters, *told_scores, soft, mask, alpha, u, dg, kept, other)
         out["u_b"] = dg.sum(0) if needs["u_b"] else None
         out["U"] = torch.mm(x.t(), du)
         if needs["x"]:

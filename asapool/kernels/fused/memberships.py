@@ -17,7 +17,7 @@ from asapool.kernels.graph import Array, Rows
 
 
 @Loop
-def _share_rows(start, stop, rowptr, col, soft, mask, u, bias, alpha, gathered):  # type: ignore[no-untyped-def]
+def _form_rows(start, stop, rowptr, col, soft, mask, u, bias, alpha, gathered):  # type: ignore[no-untyped-def]
     """soft_ij = e_ij / Σ_j e_ij, α = soft ⊙ mask (unless mask is empty, then alpha is soft) and Σ_j α_ij u_j + bias."""
     for i in range(start, stop):
         total = u.dtype.type(0)
@@ -38,7 +38,7 @@ def _share_rows(start, stop, rowptr, col, soft, mask, u, bias, alpha, gathered):
 
 
 @Loop
-def _unshare_rows(start, stop, rowptr, col, score, soft, mask, u, dg, parts, ds, dq):  # type: ignore[no-untyped-def]
+def _unform_rows(start, stop, rowptr, col, score, soft, mask, u, dg, parts, ds, dq):  # type: ignore[no-untyped-def]
     """∂s_ij = soft_ij (d_ij − Σ_k soft_ik d_ik) σ'(s_ij) with d = mask ⊙ (the parts + ∂gathered_i · u_j).
 
     ∂query_i = Σ_j ∂s_ij. score holds query, token and σ's slope. parts: ∂α from the features of the kept clusters,
@@ -73,7 +73,7 @@ def _unshare_rows(start, stop, rowptr, col, score, soft, mask, u, dg, parts, ds,
 
 
 @Loop
-def _unshare_columns(start, stop, rowptr_t, col_t, edge_t, ds, alpha, dg, dt, du):  # type: ignore[no-untyped-def]
+def _unform_columns(start, stop, rowptr_t, col_t, edge_t, ds, alpha, dg, dt, du):  # type: ignore[no-untyped-def]
     """∂token_j = Σ_i ∂s_ij and ∂u_j = Σ_i α_ij ∂gathered_i."""
     for j in range(start, stop):
         t, a, b, c = du.dtype.type(0), du.dtype.type(0), du.dtype.type(0), du.dtype.type(0)
@@ -87,7 +87,7 @@ def _unshare_columns(start, stop, rowptr_t, col_t, edge_t, ds, alpha, dg, dt, du
         du[j, 0], du[j, 1], du[j, 2] = a, b, c
 
 
-def share_rows(
+def form_memberships(
     rows: Rows, query: Tensor | None, token: Tensor, slope: float, mask: Tensor | None, u: Tensor, bias: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Softmax, memberships α (the same where nothing is masked), and S u + bias; u (N, 3)."""
@@ -95,21 +95,21 @@ def share_rows(
     alpha = soft if mask is None else np.empty_like(soft)
     masked, u_ = soft[:0] if mask is None else array(mask), array(u)
     b, gathered = np.zeros(3, soft.dtype) if bias is None else array(bias), np.empty_like(u_)
-    sweep(_share_rows, u_.shape[0], 16 * soft.size, rows.rowptr, rows.col, soft, masked, u_, b, alpha, gathered)
+    sweep(_form_rows, u_.shape[0], 16 * soft.size, rows.rowptr, rows.col, soft, masked, u_, b, alpha, gathered)
     made = torch.from_numpy(soft)
     return made, made if mask is None else torch.from_numpy(alpha), torch.from_numpy(gathered)
 
 
-def share_back(
+def unform_memberships(
     rows: Rows, query: Tensor | None, token: Tensor, slope: float, soft: Tensor, mask: Tensor | None, alpha: Tensor,
     u: Tensor, dg: Tensor, kept: tuple[Array, Array], other: Tensor | None,
 ) -> tuple[Tensor | None, Tensor, Tensor]:  # fmt: skip
-    """∂query, ∂token and ∂u from ∂(S u) and the parts of ∂α, see _unshare_rows."""
+    """∂query, ∂token and ∂u from ∂(S u) and the parts of ∂α, see _unform_rows."""
     token_, soft_, u_, dg_, N, E = array(token), array(soft), array(u), array(dg), u.size(0), rows.col.size
     none = soft_[:0]
     q, masked, elsewhere = (none if t is None else array(t) for t in (query, mask, other))
-    ds, dq, dt, du = fresh(E, like=u), fresh(N if q.size else 0, like=u), fresh(N, like=u), np.empty_like(u_)
+    ds, dq, dt, du = fresh(E, like=u), fresh(0 if query is None else N, like=u), fresh(N, like=u), np.empty_like(u_)
     score, parts = (q, token_, scalar(slope, token)), (*kept, elsewhere)
-    sweep(_unshare_rows, N, 24 * E, rows.rowptr, rows.col, score, soft_, masked, u_, dg_, parts, ds, dq)
-    sweep(_unshare_columns, N, 16 * E, rows.rowptr_t, rows.col_t, rows.edge_t, ds, array(alpha), dg_, dt, du)
-    return torch.from_numpy(dq) if q.size else None, torch.from_numpy(dt), torch.from_numpy(du)
+    sweep(_unform_rows, N, 24 * E, rows.rowptr, rows.col, score, soft_, masked, u_, dg_, parts, ds, dq)
+    sweep(_unform_columns, N, 16 * E, rows.rowptr_t, rows.col_t, rows.edge_t, ds, array(alpha), dg_, dt, du)
+    return None if query is None else torch.from_numpy(dq), torch.from_numpy(dt), torch.from_numpy(du)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 # splitmix64 (Steele, Lea and Flood, 2014), as signed numbers
 STEP, FIRST, SECOND = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15
+BACK = pow(STEP, -1, 2**64) - 2**64  # STEP · BACK = 1 in 64 bits
 BITS = 24  # of chance per place
 
 
@@ -19,7 +20,8 @@ def threshold(p: float) -> int:
 
 def drop(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
     """Factors of a dropout: 0 with probability p, else 1/(1 − p); seed (1,) of int64."""
-    z = torch.arange(1, entries + 1, device=like.device) * STEP + seed.to(like.device)
+    # place · STEP + seed, but not in this form: torch.compile takes it for an address, which may not run over
+    z = (torch.arange(1, entries + 1, device=like.device) + seed.to(like.device) * BACK) * STEP
     z = (z ^ _shift(z, 30)) * FIRST
     z = (z ^ _shift(z, 27)) * SECOND
     z = z ^ _shift(z, 31)

@@ -19,7 +19,9 @@ def select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]
     >>> select(torch.tensor([.2, .9, .9, .1]), torch.tensor([0, 3, 4]), torch.tensor([2, 1]))
     (tensor([1, 2, 3]), tensor([0, 2, 3]))
     """
-    order = torch.argsort(fitness.detach(), descending=True, stable=True)
+    least = float("-inf")  # a fitness that is not a number comes last
+    fitness = fitness.detach().nan_to_num(nan=least, posinf=float("inf"), neginf=least)
+    order = torch.argsort(fitness, descending=True, stable=True)
     batch = torch.repeat_interleave(ptr.diff(), output_size=fitness.numel())
     order = order[torch.argsort(batch[order], stable=True)]
     batch = batch[order]  # ascending now: the rank of a node in its graph is its distance from the graph's start
