@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from asapool.data import GraphSet
 from asapool.errors import TrainingError
+from asapool.kernels.threads import tiny_is_zero
 from asapool.models import GraphClassifier
 from asapool.training.config import TrainConfig
 from asapool.training.probability import logits_of, pieces
@@ -72,7 +73,7 @@ def fit(
     loss_of = nn.CrossEntropyLoss(weight=weights)
     checks = [(graphs.batch(piece), len(piece)) for piece in pieces(graphs, val)]  # cut once, used in every epoch
     adam = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
-    with _chance(config.seed), _threads(config.threads):
+    with _chance(config.seed), _threads(config.threads), tiny_is_zero():
         progress = Progress()
         if state_file is not None and Path(state_file).exists():
             progress = load_state(state_file, model, adam, owner or {})
@@ -82,7 +83,6 @@ def fit(
             for group in adam.param_groups:
                 group["lr"] = config.lr_at(number)
             loss = _learn(model, graphs, train, config, number, adam, loss_of)
-            drop_tiny(model, adam)
             val_loss, val_accuracy = _check(model, checks, loss_of)
             bad = _not_finite(model, loss, val_loss)
             if bad is not None:
@@ -157,19 +157,6 @@ def _learn(
         adam.step()
         total += value * len(batch)
     return total / len(shuffled)
-
-
-def drop_tiny(model: nn.Module, adam: torch.optim.Adam) -> None:
-    """Make zeros of weights below the smallest normal number, and of Adam's moments.
-
-    Decay draws a weight that no example asks for down there, and processors calculate with such numbers many times
-    slower: a training that began fast would crawl.
-    """
-    for weight in model.parameters():
-        moments = adam.state.get(weight, {})
-        for t in (weight.data, moments.get("exp_avg"), moments.get("exp_avg_sq")):
-            if t is not None:
-                t.masked_fill_(t.abs() < torch.finfo(t.dtype).tiny, 0)
 
 
 def _check(model: GraphClassifier, checks: list[Any], loss_of: nn.Module) -> tuple[float | None, float | None]:

@@ -9,9 +9,10 @@ import torch
 
 from asapool.data import load
 from asapool.errors import CheckpointError, TrainingError
+from asapool.kernels.threads import flushes
 from asapool.models import ModelConfig, build
 from asapool.training import TrainConfig, fit, predict
-from asapool.training.fitting import _not_finite, class_weights, drop_tiny, order
+from asapool.training.fitting import _not_finite, class_weights, order
 from asapool.training.state import Progress, load_state, save_state, snapshot
 
 SMALL = ModelConfig(hidden=8, attention_dropout=0.2)
@@ -66,36 +67,11 @@ def test_the_callers_chance_and_threads_are_left_alone(graphs, parts):
     assert torch.get_num_threads() == 1
 
 
-def test_weights_that_fade_away_become_zero(graphs, parts):
-    """Between zero and the smallest normal number nothing is left after an epoch, in weights or in Adam's moments."""
-    model, tiny = fresh(graphs), torch.finfo(torch.float32).tiny
-    adam = torch.optim.Adam(model.parameters(), lr=0.01)
-    sum(p.sum() for p in model.parameters()).backward()
-    adam.step()
-    first = next(model.parameters())
-    first.data.view(-1)[:4] = torch.tensor([tiny / 2, -tiny / 1000, tiny, float("nan")])
-    for moment in ("exp_avg", "exp_avg_sq"):
-        adam.state[first][moment].view(-1)[:2] = torch.tensor([tiny / 2, tiny])
-    before = [p.clone() for p in model.parameters()]
-    drop_tiny(model, adam)
-    assert first.view(-1)[:3].tolist() == [0.0, 0.0, tiny]
-    assert first.view(-1)[3].isnan()
-    assert [adam.state[first][m].view(-1)[:2].tolist() for m in ("exp_avg", "exp_avg_sq")] == [[0.0, tiny]] * 2
-    assert all(torch.equal(p, was) for p, was in list(zip(model.parameters(), before, strict=True))[1:])
-
-
-def test_a_training_leaves_no_fading_weights(graphs, parts):
-    """Weights that nothing but decay reaches are below the smallest normal number sooner or later."""
-    model, tiny = fresh(graphs), torch.finfo(torch.float32).tiny
-    seen = []
-
-    def look(epoch, progress):
-        seen.extend(bool(((p != 0) & (p.abs() < tiny)).any()) for p in model.parameters())
-        next(model.parameters()).data.view(-1)[0] = tiny / 3  # as decay would leave it
-
-    fit(model, graphs, parts, replace(QUICK, lr=1e-30, weight_decay=0.0), on_epoch=look)
-    assert len(seen) > len(list(model.parameters()))
-    assert not any(seen)
+def test_tiny_numbers_are_zero_in_a_training_and_the_callers_are_left_alone(graphs, parts):
+    inside = []
+    trained(graphs, parts, on_epoch=lambda epoch, progress: inside.append(flushes()))
+    assert set(inside) == {True}
+    assert not flushes()
 
 
 def test_the_first_of_equally_good_epochs_is_kept(graphs, parts):

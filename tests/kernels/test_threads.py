@@ -1,0 +1,92 @@
+"""Numbers too small to count are zero inside tiny_is_zero, for the calling thread and its helpers alike."""
+
+from threading import Event, Thread
+
+import pytest
+import torch
+
+from asapool import kernels
+from asapool.kernels.threads import flushes, tiny_is_zero
+
+SMALLEST = torch.finfo(torch.float32).tiny
+
+
+@pytest.fixture(autouse=True)
+def _as_found():
+    before = flushes()
+    yield
+    torch.set_flush_denormal(before)
+
+
+def test_it_holds_inside_and_ends_outside():
+    torch.set_flush_denormal(False)
+    with tiny_is_zero():
+        assert flushes()
+        with tiny_is_zero():
+            assert flushes()
+        assert flushes()
+    assert not flushes()
+    torch.set_flush_denormal(True)
+    with tiny_is_zero():
+        pass
+    assert flushes()
+
+
+def test_an_error_inside_ends_it_too():
+    torch.set_flush_denormal(False)
+    with pytest.raises(ValueError, match="inside"), tiny_is_zero():
+        raise ValueError("inside")
+    assert not flushes()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_helpers_do_as_their_caller(threads):
+    """Helpers that were there before must not go on as before, or results would depend on the number of threads."""
+    torch.set_flush_denormal(False)
+    torch.set_num_threads(threads)
+    try:
+        h, bias = torch.full((60_000, 32), SMALLEST / 2), torch.full((32,), SMALLEST / 8)
+        before = kernels.activate(h, bias)
+        with tiny_is_zero():
+            inside = kernels.activate(h, bias)
+        after = kernels.activate(h, bias)
+    finally:
+        torch.set_num_threads(1)
+    assert bool((before > 0).all())
+    assert bool((inside == 0).all())
+    assert bool((after > 0).all())
+
+
+def test_a_thread_outside_is_left_alone():
+    """Two threads at work, one inside: each gets helpers of its kind."""
+    torch.set_flush_denormal(False)
+    h, bias = torch.full((60_000, 32), SMALLEST / 2), torch.full((32,), SMALLEST / 8)
+    inside, seen = Event(), []
+
+    def outside():
+        inside.wait(60)
+        seen.extend(bool((kernels.activate(h, bias) > 0).all()) for _ in range(5))
+
+    torch.set_num_threads(2)
+    other = Thread(target=outside)
+    other.start()
+    try:
+        with tiny_is_zero():
+            kernels.activate(h, bias)
+            inside.set()
+            flushed = [bool((kernels.activate(h, bias) == 0).all()) for _ in range(5)]
+            other.join(60)
+    finally:
+        torch.set_num_threads(1)
+    assert flushed == [True] * 5
+    assert seen == [True] * 5
+
+
+def test_other_defaults_of_torch_do_not_matter():
+    torch.set_flush_denormal(True)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.device("meta"):
+            assert flushes()
+    finally:
+        torch.set_default_dtype(torch.float32)
