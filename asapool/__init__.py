@@ -27,6 +27,7 @@ _PUBLIC = {
     "GraphSet": "asapool.data",
     "Hierarchy": "asapool.insight",
     "explain": "asapool.insight",
+    "keep_memory": "asapool.kernels.memory",
     "load": "asapool.data",
 }
 __all__ = ["__version__", *_PUBLIC]

@@ -58,6 +58,9 @@ NOTES = """
   large pages.
 - The last level of a classifier pools no edges, because nothing reads them.
 
+For one graph with millions of edges, call `asapool.keep_memory()` once: memory that a step frees then stays with the
+process for the next one, where by default the system takes it back and hands it out again page by page (glibc only).
+
 The number of threads is torch's: `torch.set_num_threads(n)`. For cross-validation on a machine with few cores, one
 thread per process is the best use; `asapool cv -j` does that.
 """

@@ -1,0 +1,37 @@
+"""Memory that is freed is found again, not asked for anew."""
+
+import platform
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+SCRIPT = textwrap.dedent(
+    """
+    import resource, torch, asapool
+    if {kept}:
+        assert asapool.keep_memory()
+    faults = []
+    for _ in range(8):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(2):
+            torch.zeros(25_000_000).add_(1)
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    print(min(faults))
+    """
+)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library keeps its own rules")
+def test_large_arrays_are_not_fetched_from_the_system_again():
+    """Twice 100 MB are 50,000 pages, or 100 large ones; the page size is the machine's, so the two are compared.
+
+    It may take a few rounds until there is room for both in what was freed.
+    """
+    faults = {}
+    for kept in (False, True):
+        words = [sys.executable, "-c", SCRIPT.format(kept=kept)]
+        faults[kept] = int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    assert faults[False] >= 50
+    assert faults[True] <= faults[False] / 10
