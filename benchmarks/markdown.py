@@ -23,4 +23,5 @@ def measured_on(found: dict[str, Any]) -> str:
     m = found["machine"]
     versions = f"Python {m['python']}, torch {m['torch']}, torch_geometric {m['torch_geometric']}, numba {m['numba']}"
     where = f"{m['cpu']}, {m['cores']} cores"
-    return f"\nMeasured on {where}, {versions}, commit {m['commit'][:10]}, load before {m['load']}.\n"
+    commit = m["commit"][:10] + ("+" if m["commit"].endswith("+") else "")  # + for changes that were not committed
+    return f"\nMeasured on {where}, {versions}, commit {commit}, load before {m['load']}.\n"

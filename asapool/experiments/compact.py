@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from asapool.errors import AsapoolError, DataError
+from asapool.experiments.agreement import DIGITS, better
 from asapool.experiments.record import RunRecord
 from asapool.experiments.run import Run
 from asapool.models.config import ModelConfig
@@ -22,7 +23,6 @@ from asapool.training.config import TrainConfig
 from asapool.training.folder import write_text
 
 VERSION = 1
-DIGITS = 6
 OWN = ("best_epoch", "epochs", "stopped", "seconds", "cpu_seconds", "failure", "attempts")
 
 
@@ -72,7 +72,7 @@ def together(*parts: Mapping[str, RunRecord]) -> dict[str, RunRecord]:
     made: dict[str, RunRecord] = {}
     for part in parts:
         for key, record in part.items():
-            made[key] = _better(made[key], record) if key in made else record
+            made[key] = better(made[key], record) if key in made else record
     return made
 
 
@@ -105,21 +105,6 @@ def _scores(values: Mapping[str, Any] | None) -> dict[str, float] | None:
     if values is None:
         return None
     return {name: round(values[name], DIGITS) for name in SCORES if values.get(name) is not None}
-
-
-def _better(one: RunRecord, other: RunRecord) -> RunRecord:
-    if not (one.finished and other.finished):
-        return other if other.finished else one
-    for part in ("validation", "test"):
-        a, b = _scores(getattr(one, part)) or {}, _scores(getattr(other, part)) or {}
-        if any(a[name] != b[name] for name in a if name in b):
-            where = " and ".join(str(record.machine.get("cpu")) for record in (one, other))
-            raise DataError(
-                f"run {one.run.key} ({one.run.data}, {one.run.model.method}, seed {one.run.seed}, fold {one.run.fold}) "
-                f"has different {part} scores on {where}. Find out why before either is kept"
-            )
-    known = [sum(len(_scores(getattr(r, part)) or {}) for part in ("validation", "test")) for r in (one, other)]
-    return other if known[1] > known[0] else one
 
 
 def _order(record: RunRecord) -> tuple[Any, ...]:

@@ -3,9 +3,9 @@
 Everything is in one safetensors file (no pickle), so that one rename makes it appear whole: a process killed at any
 moment leaves the state of the last finished epoch, and going on from there gives the bytes of an undisturbed run.
 
-A loss of power may cost the state: it is not waited for until it is on the disk, which would make
-every epoch of a small data set longer. Settings, split, model, metrics
-and the records of a store are waited for, so what is lost is one unfinished training and never a finished one.
+A loss of power may cost the state: it is not waited for until it is on the disk, which would make every epoch of a
+small data set longer. Settings, split, model, metrics and the records of a store are waited for, so what is lost is one
+unfinished training and never a finished one.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from asapool.experiments.plan import Cell, Plan
 from asapool.experiments.record import RunRecord
+from asapool.experiments.store import Store
 from asapool.models import ModelConfig
 from asapool.training.config import TrainConfig
 from asapool.training.settings import DataConfig
@@ -60,3 +61,11 @@ class Prints(dict):
 class _Print:
     def __init__(self, fingerprint):
         self.fingerprint = fingerprint
+
+
+def fill(folder, records):
+    """A store with these records."""
+    with Store.open(folder) as store:
+        for record in records:
+            store.append(record)
+    return folder

@@ -11,18 +11,11 @@ from asapool.experiments.record import failed
 from asapool.experiments.store import FILE, Store
 from asapool.experiments.tables import make_table, to_dict
 from benchmarks import accuracy
-from tests.experiments.made_up import plan_of, records_of
+from tests.experiments.made_up import fill, plan_of, records_of
 
 MACHINE = {"cpu": "slide rule", "torch": "2"}
 PLAN = plan_of(("asap", "topk"))
 RECORDS = list(records_of(PLAN, {("asap", "NCI1"): [0.70, 0.72, 0.74]}).values())
-
-
-def fill(folder, records):
-    with Store.open(folder) as store:
-        for record in records:
-            store.append(record)
-    return folder
 
 
 def kept(folder, records):
@@ -62,7 +55,7 @@ def test_places_that_disagree_are_not_merged(tmp_path):
     right = fill(tmp_path / "three", [RECORDS[2]])
     for number, place in enumerate((fill(tmp_path / "four", [wrong]), kept(tmp_path / "five", [wrong]))):
         into = tmp_path / f"new{number}"
-        with pytest.raises(DataError, match=r"different scores on abacus .* and slide rule \(torch 2\)"):
+        with pytest.raises(DataError, match=r"different test scores on abacus .* and slide rule \(torch 2\)"):
             merge(right, place, into=into)
         assert (into / FILE).read_bytes() == b""
 

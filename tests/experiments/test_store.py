@@ -9,6 +9,7 @@ from asapool.errors import DataError, TrainingError
 from asapool.experiments.record import failed
 from asapool.experiments.run import run
 from asapool.experiments.store import FILE, Store
+from tests.experiments.made_up import fill
 from tests.experiments.small import graphs_of, plan_of
 
 MACHINE = {"cpu": "abacus", "torch": "2"}
@@ -19,13 +20,6 @@ def records():
     graphs = graphs_of()
     plan = plan_of(rows=("mlp",))
     return [run(graphs["cycles"], one) for one in plan.runs(graphs)[:3]]
-
-
-def fill(folder, records):
-    with Store.open(folder) as store:
-        for record in records:
-            store.append(record)
-    return folder
 
 
 def test_what_goes_in_comes_out(tmp_path, records):
