@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from asapool import kernels
 from asapool.data.batch import Batch
 from asapool.insight.level import Floats, Ints, Level
 from asapool.kernels import Graph
@@ -63,7 +64,7 @@ def _level(
     perm: Tensor, fitness: Tensor, cluster: Ints, member: Ints, attention: Floats, after: Graph | None, origin: Ints
 ) -> Level:
     assert after is not None  # the edges of the last level were asked for too
-    (source, target), weight = after.to_edges()
+    (source, target), weight = kernels.list_edges(after)
     there = weight != 0  # the packed form keeps a place for edges whose weight came out as 0
     kept = _ints(perm)
     return Level(

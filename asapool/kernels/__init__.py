@@ -31,6 +31,7 @@ __all__ = [
     "gcn_weights",
     "graph_from_rows",
     "induce",
+    "list_edges",
     "normalise",
     "pack",
     "pack_rows",
@@ -202,6 +203,12 @@ def induce(
     """The input's own edges between kept nodes."""
     pooled, kept = backend_for(backend, weight).induce(pattern, weight, perm, ptr)
     return pooled, kept
+
+
+def list_edges(graph: Graph, place: Tensor | None = None, *, backend: str = "auto") -> tuple[Tensor, Tensor]:
+    """edge_index (2, E) and weights in torch_geometric's form, node i called place_i."""
+    edge_index, weight = backend_for(backend, graph.weight).list_edges(graph, place)
+    return edge_index, weight
 
 
 def strongest(graph: Graph, most: int, *, backend: str = "auto") -> Graph:

@@ -87,9 +87,3 @@ class Graph:
             extra = torch.ones_like(own) if loops == "add" else (own == 0).to(own.dtype)
             self._hat[loops] = self.weight.index_add(0, diag, extra)
         return self._hat[loops]
-
-    def to_edges(self) -> tuple[Tensor, Tensor]:
-        """edge_index (2, E), row 0 = source j, row 1 = target i, and the weights; absent self-loops are left out."""
-        row, col = self.pattern.row, self.pattern.col
-        there = (row != col) | (self.weight != 0)
-        return torch.stack([col[there], row[there]]), self.weight[there]

@@ -92,9 +92,9 @@ class PoolStep:
     def pooled(self) -> Pooled:
         """The result in torch_geometric's form, where the fittest of each graph comes first."""
         graph = self._after()
-        edge_index, edge_weight = graph.to_edges()
         best, place = self._ranking()
-        return Pooled(self.x[best], place[edge_index], edge_weight, graph.pattern.batch, self.centres[best])
+        edge_index, edge_weight = kernels.list_edges(graph, place, backend=self.backend)
+        return Pooled(self.x[best], edge_index, edge_weight, graph.pattern.batch, self.centres[best])
 
     def fittest_first(self) -> PoolStep:
         """The same step with the kept clusters of each graph numbered by their fitness."""

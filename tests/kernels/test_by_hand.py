@@ -37,9 +37,20 @@ def test_packing_sorts_joins_and_adds_the_diagonal(backend):
     assert p.rowptr_t.tolist() == [0, 2, 4, 6]
     assert p.col_t.tolist() == [0, 2, 0, 1, 0, 2]  # column 0 holds rows 0 and 2, column 1 rows 0 and 1, …
     assert p.edge_t.tolist() == [0, 4, 1, 3, 2, 5]
-    edge_index, weight = graph.to_edges()
+    edge_index, weight = kernels.list_edges(graph, backend=backend)
     assert edge_index.tolist() == [[1, 2, 1, 0], [0, 0, 1, 2]]
     assert weight.tolist() == [5, 1, 5, 4]
+
+
+def test_edges_are_listed_under_other_names_and_hand_their_gradient_back(backend):
+    """Edges 1→0 (2) and 0→2 (4), a self-loop at 1 (5): nodes 0, 1, 2 are called 7, 8, 9."""
+    graph = packed(torch.tensor([[1, 1, 0], [0, 1, 2]]), 3, backend, [2.0, 5, 4])
+    weight = graph.weight.clone().requires_grad_()  # entries (0,0) (0,1) (1,1) (2,0) (2,2), of which two are absent
+    named = kernels.list_edges(kernels.Graph(graph.pattern, weight), torch.tensor([7, 8, 9]), backend=backend)
+    assert named[0].tolist() == [[8, 8, 7], [7, 8, 9]]
+    assert named[1].tolist() == [2, 5, 4]
+    named[1].backward(torch.tensor([10.0, 20, 30]))
+    assert weight.grad.tolist() == [0, 10, 20, 30, 0]
 
 
 def test_rows_of_a_data_set_pack_to_the_same(backend):
@@ -197,7 +208,7 @@ def test_the_strongest_edges_stay_and_stay_symmetric(most, kept, backend):
     """Star 0–1 (9), 0–2 (5), 0–3 (1) and 2–3 (7): with one neighbour each, 0–1 and 2–3 choose each other."""
     graph = packed(undirected((0, 1), (0, 2), (0, 3), (2, 3)), 4, backend, [9.0, 5, 1, 7] * 2)
     thin = kernels.strongest(graph, most, backend=backend)
-    edge_index, weight = thin.to_edges()
+    edge_index, weight = kernels.list_edges(thin, backend=backend)
     pairs = set(map(tuple, edge_index.t().tolist()))
     assert pairs == kept | {(b, a) for a, b in kept}
     assert thin.pattern.diag.numel() == 4
@@ -207,7 +218,7 @@ def test_the_strongest_edges_stay_and_stay_symmetric(most, kept, backend):
 
 def test_the_strongest_of_a_directed_graph_are_chosen_row_by_row(backend):
     graph = packed(torch.tensor([[1, 2, 0], [0, 0, 2]]), 3, backend, [1.0, 2.0, 5.0])
-    edge_index, _ = kernels.strongest(graph, 1, backend=backend).to_edges()
+    edge_index, _ = kernels.list_edges(kernels.strongest(graph, 1, backend=backend), backend=backend)
     assert edge_index.tolist() == [[2, 0], [0, 2]]
 
 

@@ -108,9 +108,10 @@ def kernel_outcome(x, edge_index, edge_weight, ptr, hops=1, backend="fused"):
     induced, B = kernels.induce(pattern, weight, perm, kept_ptr, **on)
     lifted = kernels.propagate(clusters, alpha, y, transpose=True, **on)
     r = kernels.readout(x_p, kept_ptr, **on)
-    (r.square().sum() + A.square().sum() + B.square().sum() + lifted.square().sum()).backward()
+    listed, C = kernels.list_edges(kernels.Graph(pattern, weight), torch.arange(len(x)).flip(0), **on)
+    (C.square().sum() + r.square().sum() + A.square().sum() + B.square().sum() + lifted.square().sum()).backward()
     structures = [t for p in (pattern, clusters, pooled, induced) for t in (*p.tensors, p.diag)]
-    return [*structures, y, m, alpha, phi, perm, x_p, A, B, lifted, r, x.grad, edge_weight.grad]
+    return [*structures, listed, C, y, m, alpha, phi, perm, x_p, A, B, lifted, r, x.grad, edge_weight.grad]
 
 
 def sample_arguments():
@@ -143,6 +144,7 @@ def sample_arguments():
         "drop": (torch.tensor([3]), 50, 0.3, token),
         "coarsen": (*P, *P, grad(alpha), grad(hat), perm, ptr, kept_ptr),
         "induce": (pattern.rowptr, pattern.col, perm),
+        "list_edges": (*P, grad(weight), pattern.diag, perm.new_tensor(range(len(x)))),
         "readout": (grad(x), ptr),
     }
 

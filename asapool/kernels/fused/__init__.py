@@ -3,6 +3,7 @@
 from asapool.kernels.fused.attend import attend, cluster_max
 from asapool.kernels.fused.chance import drop
 from asapool.kernels.fused.coarsen import coarsen, strongest
+from asapool.kernels.fused.edges import list_edges
 from asapool.kernels.fused.gather import gate, gather
 from asapool.kernels.fused.induce import induce
 from asapool.kernels.fused.layers import Clustering, convolve, form
@@ -26,6 +27,7 @@ __all__ = [
     "gate",
     "gather",
     "induce",
+    "list_edges",
     "normalise",
     "pack",
     "pack_rows",

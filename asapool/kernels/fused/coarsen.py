@@ -74,7 +74,7 @@ def _coarsen_units(start, stop, units, S, A, T, counts):  # type: ignore[no-unty
     rooms, bit_rooms = np.empty((3, numbers), kind), np.empty((3, words), np.uint64)
     lists, bits = (np.empty(n + 1, np.int64), np.empty(k + 1, np.int64)), np.zeros(k // 64 + 1, np.uint64)
     walk_rooms = (np.zeros(n, kind), np.zeros(k, kind), *lists, np.ones(n, np.uint8), np.ones(k, np.uint8), bits)
-    room = 64 + 8 * (units[stop - 1, 6] - units[start, 5])
+    room = 64 + 32 * (units[stop - 1, 6] - units[start, 5])
     cols, values, size = np.empty(room, np.int64), np.empty(room, kind), 0
     for u in range(start, stop):
         block = (units[u, 0], units[u, 1], units[u, 2], units[u, 3])
@@ -85,7 +85,7 @@ def _coarsen_units(start, stop, units, S, A, T, counts):  # type: ignore[no-unty
         else:
             stretch = units[u, 5], units[u, 6]
             cols, values, size = walk_rows(*stretch, block, S, A, T, walk_rooms, cols, values, size, counts)
-    return cols[:size].copy(), values[:size].copy()
+    return cols[:size], values[:size]
 
 
 @Loop
@@ -132,8 +132,7 @@ def _forward(
     units, work = _units(ptr.numpy(), kept.numpy(), edges.rowptr)
     T, counts = _by_node(*S, not units[:, 4].all()), torch.empty_like(perm)
     pieces = sweep(_coarsen_units, len(units), work, units, S, A, T, counts.numpy())
-    values = [torch.from_numpy(v) for _, v in pieces]
-    weight = torch.cat(values) if len(values) > 1 else values[0] if values else alpha.new_empty(0)
+    weight = torch.from_numpy(np.concatenate([v for _, v in pieces])) if pieces else alpha.new_empty(0)
     return weight, *complete(*rows_from(counts, [c for c, _ in pieces]))
 
 

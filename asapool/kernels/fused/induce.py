@@ -27,7 +27,7 @@ def _induce_rows(start, stop, rowptr, col, perm, place, counts):  # type: ignore
         order = np.argsort(cols[begin:size])
         cols[begin:size], source[begin:size] = cols[begin:size][order], source[begin:size][order]
         counts[p] = size - begin
-    return cols[:size].copy(), source[:size].copy()
+    return cols[:size], source[:size]
 
 
 def _induce(rowptr: Tensor, col: Tensor, perm: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -36,7 +36,7 @@ def _induce(rowptr: Tensor, col: Tensor, perm: Tensor) -> tuple[Tensor, Tensor, 
     counts = torch.empty_like(perm)
     arrays = (t.numpy() for t in (rowptr, col, perm, place, counts))
     pieces = sweep(_induce_rows, perm.numel(), 4 * col.numel(), *arrays)
-    source = torch.cat([torch.from_numpy(s) for _, s in pieces]) if pieces else counts
+    source = torch.from_numpy(np.concatenate([s for _, s in pieces])) if pieces else counts
     return (*complete(*rows_from(counts, [c for c, _ in pieces])), source)
 
 

@@ -130,7 +130,7 @@ def _reach_rows(start, stop, rowptr, col, hops, counts):  # type: ignore[no-unty
         out[size : size + n] = np.sort(found[:n])
         size += n
         counts[i] = n
-    return out[:size].copy()
+    return out[:size]
 
 
 def complete(rowptr: Tensor, col: Tensor) -> Six:
@@ -143,9 +143,12 @@ def complete(rowptr: Tensor, col: Tensor) -> Six:
 
 
 def rows_from(counts: Tensor, pieces: list[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> tuple[Tensor, Tensor]:
-    """Row pointer and columns from row lengths and the stretches of columns that the threads brought."""
+    """Row pointer and columns from row lengths and the stretches of columns that the threads brought.
+
+    A stretch may lie in a larger room; joined, they take just their own.
+    """
     rowptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    col = torch.from_numpy(pieces[0] if len(pieces) == 1 else np.concatenate(pieces)) if pieces else counts.new_empty(0)
+    col = torch.from_numpy(np.concatenate(pieces)) if pieces else counts.new_empty(0)
     return rowptr, col
 
 

@@ -3,7 +3,7 @@
 from asapool.kernels.reference.attend import attend, cluster_max, project
 from asapool.kernels.reference.chance import drop
 from asapool.kernels.reference.coarsen import coarsen, induce, strongest
-from asapool.kernels.reference.pattern import pack, pack_rows, reach
+from asapool.kernels.reference.pattern import list_edges, pack, pack_rows, reach
 from asapool.kernels.reference.propagate import activate, normalise, propagate
 from asapool.kernels.reference.readout import readout
 from asapool.kernels.reference.score import score
@@ -18,6 +18,7 @@ __all__ = [
     "gate",
     "gather",
     "induce",
+    "list_edges",
     "normalise",
     "pack",
     "pack_rows",

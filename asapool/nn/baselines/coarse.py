@@ -64,4 +64,5 @@ def pool_edges(
     assert step.after is not None  # noted for the type checker: edges were asked for, and selection has a perm
     assert step.perm is not None
     centres = step.perm if packed.order is None else packed.order[step.perm]
-    return Pooled(step.x, *step.after.to_edges(), step.after.pattern.batch, centres)
+    edges = kernels.list_edges(step.after, backend=layer.backend)
+    return Pooled(step.x, *edges, step.after.pattern.batch, centres)
