@@ -164,6 +164,7 @@ def load_plan(
     for row in rows:
         for entry in data:
             layers = [preset(entry.name), file.tables, {"model": {"semantics": semantics}}, entry.tables, row.tables]
+            layers += [row.on_data(entry.name)]
             layers += [SMOKE] if smoke else []
             tables = overlay(*layers, {"train": {"epochs": epochs}})
             if tables["model"].get("method", "asap") != "asap":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -22,10 +22,15 @@ SOURCE = tuple(f.name for f in fields(DataConfig))
 
 @dataclass(frozen=True)
 class Row:
-    """One [[row]]: its name and what it sets."""
+    """One [[row]]: its name, what it sets, and what it sets on single data sets besides."""
 
     name: str
     tables: Mapping[str, Mapping[str, Any]]
+    on: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+
+    def on_data(self, name: str) -> Mapping[str, Mapping[str, Any]]:
+        """What the row sets on this data set besides."""
+        return next((tables for data, tables in self.on.items() if _folded(data) == _folded(name)), {})
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ def _plan(content: dict[str, Any], path: Path) -> PlanFile:
     if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or name.startswith("."):
         raise ConfigError(f"{path}: plan.name becomes the name of files: letters, digits, - and _ only, got {name!r}")
     rows = tuple(_row(entry, path) for entry in _list(content, "row", path))
-    return PlanFile(
+    file = PlanFile(
         place=str(path) if path.parent != FOLDER else name,
         name=name,
         title=_name(head.get("title", name), path, "plan.title"),
@@ -144,28 +149,33 @@ def _plan(content: dict[str, Any], path: Path) -> PlanFile:
         folds=_whole(head.get("folds", 10), path, "plan.folds"),
         protocol=head.get("protocol", "authors"),
         choose=_truth(head.get("choose", False), path, "plan.choose"),
-        tables={name: _table(content.get(name, {}), path, name) for name in ("model", "train")},
+        tables=_tables(content, path),
         data=tuple(_data(entry, path) for entry in _list(content, "data", path)),
         rows=rows or (Row("asap", {"model": {}, "train": {}}),),
     )
+    for strange in (data for row in rows for data in row.on if not file.has_data(data)):
+        known = ", ".join(file.datasets)
+        raise ConfigError(f"{path}: a row sets something on {strange!r}, which is no [[data]]. There is {known}")
+    return file
 
 
 def _row(entry: dict[str, Any], path: Path) -> Row:
-    _known(entry, ("name", "model", "train"), path, "setting of [[row]]")
-    tables = {name: _table(entry.get(name, {}), path, name) for name in ("model", "train")}
+    _known(entry, ("name", "model", "train", "on"), path, "setting of [[row]]")
     name = _name(entry.get("name"), path, "the name of a [[row]]")
-    return Row(name, tables)
+    on = _table(entry.get("on", {}), path, "on")
+    for data, settings in on.items():
+        _known(_table(settings, path, f"on.{data}"), ("model", "train"), path, f"setting of on.{data} of a [[row]]")
+    return Row(name, _tables(entry, path), {data: _tables(settings, path) for data, settings in on.items()})
 
 
 def _data(entry: dict[str, Any], path: Path) -> DataEntry:
     _known(entry, ("name", "model", "train", "on_request", *SOURCE), path, "setting of [[data]]")
-    tables = {name: _table(entry.get(name, {}), path, name) for name in ("model", "train")}
     source = {name: entry[name] for name in SOURCE if name in entry}
     for name in ("source", "data_root"):  # what lies beside the plan is found from any folder
         if name in source and (path.parent / str(source[name])).exists():
             source[name] = str((path.parent / source[name]).resolve())
     asked = _truth(entry.get("on_request", False), path, "on_request")
-    return DataEntry(_name(entry.get("name"), path, "the name of a [[data]]"), source, tables, asked)
+    return DataEntry(_name(entry.get("name"), path, "the name of a [[data]]"), source, _tables(entry, path), asked)
 
 
 def _or_instead(entry: DataEntry, root: str | PathLike[str] | None) -> DataEntry:
@@ -188,6 +198,10 @@ def _list(content: dict[str, Any], name: str, path: Path) -> list[dict[str, Any]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ConfigError(f"{path}: {name} must be written as [[{name}]], once for each")
     return entries
+
+
+def _tables(entry: Mapping[str, Any], path: Path) -> dict[str, dict[str, Any]]:
+    return {name: _table(entry.get(name, {}), path, name) for name in ("model", "train")}
 
 
 def _table(value: Any, path: Path, name: str) -> dict[str, Any]:

@@ -92,6 +92,16 @@ def test_a_file_of_ones_own(own):
     assert wide.train.lr == 0.25  # a row wins over its data set, that over [train]
 
 
+def test_a_row_may_set_something_on_one_data_set_alone(own):
+    """Last of all: over the row, which lies over the data set."""
+    rate = "train = { lr = 0.25 }"
+    own.write_text(OWN.replace(rate, rate + "\non = { nci1 = { train = { lr = 0.125 } } }"))
+    cells = load_plan(own, datasets=["cycles", "NCI1"], methods=["wide", "topk"]).cells
+    assert [(c.row, c.column, c.train.lr) for c in cells] == [
+        ("wide", "cycles", 0.25), ("wide", "NCI1", 0.125), ("topk", "cycles", 0.5), ("topk", "NCI1", 0.01),
+    ]  # fmt: skip
+
+
 def test_options_cut_it_down(own):
     plan = load_plan(own, datasets=["nci1", "cycles"], methods=["topk"], seeds=1, folds=4, epochs=2)
     assert (plan.columns, plan.rows, plan.seeds, plan.folds) == (("NCI1", "cycles"), ("topk",), (3,), 4)
@@ -122,6 +132,8 @@ def test_files_beside_the_plan_are_found_from_anywhere(own, tmp_path, monkeypatc
         ('title = "', 'titel = "', "'titel' is not a setting of .plan.. Known are name, title, metric"),
         ('source = "', 'sauce = "', "'sauce' is not a setting of ..data.."),
         ("model = { hidden = 32 }", "modle = { hidden = 32 }", "'modle' is not a setting of ..row.."),
+        ("hidden = 32 }", "hidden = 32 }\non = { MUTAG = {} }", "something on 'MUTAG', which is no"),
+        ("hidden = 32 }", "hidden = 32 }\non = { NCI1 = { lr = 1 } }", "'lr' is not a setting of on.NCI1 of a ..row.."),
         ("hidden = 16", "hiden = 16", "did you mean model.hidden"),
         ("epochs = 7", "epoch = 7", "train.epoch is not a setting"),
         ("[3, 4]", "[3, 3]", "seeds must be different"), ("[3, 4]", "[-1]", "list of numbers from 0"),

@@ -136,10 +136,11 @@ def _reach_rows(start, stop, rowptr, col, hops, counts):  # type: ignore[no-unty
 def complete(rowptr: Tensor, col: Tensor) -> Six:
     """Add what follows from rows and columns: the diagonal and the entries by column."""
     N = rowptr.numel() - 1
-    diag, rowptr_t = rowptr.new_empty(N), rowptr.new_zeros(N + 1)
-    col_t, edge_t = torch.empty_like(col), torch.empty_like(col)
-    _transpose(*(t.numpy() for t in (rowptr, col, rowptr_t, col_t, edge_t, diag)))
-    return rowptr, col, diag, rowptr_t, col_t, edge_t
+    diag, rowptr_t = np.empty(N, np.int64), np.zeros(N + 1, np.int64)
+    col_t, edge_t = np.empty(col.numel(), np.int64), np.empty(col.numel(), np.int64)  # numpy asks for large pages
+    _transpose(rowptr.numpy(), col.numpy(), rowptr_t, col_t, edge_t, diag)
+    as_tensor = torch.from_numpy
+    return rowptr, col, as_tensor(diag), as_tensor(rowptr_t), as_tensor(col_t), as_tensor(edge_t)
 
 
 def rows_from(counts: Tensor, pieces: list[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> tuple[Tensor, Tensor]:
