@@ -37,7 +37,8 @@ HEAD = """# What we measured, beside the paper
 
 Made from the files in `results/` by `python -m benchmarks.accuracy`; every line there is one training. The protocol is
 that of the paper's authors: plain shuffled 10 folds, validation on the fold before the test fold, the epoch chosen by
-validation accuracy, nothing tuned on test folds; seeds and settings are the authors' own. ± is the deviation over the
+validation accuracy, nothing tuned on test folds; seeds and settings are the authors' own, but for the learning rates
+of the other methods, which were chosen on validation (`table-rates`). ± is the deviation over the
 means of the seeds, as in the paper; the deviation over the folds of a seed stands beside it, because it says how far
 one training can be off. Every cell says how many seeds and folds stand behind it; the paper has 20 × 10. A verdict is
 "within" where our mean lies inside the paper's mean ± its deviation. p values are of paired tests on the folds that
@@ -55,6 +56,7 @@ asapool reproduce table2 --methods asap --seeds 3 -j 2 --data-root DIR --out OUT
 asapool reproduce table2 --seeds 1 -j 2 --data-root DIR --out OUT                 # every other method
 asapool reproduce table-aggregation --seeds 1 -j 2 --data-root DIR --out OUT      # -attention, -fitness, -edges too
 asapool reproduce figure-ratio --seeds 1 -j 2 --data-root DIR --out OUT
+asapool reproduce table-rates --seeds 1 -j 2 --data-root DIR --out OUT
 asapool reproduce table-semantics --seeds 3 -j 2 --data-root DIR --out OUT
 python -m benchmarks.accuracy --add OUT
 ```

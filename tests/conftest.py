@@ -14,6 +14,14 @@ def backend(request):
 
 
 @pytest.fixture
+def loops_shared(monkeypatch):
+    """Loops are shared among the threads however little there is to do."""
+    from asapool.kernels.fused import compiled
+
+    monkeypatch.setattr(compiled, "CHEAP", 1)
+
+
+@pytest.fixture
 def shared_datasets():
     """The folder of benchmark data sets, where there is one."""
     from pathlib import Path

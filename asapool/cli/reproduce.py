@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WHAT = (
     "table1, table2, table3, table-aggregation, table-attention, table-fitness, table-edges, figure-ratio, "
-    "table-hyper, or all."
+    "table-hyper, or all; besides table-rates and table-semantics."
 )
 What = Annotated[str | None, typer.Argument(help=WHAT)]
 PlanOption = Annotated[Path | None, typer.Option("--plan", help="TOML file of a plan of your own, instead of WHAT.")]

@@ -19,7 +19,7 @@ def test_the_mixed_numbers_are_those_of_splitmix64():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("seed", [0, 1, 2**40 + 7, 2**63 - 2])
-def test_both_backends_and_any_threads_give_the_same_factors(seed, dtype):
+def test_both_backends_and_any_threads_give_the_same_factors(seed, dtype, loops_shared):
     like, found = torch.zeros(1, dtype=dtype), []
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)

@@ -40,7 +40,7 @@ def test_an_error_inside_ends_it_too():
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_helpers_do_as_their_caller(threads):
+def test_helpers_do_as_their_caller(threads, loops_shared):
     """Helpers that were there before must not go on as before, or results would depend on the number of threads."""
     torch.set_flush_denormal(False)
     torch.set_num_threads(threads)
@@ -57,7 +57,7 @@ def test_helpers_do_as_their_caller(threads):
     assert bool((after > 0).all())
 
 
-def test_a_thread_outside_is_left_alone():
+def test_a_thread_outside_is_left_alone(loops_shared):
     """Two threads at work, one inside: each gets helpers of its kind."""
     torch.set_flush_denormal(False)
     h, bias = torch.full((60_000, 32), SMALLEST / 2), torch.full((32,), SMALLEST / 8)

@@ -107,14 +107,14 @@ def cluster_max_rows(rows: Rows, x: Tensor) -> Tensor:
     """m_i = max_{j∈c(i)} x_j of all rows."""
     x_ = array(x)
     m = np.empty_like(x_)
-    sweep(_max_rows, x_.shape[0], rows.col.size * x_.shape[1], rows.rowptr, rows.col, x_, m)
+    sweep(_max_rows, x_.shape[0], rows.col.size * (x_.shape[1] + 40), rows.rowptr, rows.col, x_, m)
     return torch.from_numpy(m)
 
 
 def cluster_max_back(rows: Rows, g: Tensor, x: Tensor, m: Tensor, need: list[bool]) -> Tensor:
     """∂x from ∂m."""
     x_, m_ = array(x), array(m)
-    share, dx, work = np.empty_like(x_), np.empty_like(x_), rows.col.size * x_.shape[1]
+    share, dx, work = np.empty_like(x_), np.empty_like(x_), rows.col.size * (x_.shape[1] + 40)
     sweep(_share_rows, x_.shape[0], work, rows.rowptr, rows.col, x_, m_, g.numpy(), share)
     sweep(_winner_rows, x_.shape[0], work, rows.rowptr_t, rows.col_t, x_, m_, share, dx)
     return torch.from_numpy(dx)
@@ -144,7 +144,7 @@ def scores(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Arr
     """exp(s_ij − max_j s_ij) of all rows: memberships but for their sum."""
     token_, e = array(token), fresh(rows.col.size, like=token)
     q = token_[:0] if query is None else array(query)
-    sweep(_score_rows, token_.size, 8 * e.size, rows.rowptr, rows.col, q, token_, scalar(slope, token), e)
+    sweep(_score_rows, token_.size, 40 * e.size, rows.rowptr, rows.col, q, token_, scalar(slope, token), e)
     np.exp(e, out=e)  # numpy's takes many numbers at a time, a compiled loop one by one
     return e
 
@@ -152,7 +152,7 @@ def scores(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Arr
 def attend_rows(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Tensor:
     """α of all rows."""
     alpha = scores(rows, query, token, slope)
-    sweep(_share_out_rows, token.numel(), 6 * alpha.size, rows.rowptr, alpha)
+    sweep(_share_out_rows, token.numel(), 25 * alpha.size, rows.rowptr, alpha)
     return torch.from_numpy(alpha)
 
 
@@ -163,12 +163,12 @@ def attend_back(
     token_, E = array(token), rows.col.size
     q, N, ds = token_[:0] if query is None else array(query), token_.size, fresh(E, like=token)
     arrays = (rows.rowptr, rows.col, q, token_, scalar(slope, token), array(alpha), g.numpy(), ds)
-    sweep(_unsoftmax_rows, N, 16 * E, *arrays)
+    sweep(_unsoftmax_rows, N, 50 * E, *arrays)
     dq, dt = fresh(N if need[0] else 0, like=token), fresh(N if need[1] else 0, like=token)
     if need[0]:
-        sweep(_add_rows, N, 8 * E, rows.rowptr, rows.edge_t[:0], ds, dq)
+        sweep(_add_rows, N, 25 * E, rows.rowptr, rows.edge_t[:0], ds, dq)
     if need[1]:
-        sweep(_add_rows, N, 8 * E, rows.rowptr_t, rows.edge_t, ds, dt)
+        sweep(_add_rows, N, 25 * E, rows.rowptr_t, rows.edge_t, ds, dt)
     return torch.from_numpy(dq), torch.from_numpy(dt)
 
 

@@ -28,7 +28,7 @@ def _drop_entries(start, stop, seed, least, factor, mask):  # type: ignore[no-un
 def _run(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
     mask = fresh(entries, like=like)
     start = np.uint64(int(seed) % 2**64)
-    sweep(_drop_entries, entries, 4 * entries, start, np.uint64(threshold(p)), scalar(1 / (1 - p), like), mask)
+    sweep(_drop_entries, entries, 10 * entries, start, np.uint64(threshold(p)), scalar(1 / (1 - p), like), mask)
     return torch.from_numpy(mask)
 
 

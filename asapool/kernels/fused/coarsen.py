@@ -29,7 +29,7 @@ def _is_dense(n, k, E):  # type: ignore[no-untyped-def]
 
 @Loop
 def _units(ptr, kept, rowptr):  # type: ignore[no-untyped-def]
-    """The pieces of work, and their multiply-adds: a graph in dense rows, or a stretch of one that is walked.
+    """The pieces of work, and how long they take in all: a graph in dense rows, or a stretch of one that is walked.
 
     Each row is: first node, nodes, first kept cluster, kept clusters, dense or not, and of a walked graph the first and
     last row of A^p and of Â that belong to the piece.
@@ -39,7 +39,7 @@ def _units(ptr, kept, rowptr):  # type: ignore[no-untyped-def]
         n, k, E = ptr[b + 1] - ptr[b], kept[b + 1] - kept[b], rowptr[ptr[b + 1]] - rowptr[ptr[b]]
         dense = _is_dense(n, k, E)
         count += 1 if dense else (k + STRETCH - 1) // STRETCH
-        work += E * width(k) // 4 if dense else 20 * E
+        work += 3 * E * width(k) if dense else 200 * E
     units, u = np.empty((count, 9), np.int64), 0
     for b in range(ptr.size - 1):
         n, k, E = ptr[b + 1] - ptr[b], kept[b + 1] - kept[b], rowptr[ptr[b + 1]] - rowptr[ptr[b]]
@@ -148,15 +148,15 @@ def _backward(
     dense = units[:, 4] == 1
     asked = (need[0], need[1])
     T = _by_node(*S, need[1])
-    sweep(_unblock_units, int(dense.sum()), 3 * work, units[dense], S, T, A, edges[2:], G, asked, dalpha, dhat)
+    sweep(_unblock_units, int(dense.sum()), work, units[dense], S, T, A, edges[2:], G, asked, dalpha, dhat)
     if not dense.all():
         walked = units[~dense]
         pooled = Rows(*(t.numpy() for t in (rowptr, col, rowptr_t, col_t, edge_t)))
         if need[0]:
             for A_both, G_both in _mirrored(edges, A[2], pooled, G[2]):
-                sweep(_unwalk_alpha_units, len(walked), 2 * work, walked, S, A_both, G_both, dalpha)
+                sweep(_unwalk_alpha_units, len(walked), work, walked, S, A_both, G_both, dalpha)
         if need[1]:
-            sweep(_unwalk_hat_units, len(walked), 2 * work, walked, A, T, G, dhat)
+            sweep(_unwalk_hat_units, len(walked), work, walked, A, T, G, dhat)
     return torch.from_numpy(dalpha), torch.from_numpy(dhat)
 
 

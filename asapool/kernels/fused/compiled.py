@@ -26,7 +26,7 @@ OPTIONS: dict[str, Any] = {
     "fastmath": {"contract", "reassoc", "nsz"},
 }
 BLOCK = 256  # rows whose part of a sum over all rows is added up together; fixed, so that threads change nothing
-CHEAP = 400_000  # multiply-adds below which waking another thread costs more than it saves
+CHEAP = 5_000_000  # work below which waking another thread costs more than it saves: half a millisecond
 CACHE_TROUBLE = (OSError, EOFError, pickle.PickleError, RuntimeError, ValueError, ImportError, AttributeError, KeyError)
 
 
@@ -76,7 +76,8 @@ def lines(function: Callable[..., Any]) -> Any:
 def sweep(loop: Loop, rows: int, work: int, *args: Any) -> list[Any]:
     """Run a loop over all rows; returns what each stretch of rows returned, in order.
 
-    work: about how many multiply-adds there are in all. The number of threads is torch's (torch.set_num_threads).
+    work: about how long one thread needs, in tenths of a nanosecond: a multiply-add in a long row is 1, an entry of a
+    sparse row that is looked up some 40. The number of threads is torch's (torch.set_num_threads).
     """
     if rows == 0:
         return []

@@ -51,7 +51,7 @@ def _forward(rows: Rows, weight: Tensor, diag: Tensor, place: Tensor | None) -> 
     first = _first(rows, w, diag)
     listed, edge_index = fresh(first[-1], like=weight), np.empty((2, first[-1]), np.int64)
     names = np.empty(0, np.int64) if place is None else array(place)
-    sweep(_list_rows, N, 4 * w.size, rows.rowptr, rows.col, w, first, names, listed, edge_index)
+    sweep(_list_rows, N, 20 * w.size, rows.rowptr, rows.col, w, first, names, listed, edge_index)
     return torch.from_numpy(listed), torch.from_numpy(edge_index)
 
 
@@ -59,7 +59,7 @@ def _backward(rows: Rows, gradient: Tensor, weight: Tensor, diag: Tensor, need: 
     w = array(weight)
     dweight = np.empty_like(w)
     arrays = (rows.rowptr, rows.col, w, _first(rows, w, diag), gradient.numpy(), dweight)
-    sweep(_unlist_rows, diag.numel(), 4 * w.size, *arrays)
+    sweep(_unlist_rows, diag.numel(), 20 * w.size, *arrays)
     return torch.from_numpy(dweight)
 
 

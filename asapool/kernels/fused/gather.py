@@ -94,14 +94,14 @@ def _scatter_rows(start, stop, columns, alpha, fitness, place, g, dx):  # type: 
 
 def _gate(x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
     out = fresh(perm.numel(), x.size(1), like=x)
-    sweep(_gate_rows, perm.numel(), out.size, array(x), array(fitness), array(perm), out)
+    sweep(_gate_rows, perm.numel(), 2 * out.size, array(x), array(fitness), array(perm), out)
     return torch.from_numpy(out)
 
 
 def _ungate(g: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, need: list[bool]) -> tuple[Tensor, Tensor]:
     x_, phi = array(x), array(fitness)
     dx, dphi = np.zeros_like(x_), np.zeros_like(phi)
-    sweep(_ungate_rows, perm.numel(), 2 * g.numel(), x_, phi, perm.numpy(), g.numpy(), dx, dphi)
+    sweep(_ungate_rows, perm.numel(), 3 * g.numel(), x_, phi, perm.numpy(), g.numpy(), dx, dphi)
     return torch.from_numpy(dx), torch.from_numpy(dphi)
 
 
@@ -129,7 +129,7 @@ def gather_rows(clusters: Rows, alpha: Tensor, x: Tensor, fitness: Tensor, perm:
     """X^p of the kept."""
     out = fresh(perm.numel(), x.size(1), like=x)
     arrays = (clusters.rowptr, clusters.col, array(alpha), array(x), array(fitness), perm.numpy(), out)
-    sweep(_gather_rows, perm.numel(), clusters.col.size * x.size(1) // 2, *arrays)
+    sweep(_gather_rows, perm.numel(), clusters.col.size * (x.size(1) + 40) // 2, *arrays)
     return torch.from_numpy(out)
 
 
@@ -141,7 +141,7 @@ def ungather_rows(
     dalpha, dphi, place = np.empty_like(alpha_), np.zeros_like(phi), np.full(phi.size, -1, np.int64)
     place[perm_] = np.arange(perm_.size)
     arrays = (clusters.rowptr, clusters.col, alpha_, array(x), phi, perm_, g.numpy(), dalpha, dphi)
-    sweep(_ungather_rows, perm_.size, alpha_.size * x.size(1) // 2, *arrays)
+    sweep(_ungather_rows, perm_.size, alpha_.size * (x.size(1) + 40) // 2, *arrays)
     return dalpha, dphi, place
 
 
@@ -149,7 +149,7 @@ def scatter_rows(clusters: Rows, g: Tensor, alpha: Tensor, fitness: Tensor, plac
     """∂x."""
     alpha_, phi, g_ = array(alpha), array(fitness), g.numpy()
     dx = np.empty((phi.size, g_.shape[1]), g_.dtype)
-    sweep(_scatter_rows, phi.size, alpha_.size * g_.shape[1] // 2, clusters[2:], alpha_, phi, place, g_, dx)
+    sweep(_scatter_rows, phi.size, alpha_.size * (g_.shape[1] + 40) // 2, clusters[2:], alpha_, phi, place, g_, dx)
     return torch.from_numpy(dx)
 
 

@@ -35,7 +35,7 @@ def _induce(rowptr: Tensor, col: Tensor, perm: Tensor) -> tuple[Tensor, Tensor, 
     place[perm] = torch.arange(perm.numel())
     counts = torch.empty_like(perm)
     arrays = (t.numpy() for t in (rowptr, col, perm, place, counts))
-    pieces = sweep(_induce_rows, perm.numel(), 4 * col.numel(), *arrays)
+    pieces = sweep(_induce_rows, perm.numel(), 50 * col.numel(), *arrays)
     source = torch.from_numpy(np.concatenate([s for _, s in pieces])) if pieces else counts
     return (*complete(*rows_from(counts, [c for c, _ in pieces])), source)
 

@@ -95,7 +95,7 @@ def form_memberships(
     alpha = soft if mask is None else np.empty_like(soft)
     masked, u_ = soft[:0] if mask is None else array(mask), array(u)
     b, gathered = np.zeros(3, soft.dtype) if bias is None else array(bias), np.empty_like(u_)
-    sweep(_form_rows, u_.shape[0], 16 * soft.size, rows.rowptr, rows.col, soft, masked, u_, b, alpha, gathered)
+    sweep(_form_rows, u_.shape[0], 50 * soft.size, rows.rowptr, rows.col, soft, masked, u_, b, alpha, gathered)
     made = torch.from_numpy(soft)
     return made, made if mask is None else torch.from_numpy(alpha), torch.from_numpy(gathered)
 
@@ -110,6 +110,6 @@ def unform_memberships(
     q, masked, elsewhere = (none if t is None else array(t) for t in (query, mask, other))
     ds, dq, dt, du = fresh(E, like=u), fresh(0 if query is None else N, like=u), fresh(N, like=u), np.empty_like(u_)
     score, parts = (q, token_, scalar(slope, token)), (*kept, elsewhere)
-    sweep(_unform_rows, N, 24 * E, rows.rowptr, rows.col, score, soft_, masked, u_, dg_, parts, ds, dq)
-    sweep(_unform_columns, N, 16 * E, rows.rowptr_t, rows.col_t, rows.edge_t, ds, array(alpha), dg_, dt, du)
+    sweep(_unform_rows, N, 60 * E, rows.rowptr, rows.col, score, soft_, masked, u_, dg_, parts, ds, dq)
+    sweep(_unform_columns, N, 50 * E, rows.rowptr_t, rows.col_t, rows.edge_t, ds, array(alpha), dg_, dt, du)
     return None if query is None else torch.from_numpy(dq), torch.from_numpy(dt), torch.from_numpy(du)

@@ -61,17 +61,17 @@ def _unnormalise_rows(start, stop, rowptr, col, g, scale, ds, dhat):  # type: ig
 def _normalise(rows: Rows, hat: Tensor) -> tuple[Tensor, Tensor]:
     hat_ = array(hat)
     n, scale = np.empty_like(hat_), np.empty(rows.rowptr.size - 1, hat_.dtype)
-    sweep(_scale_rows, scale.size, 5 * hat_.size, rows.rowptr, hat_, scale)
-    sweep(_normalise_rows, scale.size, 8 * hat_.size, rows.rowptr, rows.col, hat_, scale, n)
+    sweep(_scale_rows, scale.size, 25 * hat_.size, rows.rowptr, hat_, scale)
+    sweep(_normalise_rows, scale.size, 35 * hat_.size, rows.rowptr, rows.col, hat_, scale, n)
     return torch.from_numpy(n), torch.from_numpy(scale)
 
 
 def _unnormalise(rows: Rows, g: Tensor, hat: Tensor, scale: Tensor, need: list[bool]) -> Tensor:
     hat_, g_, scale_ = array(hat), g.numpy(), array(scale)
     dhat, ds = np.empty_like(hat_), np.empty_like(scale_)  # dhat holds the parts first
-    sweep(_unscale_rows, ds.size, 10 * hat_.size, rows.rowptr, rows.col, hat_, g_, scale_, dhat, ds)
-    sweep(_unscale_columns, ds.size, 10 * hat_.size, *rows[2:], dhat, scale_, ds)
-    sweep(_unnormalise_rows, ds.size, 8 * hat_.size, rows.rowptr, rows.col, g_, scale_, ds, dhat)
+    sweep(_unscale_rows, ds.size, 30 * hat_.size, rows.rowptr, rows.col, hat_, g_, scale_, dhat, ds)
+    sweep(_unscale_columns, ds.size, 30 * hat_.size, *rows[2:], dhat, scale_, ds)
+    sweep(_unnormalise_rows, ds.size, 35 * hat_.size, rows.rowptr, rows.col, g_, scale_, ds, dhat)
     return torch.from_numpy(dhat)
 
 

@@ -170,7 +170,7 @@ def _run_pack_rows(rowptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor, Tensor,
 def _run_reach(rowptr: Tensor, col: Tensor, hops: int) -> Six:
     N = rowptr.numel() - 1
     counts = rowptr.new_empty(N)
-    work = 20 * hops * col.numel()
+    work = 100 * hops * col.numel()
     pieces = sweep(_reach_rows, N, work, rowptr.numpy(), col.numpy(), hops, counts.numpy())
     return complete(*rows_from(counts, pieces))
 

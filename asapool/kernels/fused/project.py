@@ -40,7 +40,7 @@ def _unproject_blocks(start, stop, x, w, slope, g, dx, dw):  # type: ignore[no-u
 def project_rows(x: Tensor, w: Tensor, slope: float) -> Tensor:
     """token of all rows."""
     x_, token = array(x), fresh(x.size(0), like=x)
-    sweep(_project_rows, x_.shape[0], x_.size, x_, array(w), scalar(slope, x), token)
+    sweep(_project_rows, x_.shape[0], 2 * x_.size, x_, array(w), scalar(slope, x), token)
     return torch.from_numpy(token)
 
 
@@ -48,7 +48,7 @@ def unproject_rows(g: Tensor, x: Tensor, w: Tensor, slope: float, need: list[boo
     """∂x and ∂w from ∂token."""
     x_, blocks = array(x), -(-x.size(0) // BLOCK)
     dx, dw = np.empty_like(x_), fresh(blocks, x.size(1), like=x)
-    sweep(_unproject_blocks, blocks, 2 * x_.size, x_, array(w), scalar(slope, x), g.numpy(), dx, dw)
+    sweep(_unproject_blocks, blocks, 3 * x_.size, x_, array(w), scalar(slope, x), g.numpy(), dx, dw)
     return torch.from_numpy(dx), torch.from_numpy(dw.sum(0))
 
 

@@ -82,7 +82,7 @@ def propagate_rows(rows: Rows, weight: Tensor, x: Tensor, bias: Tensor | None, r
     y = fresh(N, F, like=x)
     b = fresh(0, like=x) if bias is None else array(bias)
     arrays = (rows.rowptr, rows.col, rows.edge_t[:0], array(weight), x_, b, relu, y)
-    sweep(_sum_rows, N, rows.col.size * max(F, 12), *arrays)
+    sweep(_sum_rows, N, rows.col.size * (F + 40), *arrays)
     return torch.from_numpy(y)
 
 
@@ -91,7 +91,7 @@ def propagate_back(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """∂weight, ∂x and ∂bias from ∂y."""
     N, F = x.shape
-    work, g_ = rows.col.size * max(F, 12), g.numpy()  # an edge costs no less than twelve numbers do
+    work, g_ = rows.col.size * (F + 40), g.numpy()
     db = None
     if relu:
         g_, db = _masked(g_, array(y))
@@ -144,7 +144,7 @@ def propagate(
 def _masked(g: Array, y: Array) -> tuple[Array, Array]:
     """The gradient before ReLU, and its sum over all rows."""
     dh, db = np.empty_like(g), np.empty((-(-g.shape[0] // BLOCK), g.shape[1]), g.dtype)
-    sweep(_unactivate_blocks, db.shape[0], 2 * g.size, g, y, dh, db)
+    sweep(_unactivate_blocks, db.shape[0], 5 * g.size, g, y, dh, db)
     total: Array = db.sum(0)
     return dh, total
 
@@ -153,7 +153,7 @@ def activate_rows(h: Tensor, bias: Tensor) -> Tensor:
     """max(h + bias, 0) of all rows."""
     h_ = array(h)
     y = np.empty_like(h_)
-    sweep(_activate_rows, h_.shape[0], h_.size, h_, array(bias), y)
+    sweep(_activate_rows, h_.shape[0], 3 * h_.size, h_, array(bias), y)
     return torch.from_numpy(y)
 
 

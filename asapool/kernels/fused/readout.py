@@ -54,7 +54,7 @@ def _unreadout_graphs(start, stop, x, ptr, r, g, dx, tied):  # type: ignore[no-u
 def _forward(x: Tensor, ptr: Tensor) -> Tensor:
     B, x_ = ptr.numel() - 1, array(x)
     r = fresh(B, 2 * x.size(1), like=x)
-    sweep(_readout_graphs, B, 2 * x_.size, x_, array(ptr), r)
+    sweep(_readout_graphs, B, 3 * x_.size, x_, array(ptr), r)
     return torch.from_numpy(r)
 
 

@@ -62,7 +62,7 @@ def score_rows(rows: Rows, weight: Tensor | None, u: Tensor, loops: bool) -> Ten
     """φ of all rows."""
     u_, N, C = array(u), u.size(0), u.size(1) // 3
     A, phi = u_[:0, 0].copy() if weight is None else array(weight), fresh(N, C, like=u)
-    sweep(_score_rows, N, 20 * C * rows.col.size, rows.rowptr, rows.col, A, u_, loops, phi)
+    sweep(_score_rows, N, 60 * C * rows.col.size, rows.rowptr, rows.col, A, u_, loops, phi)
     return torch.from_numpy(phi)
 
 
@@ -70,7 +70,7 @@ def score_back(
     rows: Rows, g: Tensor, weight: Tensor | None, u: Tensor, loops: bool, need: list[bool]
 ) -> tuple[Tensor, Tensor]:
     """∂weight and ∂u from ∂φ."""
-    u_, g_, N, work = array(u), g.numpy(), u.size(0), 12 * g.size(1) * rows.col.size
+    u_, g_, N, work = array(u), g.numpy(), u.size(0), 40 * g.size(1) * rows.col.size
     A = u_[:0, 0].copy() if weight is None else array(weight)
     dw, du = fresh(rows.col.size if need[0] else 0, like=u), np.empty_like(u_)
     sweep(_unscore_rows, N, work, rows.rowptr, rows.col, A, u_, g_, loops, du, dw)

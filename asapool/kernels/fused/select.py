@@ -59,7 +59,7 @@ def select_graphs(fitness: Tensor, ptr: Tensor, count: Tensor, fittest_first: bo
     kept_ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
     perm = ptr.new_empty(int(kept_ptr[-1]))
     arrays = (array(fitness), ptr.numpy(), kept_ptr.numpy(), perm.numpy())
-    sweep(_select_graphs if fittest_first else _keep_graphs, count.numel(), 50 * fitness.numel(), *arrays)
+    sweep(_select_graphs if fittest_first else _keep_graphs, count.numel(), 120 * fitness.numel(), *arrays)
     return perm, kept_ptr
 
 
