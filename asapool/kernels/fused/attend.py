@@ -16,14 +16,14 @@ def _max_rows(start, stop, rowptr, col, x, m):  # type: ignore[no-untyped-def]
     """m_i = max_j x_j."""
     F = x.shape[1]
     for i in range(start, stop):
-        j = col[rowptr[i]]
+        m_i, j = m[i], col[rowptr[i]]
         for f in range(F):
-            m[i, f] = x[j, f]
+            m_i[f] = x[j, f]
         for e in range(rowptr[i] + 1, rowptr[i + 1]):
             j = col[e]
             for f in range(F):
                 v = x[j, f]
-                m[i, f] = v if v > m[i, f] or v != v else m[i, f]  # NaN wins
+                m_i[f] = v if v > m_i[f] or v != v else m_i[f]  # NaN wins
 
 
 @Loop

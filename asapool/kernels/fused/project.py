@@ -26,15 +26,16 @@ def _project_rows(start, stop, x, w, slope, token):  # type: ignore[no-untyped-d
 def _unproject_blocks(start, stop, x, w, slope, g, dx, dw):  # type: ignore[no-untyped-def]
     """∂x_i = g_i σ'(x_i) w and, for each block of rows, ∂w = Σ_i g_i σ(x_i)."""
     N, F = x.shape
-    zero, one = x.dtype.type(0), x.dtype.type(1)
+    zero = x.dtype.type(0)
     for b in range(start, stop):
         for f in range(F):
             dw[b, f] = zero
         for i in range(b * BLOCK, min((b + 1) * BLOCK, N)):
+            above, below = g[i], g[i] * slope
             for f in range(F):
-                bend = one if x[i, f] > zero else slope
-                dx[i, f] = g[i] * bend * w[f]
-                dw[b, f] += g[i] * bend * x[i, f]
+                dx[i, f] = w[f] * (above if x[i, f] > zero else below)
+            for f in range(F):
+                dw[b, f] += x[i, f] * (above if x[i, f] > zero else below)
 
 
 def project_rows(x: Tensor, w: Tensor, slope: float) -> Tensor:

@@ -71,9 +71,9 @@ def _unactivate_blocks(start, stop, g, y, dh, db):  # type: ignore[no-untyped-de
             db[b, f] = zero
         for i in range(b * BLOCK, min((b + 1) * BLOCK, N)):
             for f in range(F):
-                v = g[i, f] if y[i, f] > zero else zero
-                dh[i, f] = v
-                db[b, f] += v
+                dh[i, f] = g[i, f] if y[i, f] > zero else zero
+            for f in range(F):
+                db[b, f] += dh[i, f]
 
 
 def propagate_rows(rows: Rows, weight: Tensor, x: Tensor, bias: Tensor | None, relu: bool) -> Tensor:

@@ -16,17 +16,18 @@ def _readout_graphs(start, stop, x, ptr, r):  # type: ignore[no-untyped-def]
     F = x.shape[1]
     for b in range(start, stop):
         lo, hi = ptr[b], ptr[b + 1]
+        mean, top = r[b, :F], r[b, F:]  # two arrays, or the compiler takes one number at a time
         for f in range(F):
-            r[b, f] = 0
-            r[b, F + f] = x[lo, f] if hi > lo else 0
+            mean[f] = 0
+            top[f] = x[lo, f] if hi > lo else 0
         for i in range(lo, hi):
             for f in range(F):
-                r[b, f] += x[i, f]
                 v = x[i, f]
-                r[b, F + f] = v if v > r[b, F + f] or v != v else r[b, F + f]  # NaN wins
+                mean[f] += v
+                top[f] = v if v > top[f] or v != v else top[f]  # NaN wins
         share = x.dtype.type(1) / x.dtype.type(max(hi - lo, 1))
         for f in range(F):
-            r[b, f] *= share
+            mean[f] *= share
 
 
 @Loop
