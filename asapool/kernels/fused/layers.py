@@ -148,7 +148,7 @@ class Form(torch.autograd.Function):
         told_scores = (query, token, told.slope)
         dq, dt, du = unform_memberships(told.clusters, *told_scores, soft, mask, alpha, u, dg, kept, other)
         out["u_b"] = dg.sum(0) if needs["u_b"] else None
-        out["U"] = torch.mm(x.t(), du)
+        out["U"] = torch.mm(du.t(), x).t()  # three rows at a time are quicker than three columns
         if needs["x"]:
             dx = torch.mm(du, U.t()) if dx is None else dx.addmm_(du, U.t())
         features = x if inner is None else inner
