@@ -211,7 +211,10 @@ def test_another_version_of_asapool_is_refused(cluster, graphs, monkeypatch):
         list(RayEngine().work([one(graphs)], {graphs.fingerprint: graphs}, silent))
 
 
-def test_a_driver_that_is_killed_leaves_no_ray_behind_and_another_one_does_the_rest(cluster, tmp_path):
+@pytest.mark.parametrize("victim", ["driver", "its node"])
+def test_a_driver_that_dies_leaves_no_ray_behind_and_another_one_does_the_rest(cluster, tmp_path, victim):
+    """Killed, or ended by Ray because the node that it started itself is gone."""
+
     def drive(address):
         command = [sys.executable, "-c", DRIVER, str(tmp_path), address]
         return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -220,8 +223,10 @@ def test_a_driver_that_is_killed_leaves_no_ray_behind_and_another_one_does_the_r
     with drive("") as first:  # starts a cluster of its own
         until(lambda: (tmp_path / "runs.jsonl").exists() and lines(tmp_path))
         started = set(processes("raylet/raylet")) - before
-        kill([first.pid])
+        kill([first.pid] if victim == "driver" else started)
+        first.communicate(timeout=120)
     assert started
+    assert first.returncode != 0
     until(lambda: set(processes("raylet/raylet")) <= before)
     assert 1 <= len(lines(tmp_path)) < 8
     with drive(cluster.address) as second:
