@@ -43,7 +43,7 @@ means of the seeds, as in the paper; the deviation over the folds of a seed stan
 one training can be off. Every cell says how many seeds and folds stand behind it; the paper has 20 × 10. A verdict is
 "within" where our mean lies inside the paper's mean ± its deviation. p values are of paired tests on the folds that
 both rows finished (the corrected resampled t-test, with Holm's adjustment within a column). Claims in words are judged
-on the seeds that the rows in question share.
+on the seeds that the rows in question share; where that test gives p ≥ 0.05 they are too close to call.
 
 FRANKENSTEIN itself is large and not everywhere to be had. Where it was not, the molecules it was made of were trained
 instead, under their own name, Mutagenicity; the paper's number for FRANKENSTEIN stands beside it as that of other data,

@@ -1,6 +1,7 @@
-"""What became of the paper's claims in words: each holds, does not hold, or has too few trainings behind it.
+"""What became of the paper's claims in words: each holds, does not, is too close to call, or has too few trainings.
 
-Rows are compared on the seeds that both have finished with all folds, so that an unfinished table says nothing rash.
+Rows are compared on the seeds that both have finished with all folds, so that an unfinished table says nothing rash. A
+difference counts where the paired test over these folds finds it unlikely to be chance.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import numpy as np
 
 from asapool.experiments.paper import SETS, STAND_INS, Statement, canonical, claims
 from asapool.experiments.tables import Table
+from asapool.training.significance import paired_test
 
-Word = Literal["holds", "does not hold", "not enough runs"]
+Word = Literal["holds", "does not hold", "too close to call", "not enough runs"]
+WORST: tuple[Word, ...] = ("does not hold", "not enough runs", "too close to call", "holds")  # the first one decides
+SURE = 0.05  # p value below which a difference counts
 STEADY = 3  # seeds that a deviation needs before it is compared
 RISING = 0.6  # rank correlation: with nine values a chance of 5 % to be reached without any trend
 
@@ -70,10 +74,7 @@ def judge(table: Table) -> list[Verdict]:
 
 
 def _overall(found: Sequence[Finding]) -> Word:
-    words = [finding.verdict for finding in found if not finding.other]
-    if "does not hold" in words:
-        return "does not hold"
-    return "holds" if words and set(words) == {"holds"} else "not enough runs"
+    return _worst([finding.verdict for finding in found if not finding.other])
 
 
 def _in_column(table: Table, statement: Statement, column: str) -> Finding:
@@ -86,21 +87,33 @@ def _in_column(table: Table, statement: Statement, column: str) -> Finding:
 
 def _above(table: Table, statement: Statement, column: str) -> tuple[Word, str]:
     said: list[tuple[str, str, int]] = []
-    words = []
+    words: list[Word] = []
     for first, second in statement.pairs:
         both = _common(table, column, (first, second))
         if both is None:
             words.append("not enough runs")
             continue
-        gap = round(float(np.mean(both[0]) - np.mean(both[1])), 6)
-        words.append("holds" if gap > 0 or (statement.ties and gap == 0) else "does not hold")
+        word, gap = _compared(both, statement.ties)
+        words.append(word)
         said.append((first, f"{_gap(gap)} over {second}", both.shape[1]))
     return _worst(words), _together(said) or "no seed is finished in both rows"
 
 
+def _compared(both: np.ndarray[Any, np.dtype[np.float64]], ties: bool) -> tuple[Word, float]:
+    """Whether the first row is above the second, and by how much; (2, seeds, folds)."""
+    gap = round(float(np.mean(both[0]) - np.mean(both[1])), 6)
+    if np.array_equal(both[0], both[1]):
+        return "holds" if ties else "does not hold", gap
+    # one fold is tested on and one validated on, so that the test part is 1 / (folds − 2) of the training part
+    p = paired_test(both[0].ravel(), both[1].ravel(), test_share=1 / (both.shape[2] - 2)).p_corrected_t
+    if p is not None and p >= SURE:
+        return "too close to call", gap
+    return "holds" if gap > 0 else "does not hold", gap
+
+
 def _steadier(table: Table, statement: Statement, column: str) -> tuple[Word, str]:
     said: list[tuple[str, str, int]] = []
-    words = []
+    words: list[Word] = []
     for first, second in statement.pairs:
         both = _common(table, column, (first, second))
         if both is None or both.shape[1] < STEADY:
@@ -173,10 +186,8 @@ def _rank_correlation(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
     return 0.0 if np.ptp(rank) == 0 else float(np.corrcoef(rank, np.arange(len(rank)))[0, 1])
 
 
-def _worst(words: Sequence[str]) -> Word:
-    if "does not hold" in words:
-        return "does not hold"
-    return "not enough runs" if "not enough runs" in words or not words else "holds"
+def _worst(words: Sequence[Word]) -> Word:
+    return next((word for word in WORST if word in words), "not enough runs")
 
 
 def _gap(gap: float) -> str:

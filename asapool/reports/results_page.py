@@ -85,7 +85,7 @@ def _headline(results: Results, verdicts: list[Verdict]) -> str:
     if judged:
         rows.append(("within the paper's ±", str(judged.count("within")), f"of {len(judged)} cells"))
     if verdicts:
-        open_ones = f"{words['does not hold']} do not, {words['not enough runs']} open"
+        open_ones = f"{words['does not hold']} do not, {len(verdicts) - words['holds'] - words['does not hold']} open"
         rows.append(("claims that hold", str(words["holds"]), open_ones))
     return section("At a glance", facts(rows)) if rows else ""
 

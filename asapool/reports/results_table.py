@@ -16,7 +16,8 @@ from asapool.reports.ratio_figure import ratio_chart
 from asapool.reports.results_record import Results, band
 
 CLASSES = {
-    "within": "right", "outside": "wrong", "holds": "right", "does not hold": "wrong", "not enough runs": "open"
+    "within": "right", "outside": "wrong", "holds": "right", "does not hold": "wrong", "not enough runs": "open",
+    "too close to call": "open",
 }  # fmt: skip
 MOST = 60  # cells with curves of their own; a grid search has hundreds
 

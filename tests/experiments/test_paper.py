@@ -53,6 +53,20 @@ def test_soft_edges_help_or_do_not_or_nobody_knows():
     assert (few.verdict, few.told) == ("not enough runs", "NCI1: no seed is finished in both rows")
 
 
+def test_a_difference_that_may_be_chance_decides_nothing():
+    """Differences 1, 3, −1, 1, 3, −1 percent: mean 1, s² = 3.2, t = 1 / √((1/6 + 1) 3.2) = 0.52 with 3 folds."""
+    values = edges([0.6] * 6, [0.61, 0.63, 0.59] * 2)
+    found = verdicts("table-edges", values)["Soft edge weights help"]
+    assert (found.verdict, found.told) == ("too close to call", "NCI1: present +1.00 over absent (2 seeds)")
+    assert found.judged == ("NCI1",)
+    good = edges([0.6] * 6, [0.7] * 6, "FRANKENSTEIN")  # the closer of two decides
+    assert verdicts("table-edges", values | good, ("NCI1", "FRANKENSTEIN"))["Soft edge weights help"].verdict == (
+        "too close to call"
+    )
+    sure = edges([0.6] * 6, [0.64, 0.65, 0.63] * 2)  # t = 4 / √((1/6 + 1) 0.8) = 4.1, p = 0.009
+    assert verdicts("table-edges", sure)["Soft edge weights help"].verdict == "holds"
+
+
 def test_rows_are_compared_on_the_seeds_they_share():
     values = edges([0.6] * 3, [0.5] * 3 + [0.9] * 3)  # the second seed of one row alone must not decide
     assert verdicts("table-edges", values)["Soft edge weights help"].verdict == "does not hold"
