@@ -20,7 +20,7 @@ def test_the_plan_for_a_table_of_molecules(tmp_path):
     (tmp_path / "molecules.csv").write_text(f"SMILES,mutagenic\n{rows}")
     whole = load_plan(tmp_path / "mine.toml")
     assert {cell.row: (cell.train.lr, cell.train.epochs) for cell in whole.cells} == {
-        "asap": (0.01, 30), "asap, slow": (0.001, 60), "no pooling": (0.01, 30),
+        "asap": (0.01, 30), "asap, slow": (0.001, 60), "no pooling": (0.1, 30),
     }  # fmt: skip
     plan = load_plan(tmp_path / "mine.toml", epochs=1, folds=4, seeds=1)
     graphs = load_graphs([plan])
