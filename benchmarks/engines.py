@@ -26,7 +26,7 @@ def measure(words: list[str]) -> dict[str, Any]:
     seconds = timed(lambda: subprocess.run([sys.executable, "-m", "asapool.cli.main", "reproduce", *words], check=True))
     trained = [record.seconds for key, record in Store.read(folder, light=True).items() if key not in before]
     return {
-        "command": " ".join(word for word in words if word not in (str(folder), "--out", "--no-report")),
+        "command": label(words),
         "trainings": len(trained),
         "processes": jobs,
         "seconds": seconds,
@@ -34,6 +34,16 @@ def measure(words: list[str]) -> dict[str, Any]:
         "overhead": 1 - sum(trained) / (jobs * seconds),
         "machine": machine(),
     }
+
+
+def label(words: list[str]) -> str:
+    """The command without the folders of this machine.
+
+    >>> label(["table2", "-j", "2", "--data-root", "/data", "--out", "/tmp/t2"])
+    'table2 -j 2'
+    """
+    kept = [w for before, w in zip(["", *words], words, strict=False) if before not in ("--out", "--data-root")]
+    return " ".join(Path(word).name for word in kept if word not in ("--out", "--data-root", "--no-report"))
 
 
 def _after(option: str, words: list[str]) -> str:
