@@ -32,7 +32,7 @@ def scaling_section(found: dict[str, Any]) -> str:
         "\n## One big graph\n\nForward and backward of one ASAPooling, F = 64, on a torus with ten neighbours per node.\n\n"
         + table(["side", "directed edges", "seconds", "ns per edge", "peak memory"], rows)
         + f"\nFrom 10⁵ edges to {largest:.0e} the time per edge grows {ours:.2f}× (goal: at most 1.5×), or {kept:.2f}× after "
-        "`asapool.keep_memory()`: the difference is the system's time for handing out new pages, and taking them back.\n"
+        "`asapool.keep_memory()`, which saves the system's time for handing out new pages and taking them back.\n"
         + measured_on(found)
     )
 

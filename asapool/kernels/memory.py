@@ -13,7 +13,7 @@ def keep_memory() -> bool:
     """Let this process keep the memory it frees, and use it again; returns whether the C library can (glibc can).
 
     Every pooling of a graph with millions of edges needs new arrays of hundreds of megabytes. By default each of them
-    comes from the system, page by page, and goes back to it, which may take as long as the pooling itself. After this
+    comes from the system, page by page, and goes back to it, which takes a good part of a step. After this
     call a step finds the memory of the step before. It holds for everything in the process, to its end: what was once
     needed at the same time stays taken.
     """
