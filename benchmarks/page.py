@@ -16,6 +16,7 @@ from benchmarks.measuring import RESULTS
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 SECTIONS = {
     "step": speed.step_section,
+    "step-avx2": speed.older_processor_section,
     "epoch": speed.epoch_section,
     "operator": speed.operator_section,
     "scaling": other.scaling_section,

@@ -53,6 +53,23 @@ def step_section(found: dict[str, Any]) -> str:
     return intro + table(head, rows) + edges + "\n".join(goals) + "\n" + measured_on(found)
 
 
+def older_processor_section(found: dict[str, Any]) -> str:
+    """The distance to the floor where products are slower."""
+    rows = [
+        [run["data"], str(run["threads"]),
+         *(f"{run['milliseconds'][side]['median']:.1f}" for side in ("asapool paper", "matrix products")),
+         times(run["times_the_floor"]), times(run["times_faster_than_pyg"]["asapool paper"])]
+        for run in found["runs"]
+    ]  # fmt: skip
+    head = ["data", "threads", "paper ms", "floor ms", "paper / floor", "faster than torch_geometric"]
+    return (
+        "\n### The floor without AVX-512\n\nThe floor is the processor's: with AVX-512 it multiplies twice as fast, and all that "
+        "is not a product weighs twice as much beside it. The same with torch's products held to AVX2, as processors "
+        "without AVX-512 run them (`MKL_ENABLE_INSTRUCTIONS=AVX2 python -m benchmarks.step`):\n\n"
+        + table(head, rows) + measured_on(found)
+    )  # fmt: skip
+
+
 def _edges(run: dict[str, Any], side: str) -> str:
     return ", ".join(f"{count:,}" for count in run["edges"][side])
 

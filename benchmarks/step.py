@@ -15,10 +15,15 @@ it does less, and cannot be compared number by number. It is in no extra of ours
 comes as source, needs g++ and the torch that is there, and takes minutes to compile:
 
     pip install setuptools wheel && pip install --no-build-isolation -c constraints.txt torch-geometric-pool
+
+How far a step is from its floor depends on how fast the processor multiplies. MKL_ENABLE_INSTRUCTIONS=AVX2 in the
+environment holds torch's products to what processors without AVX-512 have; what is measured so goes to a file of its
+own, step-avx2.json.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -183,7 +188,9 @@ def faster_than(other: str, seconds: dict[str, list[float]]) -> dict[str, dict[s
 def main(arguments: list[str] | None = None) -> None:
     runs = per_data_set(__doc__, arguments, measure)
     versions = {TGP: version(TGP)} if has_tgp() else {}
-    write("step", {"what": "one training step: forward, backward, Adam", "runs": runs, "machine": machine() | versions})
+    held_to = os.environ.get("MKL_ENABLE_INSTRUCTIONS", "").lower()
+    name = f"step-{held_to}" if held_to else "step"
+    write(name, {"what": "one training step: forward, backward, Adam", "runs": runs, "machine": machine() | versions})
 
 
 if __name__ == "__main__":

@@ -134,12 +134,13 @@ def _build(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptio
     found = read_many([row.smiles for row in rows], options.workers)
     if found.failed:
         if not options.skip_invalid:
-            lines = ", ".join(str(rows[k].line) for k, _ in found.failed[:10])
             first, reason = found.failed[0]
+            lines = ", ".join(str(rows[k].line) for k, _ in found.failed[:10])
+            lines += ", ..." if len(found.failed) > 10 else ""
+            where = f" (lines {lines})" if len(found.failed) > 1 else ""
             raise DataError(
                 f"{path}, line {rows[first].line}: {reason}. "
-                f"{len(found.failed)} of {len(rows)} molecules cannot be read (lines {lines}"
-                f"{', ...' if len(found.failed) > 10 else ''}). "
+                f"{len(found.failed)} of {len(rows)} molecules cannot be read{where}. "
                 "Correct them, or leave them out with skip_invalid=True (--skip-invalid)"
             )
         options.skipped.extend(Skipped(rows[k].line, reason) for k, reason in found.failed)
