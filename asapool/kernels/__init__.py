@@ -110,9 +110,7 @@ def normalise(pattern: Pattern, hat: Tensor, *, backend: str = "auto") -> Tensor
 
 def gcn_weights(graph: Graph, loops: Loops = "add", *, backend: str = "auto") -> Tensor:
     """`normalise` of a graph's Â, worked out once per graph."""
-    if loops not in graph.normalised:
-        graph.normalised[loops] = normalise(graph.pattern, graph.hat(loops), backend=backend)
-    return graph.normalised[loops]
+    return graph.once("n", loops, lambda loops: normalise(graph.pattern, graph.hat(loops), backend=backend))
 
 
 def propagate(

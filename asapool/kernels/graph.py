@@ -7,6 +7,7 @@ exactly row i, and the assignment S shares its structure with A.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -70,20 +71,35 @@ class Pattern:
 class Graph:
     """A packed batch with its edge weights: entry (i, j) is the weight A_ij of the edge j → i.
 
-    Â and GCN's weights serve convolution, attention and coarsening alike, so each is worked out once per graph.
+    Â and GCN's weights serve convolution, attention and coarsening alike, so each is worked out once per graph, and
+    again when the weights were changed in place.
     """
 
     def __init__(self, pattern: Pattern, weight: Tensor) -> None:
         self.pattern = pattern
         self.weight = weight
-        self._hat: dict[str, Tensor] = {}
-        self.normalised: dict[str, Tensor] = {}
+        self._kept: dict[tuple[str, str], tuple[object, Tensor]] = {}
 
     def hat(self, loops: Loops) -> Tensor:
         """Â: A + I ("add"), or A with 1 only where the diagonal is empty ("fill"), (E,)."""
-        if loops not in self._hat:
-            diag = self.pattern.diag
-            own = self.weight[diag]
-            extra = torch.ones_like(own) if loops == "add" else (own == 0).to(own.dtype)
-            self._hat[loops] = self.weight.index_add(0, diag, extra)
-        return self._hat[loops]
+        return self.once("hat", loops, self._hat)
+
+    def _hat(self, loops: Loops) -> Tensor:
+        diag = self.pattern.diag
+        own = self.weight[diag]
+        extra = torch.ones_like(own) if loops == "add" else (own == 0).to(own.dtype)
+        return self.weight.index_add(0, diag, extra)
+
+    def once(self, what: str, loops: Loops, make: Callable[[Loops], Tensor]) -> Tensor:
+        """make(loops), worked out once for as long as it stays true."""
+        weight, state = self.weight, None
+        if not torch.compiler.is_compiling():
+            if weight.requires_grad and weight.is_leaf:
+                return make(loops)  # weights that somebody trains: every backward pass needs a forward of its own
+            # a result made without gradients, or for inference alone, does not serve a training
+            version = 0 if weight.is_inference() else weight._version
+            state = (version, torch.is_grad_enabled() or not weight.requires_grad, torch.is_inference_mode_enabled())
+        known = self._kept.get((what, loops))
+        if known is None or known[0] != state:
+            known = self._kept[what, loops] = (state, make(loops))
+        return known[1]

@@ -75,7 +75,11 @@ class GraphClassifier(nn.Module):
 
     def _pack(self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None) -> Graph:
         self._check(x)
+        if rowptr.numel() != x.size(0) + 1:
+            raise InputError(f"rowptr must have one entry more than x has rows, {x.size(0) + 1}, got {rowptr.numel()}")
         if weight is not None:
+            if weight.numel() != col.numel():
+                raise InputError(f"weight must hold one number per edge, {col.numel()}, got {weight.numel()}")
             weight = weight.to(x.dtype)
         return kernels.graph_from_rows(ptr, rowptr, col, weight, x.dtype, backend=self.config.backend)
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from asapool import kernels
-from asapool.errors import ConfigError, InputError, choose
+from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Pattern
 from asapool.nn.attention import Assignment, ClusterAttention, Master2Token, Source2Token, Token2Token
-from asapool.nn.boundary import check_features, pack_batch
-from asapool.nn.gcn import GCN, has_hooks
+from asapool.nn.boundary import check_features, check_rows, pack_batch
+from asapool.nn.gcn import GCN, has_hooks, is_plain
 from asapool.nn.leconv import BasicLEConv, LEConv
+from asapool.nn.peers import is_pyg_gcn, translate
 from asapool.nn.ratio import check_ratio, kept_count
 from asapool.nn.semantics import semantics_named
 from asapool.nn.step import Pooled, PoolStep
@@ -66,7 +68,7 @@ class ASAPooling(nn.Module):
         **kwargs: Any,
     ) -> None:
         super().__init__()
-        if not isinstance(in_channels, int) or in_channels < 1:
+        if isinstance(in_channels, bool) or not isinstance(in_channels, (int, np.integer)) or in_channels < 1:
             raise ConfigError(f"in_channels must be a whole number of at least 1, got {in_channels!r}")
         if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
             raise ConfigError(f"hops must be a whole number of at least 1, got {hops!r}")
@@ -77,14 +79,14 @@ class ASAPooling(nn.Module):
                 f"ASAPooling does not know the option {next(iter(kwargs))!r}; only GNN= takes further ones"
             )
         self.rules = semantics_named(semantics)
-        self.in_channels, self.ratio, self.hops = in_channels, check_ratio(ratio), hops
+        self.in_channels, self.ratio, self.hops = int(in_channels), check_ratio(ratio), hops
         self.aggregate = choose("aggregate", aggregate, ("both", "cluster", "none"))
         self.soft_edges, self.max_neighbours = soft_edges, max_neighbours
-        self.semantics, self.add_self_loops = semantics, add_self_loops
+        self.semantics, self.add_self_loops, self.GNN = semantics, add_self_loops, GNN
         self.backend = choose("backend", backend, kernels.BACKENDS)
         self.inner = self._make_inner(GNN, kwargs)
         self.attention = self._make_attention(attention, master, negative_slope, dropout)
-        self.fitness = self._make_fitness(fitness)
+        self.fitness: nn.Module = self._make_fitness(fitness)
 
     def _make_inner(self, GNN: Callable[..., nn.Module] | None, kwargs: dict[str, Any]) -> nn.Module | None:
         F = self.in_channels
@@ -92,8 +94,8 @@ class ASAPooling(nn.Module):
             return GCN(F, F, loops=self.rules.loops, backend=self.backend) if self.rules.inner_gcn else None
         if GNN is GCN:
             return GCN(F, F, **{"loops": self.rules.loops, "backend": self.backend, **kwargs})
-        if _is_pyg_gcn(GNN) and not kwargs:  # GCNConv with its defaults is our GCN: same numbers, faster
-            return GCN(F, F, loops="fill", backend=self.backend)
+        if is_pyg_gcn(GNN) and not kwargs:  # GCNConv with its defaults is our GCN: same numbers, faster
+            return GCN(F, F, loops=self.rules.loops, backend=self.backend)
         return GNN(F, F, **kwargs)
 
     def _make_attention(self, attention: str, master: str, negative_slope: float, dropout: float) -> ClusterAttention:
@@ -116,6 +118,24 @@ class ASAPooling(nn.Module):
         if fitness == "basic-leconv":
             return BasicLEConv(self.in_channels, 1, backend=self.backend)
         return GCN(self.in_channels, 1, loops=self.rules.loops, backend=self.backend)
+
+    @property
+    def dropout(self) -> float:
+        """Of the attention: the share of memberships that is left out, while training."""
+        return self.attention.dropout
+
+    @dropout.setter
+    def dropout(self, p: float) -> None:
+        self.attention.dropout = p
+
+    @property
+    def negative_slope(self) -> float:
+        """Of the attention's LeakyReLU."""
+        return self.attention.negative_slope
+
+    @negative_slope.setter
+    def negative_slope(self, slope: float) -> None:
+        self.attention.negative_slope = slope
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
@@ -145,8 +165,7 @@ class ASAPooling(nn.Module):
         if x.dim() != 2 or x.size(1) != self.in_channels:
             check_features(x, self.in_channels)
         pattern = graph.pattern
-        if x.size(0) != pattern.diag.numel():
-            raise InputError(f"x must have one row per node, {pattern.diag.numel()}, got {x.size(0)}")
+        check_rows(x, pattern)
         clusters = kernels.reach(pattern, self.hops, backend=self.backend)
         count = kept_count(pattern.ptr.diff(), self.ratio)
         at_once = self._form_at_once(x, graph, clusters, count)
@@ -156,7 +175,7 @@ class ASAPooling(nn.Module):
             x_before=x,
             assignment=Assignment(clusters, alpha),
             aggregate=self.aggregate,
-            fitness=phi,
+            phi=phi,
             perm=perm,
             ptr=ptr,
             x=x_p,
@@ -185,7 +204,9 @@ class ASAPooling(nn.Module):
             return None
         if self.aggregate != "both" or not (inner is None or (type(inner) is GCN and not inner.relu)):
             return None
-        if any(map(has_hooks, (attention, attention.W, fitness, inner, getattr(inner, "lin", None)))):
+        if not all(map(is_plain, (attention.W, getattr(inner, "lin", None)))):
+            return None
+        if any(map(has_hooks, (attention, fitness, inner))):
             return None
         fused = kernels.whole_layers(self.backend, x, graph.weight, attention.w)
         if fused is None:
@@ -216,14 +237,21 @@ class ASAPooling(nn.Module):
         return out
 
     def _phi(self, x: Tensor, graph: Graph, clusters: Pattern, alpha: Tensor) -> Tensor:
-        u = self.fitness.project(x)
-        if self.aggregate == "both":  # x^c W = (S x) W = S (x W): the few numbers that W leaves travel, not all of x
-            u = kernels.propagate(clusters, alpha, u, backend=self.backend)
-        if isinstance(self.fitness, GCN):
-            score = self.fitness.compare(u, graph, weighted=self.rules.weighted_fitness)
-        else:
-            score = self.fitness.compare(u, graph, weighted=self.rules.weighted_fitness, loops=self.rules.fitness_loops)
-        return score.view(-1).sigmoid()
+        def spread(u: Tensor) -> Tensor:
+            return kernels.propagate(clusters, alpha, u, backend=self.backend) if self.aggregate == "both" else u
+
+        fitness, told = self.fitness, {"weighted": self.rules.weighted_fitness}
+        if isinstance(fitness, (LEConv, BasicLEConv)):
+            told["loops"] = self.rules.fitness_loops
+        if not isinstance(fitness, (LEConv, BasicLEConv, GCN)):  # the user's own, called as a convolution
+            edge_index, weight = kernels.list_edges(graph, backend=self.backend)
+            score = fitness(x=spread(x), edge_index=edge_index, edge_weight=weight)
+        elif type(fitness) not in (LEConv, BasicLEConv, GCN) or has_hooks(fitness):
+            score = fitness(spread(x), graph, **told)
+        else:  # x^c W = (S x) W = S (x W): the few numbers that W leaves travel, not all of x
+            score = fitness.compare(spread(fitness.project(x)), graph, **told)
+        phi: Tensor = score.view(-1).sigmoid()
+        return phi
 
     def _edges(self, graph: Graph, clusters: Pattern, alpha: Tensor, perm: Tensor, ptr: Tensor) -> Graph:
         if not self.soft_edges:
@@ -248,34 +276,3 @@ class ASAPooling(nn.Module):
     def extra_repr(self) -> str:
         """What print shows."""
         return f"{self.in_channels}, ratio={self.ratio}, hops={self.hops}, semantics={self.semantics!r}"
-
-
-def _is_pyg_gcn(GNN: Any) -> bool:
-    return getattr(GNN, "__name__", "") == "GCNConv" and getattr(GNN, "__module__", "").startswith("torch_geometric.")
-
-
-PEERS = {  # their name of a parameter → ours; torch_geometric's first, then the authors'
-    "lin.weight": "attention.W.weight",
-    "lin.bias": "attention.W.bias",
-    "att.weight": "attention.w",
-    "att.bias": "attention.c",
-    "lin_q.weight": "attention.W.weight",
-    "lin_q.bias": "attention.W.bias",
-    "gat_att.weight": "attention.w",
-    "gat_att.bias": "attention.c",
-}
-
-
-def translate(state: dict[str, Any], prefix: str = "") -> None:
-    """Rename the parameters of a peer's ASAP layer in place; a state dict of ours stays as it is.
-
-    torch_geometric's `select.weight` is left out: its sign decides at random whether the fittest or the least fit stay.
-    """
-    for theirs, ours in PEERS.items():
-        if prefix + theirs in state:
-            value = state.pop(prefix + theirs)
-            state[prefix + ours] = value.view(-1) if ours == "attention.w" else value
-    for theirs, ours in (("gnn_score.", "fitness."), ("gnn_intra_cluster.", "inner.")):
-        for name in [n for n in state if n.startswith(prefix + theirs)]:
-            state[prefix + ours + name.removeprefix(prefix + theirs)] = state.pop(name)
-    state.pop(prefix + "select.weight", None)

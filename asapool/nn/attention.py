@@ -24,7 +24,8 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Pattern
-from asapool.nn.boundary import as_graph
+from asapool.nn.boundary import as_graph, check_rows
+from asapool.nn.gcn import is_plain
 
 
 class Assignment(NamedTuple):
@@ -80,7 +81,10 @@ class ClusterAttention(nn.Module):
         """x (N, F) and edges (2, E), a packed graph, or clusters ready made; returns the memberships."""
         if not isinstance(edge_index, Pattern):
             x, graph = as_graph(x, edge_index, edge_weight, self.channels, self.backend)
+            if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
+                raise ConfigError(f"hops must be a whole number of at least 1, got {hops!r}")
             edge_index = kernels.reach(graph.pattern, hops, backend=self.backend)
+        check_rows(x, edge_index)
         query, token = self.scores(x, edge_index)
         slope = 1.0 if self.sigma == "inside" else self.negative_slope
         alpha = kernels.attend(edge_index, query, token, slope, backend=self.backend)
@@ -137,8 +141,11 @@ class Master2Token(ClusterAttention):
         """As the formula says."""
         if self.sigma == "inside":
             return None, self._token(x)
+        m = self.query(x, clusters)
+        if not is_plain(self.W):
+            return self.W(m) @ self.w[: self.channels], self._token(x)
         v, b = self.folded()
-        return kernels.project(self.query(x, clusters), v, backend=self.backend) + b, self._token(x)
+        return kernels.project(m, v, backend=self.backend) + b, self._token(x)
 
 
 class Token2Token(ClusterAttention):

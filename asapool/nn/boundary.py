@@ -9,7 +9,7 @@ from torch import Tensor
 
 from asapool import kernels
 from asapool.errors import InputError
-from asapool.kernels import Graph
+from asapool.kernels import Graph, Pattern
 
 
 class Packed(NamedTuple):
@@ -104,20 +104,34 @@ def pack_batch(
     if batch is None:
         ptr = torch.tensor([0, N], device=x.device)
     else:
-        if not torch.compiler.is_compiling() and bool((batch.diff() < 0).any()):
-            order = torch.argsort(batch, stable=True)
-            place = torch.empty_like(order)
-            place[order] = torch.arange(N, device=x.device)
+        order = sorting(batch)
+        if order is not None:
+            place = torch.empty_like(order).index_copy(0, order, torch.arange(N, device=x.device))
             x, batch, edge_index = x[order], batch[order], place[edge_index]
         ptr = torch.cat([batch.new_zeros(1), torch.bincount(batch).cumsum(0)])
     return Packed(x, pack_graph(x, edge_index, edge_weight, ptr, backend), order)
+
+
+def sorting(batch: Tensor) -> Tensor | None:
+    """The nodes in the order of their graphs, None where they come so; compiled code cannot look, and always sorts."""
+    if torch.compiler.is_compiling() or bool((batch.diff() < 0).any()):
+        return torch.argsort(batch, stable=True)
+    return None
 
 
 def pack_graph(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, ptr: Tensor, backend: str) -> Graph:
     """The packed graph of sound edges; an edge without weight counts 1."""
     pattern, slot = kernels.pack(edge_index, ptr, x.size(0), backend=backend)
     given = x.new_ones(slot.numel()) if edge_weight is None else edge_weight
-    return Graph(pattern, x.new_zeros(pattern.col.numel()).index_add(0, slot, given))
+    wide = torch.promote_types(x.dtype, torch.float32)  # a sum in bfloat16 stands still at 256
+    total = x.new_zeros(pattern.col.numel(), dtype=wide).index_add(0, slot, given.to(wide))
+    return Graph(pattern, total.to(x.dtype))
+
+
+def check_rows(x: Tensor, pattern: Pattern) -> None:
+    """A packed graph and features that belong together."""
+    if x.size(0) != pattern.diag.numel():
+        raise InputError(f"x must have one row per node, {pattern.diag.numel()}, got {x.size(0)}")
 
 
 def as_graph(
@@ -125,6 +139,7 @@ def as_graph(
 ) -> tuple[Tensor, Graph]:
     """For layers that do not care about graph borders: take a packed graph as it is, or pack edges as one graph."""
     if isinstance(edges, Graph):
+        check_rows(x, edges.pattern)
         return x, edges
     packed = pack_batch(x, edges, edge_weight, None, channels, backend)
     return packed.x, packed.graph

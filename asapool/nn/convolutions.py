@@ -31,6 +31,11 @@ class GIN(nn.Module):
         self.first = nn.Linear(in_channels, out_channels)
         self.second = nn.Linear(out_channels, out_channels)
 
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        self.first.reset_parameters()
+        self.second.reset_parameters()
+
     def forward(self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None) -> Tensor:
         """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out)."""
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
@@ -62,12 +67,18 @@ class SAGE(nn.Module):
         self.W = nn.Linear(in_channels, out_channels)
         self.V = nn.Linear(in_channels, out_channels, bias=False)
 
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        self.W.reset_parameters()
+        self.V.reset_parameters()
+
     def forward(self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None) -> Tensor:
         """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out)."""
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
         pattern, A, row = graph.pattern, graph.weight, graph.pattern.row
-        total = A.new_zeros(x.size(0)).index_add(0, row, A)
-        share = A / torch.where(total > 0, total, torch.ones_like(total))[row]
+        wide = A.to(torch.promote_types(A.dtype, torch.float32))  # a sum in bfloat16 stands still at 256
+        total = wide.new_zeros(x.size(0)).index_add(0, row, wide)
+        share = (wide / torch.where(total > 0, total, torch.ones_like(total))[row]).to(A.dtype)
         if self.in_channels < self.out_channels:  # the narrower side travels along the edges
             around = self.V(kernels.propagate(pattern, share, x, backend=self.backend))
         else:

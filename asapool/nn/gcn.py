@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as every
 
 from asapool import kernels
 from asapool.errors import ConfigError, choose
@@ -42,11 +43,18 @@ class GCN(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None) -> Tensor:
-        """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out)."""
+    def forward(
+        self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None, *, weighted: bool = True
+    ) -> Tensor:
+        """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out).
+
+        With a packed graph, `weighted=False` lets every entry of it count 1.
+        """
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
+        if not weighted:
+            return self.compare(self.project(x), graph, weighted=False)
         fused = kernels.whole_layers(self.backend, x, graph.weight, self.lin.weight)
-        if fused is not None and not has_hooks(self.lin):
+        if fused is not None and is_plain(self.lin):
             n = kernels.gcn_weights(graph, self.loops, backend=self.backend)
             y: Tensor = fused.convolve(graph.pattern, n, x, self.lin.weight, self.bias, self.relu)
             return y
@@ -78,7 +86,14 @@ class GCN(nn.Module):
         return f"{self.in_channels}, {self.out_channels}, loops={self.loops!r}, relu={self.relu}"
 
 
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
 def has_hooks(module: nn.Module | None) -> bool:
-    """Whether somebody listens to the calls of a module, so that it may not be passed over."""
-    names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return module is not None and any(getattr(module, name) for name in names)
+    """Whether somebody listens to the calls of a module, or of all modules, so that it may not be passed over."""
+    return module is not None and any(getattr(module, name) or getattr(every, f"_global{name}") for name in HOOKS)
+
+
+def is_plain(module: nn.Module | None) -> bool:
+    """Whether a linear map is just its weights: nobody put another module in its place, and nobody listens to it."""
+    return module is None or (type(module) is nn.Linear and not has_hooks(module))

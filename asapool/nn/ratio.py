@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from torch import Tensor
 
 from asapool.errors import ConfigError
@@ -11,26 +12,31 @@ BILLION = 10**9
 
 def check_ratio(ratio: float | int) -> float | int:
     """A share in (0, 1], or a whole number of clusters of at least 1."""
-    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)):
+    if isinstance(ratio, bool) or not isinstance(ratio, (int, float, np.integer, np.floating)):
         raise ConfigError(f"ratio must be a number, got {ratio!r}")
-    if isinstance(ratio, int) and ratio < 1:
-        raise ConfigError(f"ratio as a whole number must keep at least 1 cluster, got {ratio}")
-    if isinstance(ratio, float) and not 0 < ratio <= 1:
+    if isinstance(ratio, (int, np.integer)):
+        if ratio < 1:
+            raise ConfigError(f"ratio as a whole number must keep at least 1 cluster, got {ratio}")
+        return int(ratio)
+    if not 0 < ratio <= 1:
         raise ConfigError(f"ratio must lie in (0, 1], or be a whole number of clusters to keep, got {ratio}")
-    return ratio
+    return float(str(ratio))  # a float32 of 0.1 means 0.1
 
 
 def kept_count(nodes: Tensor, ratio: float | int) -> Tensor:
     """⌈kN⌉ for every graph, at least 1 where there is a node; an int ratio keeps that many.
 
-    nodes (B,) int64; returns (B,). 0.55 × 100 is 55, which floating point would make 56.
+    nodes (B,) int64; returns (B,). 0.55 × 100 is 55, which floating point would make 56, and 2/3 of 30 are 20.
 
     >>> import torch
     >>> kept_count(torch.tensor([100, 3, 0]), 0.55).tolist(), kept_count(torch.tensor([100, 3]), 5).tolist()
     ([55, 2, 0], [5, 3])
+    >>> kept_count(torch.tensor([3, 30]), 2 / 3).tolist()
+    [2, 20]
     """
     if isinstance(ratio, int):
         return nodes.clamp(max=ratio)
-    # in whole billionths: more digits than anyone means, and no overflow below 9·10⁹ nodes
+    # in whole billionths: more digits than anyone means, and no overflow below 4·10⁹ nodes
     share = max(1, round(ratio * BILLION))
-    return (nodes * share + (BILLION - 1)) // BILLION
+    # a third is no whole number of them: half a billionth of every node may be the rounding, and is not counted
+    return (2 * nodes * share - nodes + (2 * BILLION - 1)) // (2 * BILLION)

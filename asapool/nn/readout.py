@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from asapool import kernels
+from asapool.nn.boundary import sorting
 
 
 class Readout(nn.Module):
@@ -21,11 +22,11 @@ class Readout(nn.Module):
         self.backend = backend
 
     def forward(self, x: Tensor, batch: Tensor | None = None, *, ptr: Tensor | None = None) -> Tensor:
-        """x (N, F); batch (N,) ascending, or ptr (B+1,); returns (B, 2F)."""
+        """x (N, F); batch (N,), or ptr (B+1,); returns (B, 2F)."""
         if ptr is None:
             batch = torch.zeros(x.size(0), dtype=torch.int64, device=x.device) if batch is None else batch
-            if not torch.compiler.is_compiling() and bool((batch.diff() < 0).any()):
-                order = torch.argsort(batch, stable=True)
+            order = sorting(batch)
+            if order is not None:
                 x, batch = x[order], batch[order]
             ptr = torch.cat([batch.new_zeros(1), torch.bincount(batch).cumsum(0)])
         return kernels.readout(x, ptr, backend=self.backend)

@@ -29,16 +29,19 @@ class PoolStep:
     """One pooling, with all that was decided on the way.
 
     before, after: the packed graphs (after is None when its edges were not asked for). x_before (N, F): what came in.
-    assignment: α of every node in every cluster, kept or not. fitness (N,): of all clusters. perm (K,), ptr (B+1,):
-    the kept centres, graph by graph, in the order of their nodes or fittest first. x (K, F): their features. order:
-    node numbers as the user gave them, where they came unsorted.
+    assignment: α of every node in every cluster, kept or not. phi (N,): the fitness of all clusters. perm (K,),
+    ptr (B+1,): the kept centres, graph by graph, in the order of their nodes or fittest first. x (K, F): their
+    features. order (N,): the user's number of each packed node, where a batch came unsorted; else None.
+
+    These fields go by the packed numbers. What a person reads goes by the user's: fitness, centres, cluster_x, S and
+    the result of lift.
     """
 
     before: Graph
     x_before: Tensor
     assignment: Assignment
     aggregate: str
-    fitness: Tensor
+    phi: Tensor
     perm: Tensor
     ptr: Tensor
     x: Tensor
@@ -52,11 +55,16 @@ class PoolStep:
         return self.perm if self.order is None else self.order[self.perm]
 
     @property
+    def fitness(self) -> Tensor:
+        """φ (N,) of all clusters, kept or not, by the node numbers of the user."""
+        return self._as_given(self.phi)
+
+    @property
     def cluster_x(self) -> Tensor:
-        """Features x^c (N, F) of all clusters, kept or not."""
+        """Features x^c (N, F) of all clusters, kept or not, by the node numbers of the user."""
         if self.aggregate == "none":
-            return self.x_before
-        return kernels.propagate(*self.assignment, self.x_before, backend=self.backend)
+            return self._as_given(self.x_before)
+        return self._as_given(kernels.propagate(*self.assignment, self.x_before, backend=self.backend))
 
     @property
     def S(self) -> Tensor:  # noqa: N802  the paper's letter
@@ -86,8 +94,7 @@ class PoolStep:
             raise InputError(f"lift takes one row per kept cluster, shape ({K}, channels), got {tuple(h.shape)}")
         clusters, alpha = self.assignment
         spread = h.new_zeros(clusters.diag.numel(), h.size(1)).index_copy(0, self.perm, h)
-        y = kernels.propagate(clusters, alpha, spread, transpose=True, backend=self.backend)
-        return y if self.order is None else torch.empty_like(y).index_copy(0, self.order, y)
+        return self._as_given(kernels.propagate(clusters, alpha, spread, transpose=True, backend=self.backend))
 
     def pooled(self) -> Pooled:
         """The result in torch_geometric's form, where the fittest of each graph comes first."""
@@ -109,10 +116,14 @@ class PoolStep:
 
     def _ranking(self) -> tuple[Tensor, Tensor]:
         """The kept clusters from fittest to least fit, graph by graph, and the place of each among them."""
-        best = torch.argsort(self.fitness.detach()[self.perm], descending=True, stable=True)
+        best = torch.argsort(self.phi.detach()[self.perm], descending=True, stable=True)
         batch = torch.repeat_interleave(self.ptr.diff(), output_size=self.perm.numel())
         best = best[torch.argsort(batch[best], stable=True)]
         return best, torch.empty_like(best).index_copy(0, best, torch.arange(best.numel(), device=best.device))
+
+    def _as_given(self, y: Tensor) -> Tensor:
+        """One row per packed node as one row per node of the user."""
+        return y if self.order is None else torch.empty_like(y).index_copy(0, self.order, y)
 
     def _after(self) -> Graph:
         if self.after is None:

@@ -128,8 +128,8 @@ def sample_arguments():
     perm, kept_ptr = kernels.select(phi, ptr, (ptr.diff() + 1) // 2)
     grad = lambda t: t.detach().clone().requires_grad_()  # noqa: E731
     return {
-        "pack": (edge_index, len(x)),
-        "pack_rows": (pattern.rowptr, pattern.col),
+        "pack": (edge_index, ptr, len(x)),
+        "pack_rows": (pattern.rowptr, pattern.col, ptr),
         "reach": (pattern.rowptr, pattern.col, 2),
         "normalise": (*P, grad(hat)),
         "propagate": (*P, grad(weight), grad(x), grad(x[0]), True),

@@ -104,3 +104,27 @@ def test_a_state_dict_of_ours_round_trips():
     one, two = (with_random_parameters(ASAPooling(5), seed) for seed in (1, 2))
     two.load_state_dict(one.state_dict())
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+
+
+class Named(GCNConv):
+    """GCNConv to the letter, and a class of its own, so that it is called as a module."""
+
+
+@pytest.mark.parametrize("semantics", ["paper", "authors", "pyg"])
+def test_gcnconv_gives_the_same_numbers_under_its_own_name_and_another(semantics):
+    """Pooled graphs bring a diagonal along, on which the readings of Â differ."""
+    x, edge_index, edge_weight, batch = random_batch(4, loops=True)
+    pools = [with_random_parameters(ASAPooling(5, GNN=g, semantics=semantics).double()) for g in (GCNConv, Named)]
+    pools[1].load_state_dict(pools[0].state_dict())
+    ours, theirs = [pool.explain(x, edge_index, edge_weight, batch) for pool in pools]
+    torch.testing.assert_close(ours.assignment.alpha, theirs.assignment.alpha)
+    torch.testing.assert_close(ours.x, theirs.x)
+
+
+def test_the_attributes_of_torch_geometric_s_layer():
+    pool = ASAPooling(5, GNN=GCNConv, dropout=0.9, negative_slope=0.3)
+    assert (pool.GNN, pool.dropout, pool.negative_slope, pool.in_channels) == (GCNConv, 0.9, 0.3, 5)
+    pool.dropout = 0.0
+    pool.negative_slope = 0.1
+    assert (pool.explain(*random_batch(8, dtype=torch.float32)).assignment.alpha > 0).all()
+    assert pool.attention.negative_slope == 0.1

@@ -2,6 +2,7 @@
 
 from decimal import ROUND_CEILING, Decimal
 
+import numpy as np
 import pytest
 import torch
 
@@ -23,6 +24,20 @@ def test_the_rule_itself_on_cases_floating_point_gets_wrong():
         exact = int((Decimal(ratio) * n).to_integral_value(ROUND_CEILING))
         assert kept_count(torch.tensor([n]), float(ratio)).item() == exact
     assert kept_count(torch.tensor([10]), 0.1 + 0.2).item() == 3  # 0.30000000000000004 means 0.3
+
+
+def test_fractions_that_no_decimal_number_hits():
+    nodes = torch.arange(1, 1001)
+    for below in range(1, 60):
+        for above in range(1, below + 1):
+            expected = -torch.div(-nodes * above, below, rounding_mode="floor")
+            assert torch.equal(kept_count(nodes, above / below), expected), (above, below)
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert ASAPooling(np.int64(2), np.float32(0.1)).ratio == pytest.approx(0.1)
+    assert kept_count(torch.tensor([10]), ASAPooling(2, np.float32(0.1)).ratio).tolist() == [1]
+    assert ASAPooling(2, np.int64(3)).ratio == 3
 
 
 @pytest.mark.parametrize(("ratio", "kept"), [(1.0, 4), (1, 1), (3, 3), (9, 4), (0.001, 1)])

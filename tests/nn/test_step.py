@@ -157,10 +157,84 @@ def test_a_part_of_the_user_s_own_is_used(backend):
 
 @pytest.mark.parametrize("part", ["attention", "fitness", "inner", "inner.lin"])
 def test_hooks_hear_or_change_nothing(backend, part):
-    """A part that somebody listens to is called; LEConv has two halves, of which no module is called."""
+    """A part that somebody listens to is called."""
     pool = ASAPooling(5, backend=backend).double()
     batch = random_batch(8)
     expected, heard = pool(*batch), []
     pool.get_submodule(part).register_forward_hook(lambda *_: heard.append(part))
     torch.testing.assert_close(pool(*batch).x, expected.x)
-    assert heard == ([] if part == "fitness" else [part])
+    assert heard == [part]
+
+
+def test_max_neighbours_does_not_look_at_other_graphs(backend):
+    """A graph with edges both ways is thinned the same beside one with edges one way."""
+    g = torch.Generator().manual_seed(3)
+    x = torch.randn(15, 4, generator=g)
+    ring = undirected(*[(i, (i + d) % 12) for i in range(12) for d in (1, 2, 3)])
+    both = torch.cat([ring, torch.tensor([[12, 13, 14], [13, 14, 12]])], dim=1)
+    pool = ASAPooling(4, ratio=0.8, max_neighbours=2, backend=backend)
+    alone, beside = pool(x[:12], ring), pool(x, both, batch=torch.tensor([0] * 12 + [1] * 3))
+    kept = len(alone.perm)
+    mine = beside.edge_index[0] < kept
+    assert beside.perm[:kept].tolist() == alone.perm.tolist()
+    assert beside.edge_index[:, mine].tolist() == alone.edge_index.tolist()
+    torch.testing.assert_close(beside.edge_weight[mine], alone.edge_weight)
+
+
+def test_what_a_person_reads_goes_by_their_own_numbers(backend):
+    x, edges = torch.randn(5, 3), undirected((0, 2), (2, 4), (1, 3))
+    step = ASAPooling(3, ratio=0.6, backend=backend).explain(x, edges, batch=torch.tensor([1, 0, 1, 0, 1]))
+    kept = step.centres
+    assert set(kept[:2].tolist()) <= {1, 3}
+    torch.testing.assert_close(step.x, step.fitness[kept, None] * step.cluster_x[kept])
+    torch.testing.assert_close(step.S.to_dense().t() @ x, step.cluster_x[kept])
+
+
+class Doubled(torch.nn.Module):
+    """In the place of a linear map, as adapters are put there."""
+
+    def __init__(self, inside):
+        super().__init__()
+        self.inside = inside
+        self.weight, self.bias = inside.weight, inside.bias
+
+    def forward(self, x):
+        return 2 * self.inside(x)
+
+
+@pytest.mark.parametrize("part", ["inner.lin", "attention.W"])
+def test_a_module_in_the_place_of_a_linear_map_is_called(backend, part):
+    pool = ASAPooling(5, semantics="authors", backend=backend).double()
+    where, name = pool.get_submodule(part.split(".")[0]), part.split(".")[1]
+    plain = getattr(where, name)
+    setattr(where, name, Doubled(plain))
+    got = pool.explain(*random_batch(8)).assignment.alpha
+    setattr(where, name, plain)
+    with torch.no_grad():
+        for p in plain.parameters():
+            p.mul_(2)
+    torch.testing.assert_close(got, pool.explain(*random_batch(8)).assignment.alpha)
+
+
+class Degree(torch.nn.Module):
+    """Fit is who has many neighbours."""
+
+    def forward(self, x, edge_index, edge_weight):
+        return torch.bincount(edge_index[1], minlength=len(x)).to(x.dtype)
+
+
+def test_a_fitness_of_the_user_s_own_is_used(backend):
+    pool = ASAPooling(3, ratio=1, backend=backend)
+    pool.fitness = Degree()
+    assert pool(torch.randn(4, 3), undirected((0, 2), (1, 2), (3, 2))).perm.tolist() == [2]
+
+
+def test_who_listens_to_all_modules_hears_all(backend):
+    heard = []
+    pool = ASAPooling(5, backend=backend).double()
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda module, *_: heard.append(module))
+    try:
+        pool(*random_batch(8))
+    finally:
+        handle.remove()
+    assert {pool.inner, pool.inner.lin, pool.attention, pool.fitness, pool} <= set(heard)

@@ -16,7 +16,7 @@ from asapool.errors import AsapoolError
 from asapool.kernels.fused.attend import cluster_max_back, cluster_max_rows
 from asapool.kernels.fused.gather import gather_rows, scatter_rows, ungather_rows
 from asapool.kernels.fused.memberships import form_memberships, unform_memberships
-from asapool.kernels.fused.operation import array
+from asapool.kernels.fused.operation import array, as_given
 from asapool.kernels.fused.project import project_rows, unproject_rows
 from asapool.kernels.fused.propagate import activate_rows, propagate_back, propagate_rows, unactivate_rows
 from asapool.kernels.fused.score import score_back, score_rows
@@ -28,6 +28,7 @@ class Convolve(torch.autograd.Function):
     """y = σ(N x Wᵀ + b), N = GCN's weights; the narrower side of W travels along the edges."""
 
     @staticmethod
+    @as_given
     def forward(
         ctx: Any, rows: Rows, n: Tensor, x: Tensor, W: Tensor, bias: Tensor | None, relu: bool, first: bool
     ) -> Tensor:
@@ -48,6 +49,7 @@ class Convolve(torch.autograd.Function):
         return y
 
     @staticmethod
+    @as_given
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         """∂W, ∂b, ∂x and ∂N."""
         _first_derivatives_only()
@@ -100,6 +102,7 @@ class Form(torch.autograd.Function):
     """Memberships, fitness, the kept clusters and their features; see asapool.nn.ASAPooling for the formulas."""
 
     @staticmethod
+    @as_given
     def forward(
         ctx: Any, told: Clustering, x: Tensor, n: Tensor | None, A: Tensor, W: Tensor | None, b: Tensor | None,
         w: Tensor, v: Tensor | None, c: Tensor | None, U: Tensor, u_b: Tensor | None, mask: Tensor | None,
@@ -126,6 +129,7 @@ class Form(torch.autograd.Function):
         return x_p, alpha, phi, perm, kept
 
     @staticmethod
+    @as_given
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         """All the steps again, the other way round."""
         _first_derivatives_only()

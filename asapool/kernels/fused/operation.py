@@ -8,6 +8,7 @@ where a pattern is five tensors. Both run the same forward and backward.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,19 @@ def differentiable(
         return forward(*rows, *inputs)  # nobody will ask for gradients
 
     return call
+
+
+def as_given(method: Run) -> Run:
+    """A method that works in the dtype of what it is given, whatever torch.autocast asks for."""
+
+    @wraps(method)
+    def run(*args: Any) -> Any:
+        if not torch.is_autocast_enabled("cpu"):
+            return method(*args)
+        with torch.autocast("cpu", enabled=False):
+            return method(*args)
+
+    return run
 
 
 def fresh(*shape: int, like: Tensor) -> Array:

@@ -8,9 +8,11 @@ from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
 from asapool.kernels.fused.operation import register
+from asapool.kernels.fused.sound import check_edges, check_rows
 from asapool.kernels.graph import Pattern
 
 Six = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+Seven = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 @Loop
@@ -153,14 +155,17 @@ def rows_from(counts: Tensor, pieces: list[np.ndarray[tuple[int], np.dtype[np.in
     return rowptr, col
 
 
-def _run_pack(edge_index: Tensor, N: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+def _run_pack(edge_index: Tensor, ptr: Tensor, N: int) -> Seven:
     source, target = edge_index.contiguous()
+    check_edges(source.numpy(), target.numpy(), N)
     slot, rowptr = torch.empty_like(source), source.new_zeros(N + 1)
     col = _pack(source.numpy(), target.numpy(), N, slot.numpy(), rowptr.numpy())
+    check_rows(ptr.numpy(), rowptr.numpy(), col)
     return (*complete(rowptr, torch.from_numpy(col)), slot)
 
 
-def _run_pack_rows(rowptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+def _run_pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> Seven:
+    check_rows(ptr.numpy(), rowptr.numpy(), col.numpy())
     N = rowptr.numel() - 1
     slot, new_rowptr, new_col = torch.empty_like(col), torch.zeros_like(rowptr), col.new_empty(col.numel() + N)
     n = _merge(*(t.numpy() for t in (rowptr, col, slot, new_rowptr, new_col)))
@@ -188,15 +193,15 @@ SIX = ", ".join(["Tensor"] * 6)
 _pack_op = register(
     "pack",
     _run_pack,
-    lambda edge_index, N: (*fake_structure(N, edge_index), torch.empty_like(edge_index[0])),
-    inputs="Tensor edge_index, SymInt N",
+    lambda edge_index, ptr, N: (*fake_structure(N, edge_index), torch.empty_like(edge_index[0])),
+    inputs="Tensor edge_index, Tensor ptr, SymInt N",
     outputs=f"({SIX}, Tensor)",
 )
 _pack_rows_op = register(
     "pack_rows",
     _run_pack_rows,
-    lambda rowptr, col: (*fake_structure(rowptr.numel() - 1, rowptr), torch.empty_like(col)),
-    inputs="Tensor rowptr, Tensor col",
+    lambda rowptr, col, ptr: (*fake_structure(rowptr.numel() - 1, rowptr), torch.empty_like(col)),
+    inputs="Tensor rowptr, Tensor col, Tensor ptr",
     outputs=f"({SIX}, Tensor)",
 )
 _reach_op = register(
@@ -210,13 +215,13 @@ _reach_op = register(
 
 def pack(edge_index: Tensor, ptr: Tensor, N: int) -> tuple[Pattern, Tensor]:
     """As reference.pack."""
-    *six, slot = _pack_op(edge_index, N)
+    *six, slot = _pack_op(edge_index, ptr, N)
     return Pattern(ptr, *six), slot
 
 
 def pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor]:
     """As reference.pack_rows."""
-    *six, slot = _pack_rows_op(rowptr, col)
+    *six, slot = _pack_rows_op(rowptr, col, ptr)
     return Pattern(ptr, *six), slot
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
 from asapool.kernels.fused.operation import array, differentiable, fresh
+from asapool.kernels.fused.sound import check_pointer
 
 
 @Loop
@@ -54,6 +55,7 @@ def _unreadout_graphs(start, stop, x, ptr, r, g, dx, tied):  # type: ignore[no-u
 
 def _forward(x: Tensor, ptr: Tensor) -> Tensor:
     B, x_ = ptr.numel() - 1, array(x)
+    check_pointer("ptr", array(ptr), len(x_))
     r = fresh(B, 2 * x.size(1), like=x)
     sweep(_readout_graphs, B, 3 * x_.size, x_, array(ptr), r)
     return torch.from_numpy(r)

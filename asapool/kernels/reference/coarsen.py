@@ -48,25 +48,24 @@ def induce(pattern: Pattern, weight: Tensor, perm: Tensor, ptr: Tensor) -> tuple
 def strongest(graph: Graph, most: int) -> Graph:
     """Keep at most the `most` strongest edges of every node, besides the diagonal.
 
-    Where A is symmetric (to rounding), an edge stays only if it is among the strongest of both its ends, so that A
-    stays symmetric. Ties go to the lower neighbour number.
+    Where the A of a graph is symmetric (to rounding), an edge stays only if it is among the strongest of both its ends,
+    so that A stays symmetric. Ties go to the lower neighbour number.
     """
     pattern, weight = graph.pattern, graph.weight
     row, col, N = pattern.row, pattern.col, pattern.diag.numel()
     strength = weight.detach()
-    mutual = False
-    if bool((pattern.col_t == col).all()) and bool((pattern.rowptr_t == pattern.rowptr).all()):
-        back = strength[pattern.edge_t]
-        mutual = torch.allclose(strength, back, rtol=1e-3, atol=1e-6)
-        if mutual:
-            strength = strength + back  # the same number seen from both ends, whatever the rounding
+    # the entries of a graph stand in the same stretch by row and by column, so each graph is compared by itself
+    back, batch = strength[pattern.edge_t], pattern.batch[row]
+    same = (pattern.col_t == col) & torch.isclose(strength, back, rtol=1e-3, atol=1e-6)
+    same &= (pattern.rowptr.diff() == pattern.rowptr_t.diff())[row]
+    mutual = (torch.zeros_like(pattern.ptr).index_add(0, batch, (~same).long()) == 0)[batch]
+    strength = torch.where(mutual, strength + back, strength)  # the same number from both ends, whatever the rounding
     off = row != col
     order = torch.argsort(torch.where(off, strength, torch.inf), descending=True, stable=True)
     order = order[torch.argsort(row[order], stable=True)]  # row by row: diagonal, then the strongest first
     rank = torch.empty_like(order)
     rank[order] = torch.arange(order.numel(), device=order.device) - pattern.rowptr[row]
     stays = rank <= most
-    if mutual:
-        stays = stays & stays[pattern.edge_t]
+    stays = stays & (stays[pattern.edge_t] | ~mutual)
     kept = stays.nonzero().view(-1)
     return Graph(from_keys(row[kept] * N + col[kept], pattern.ptr, N), weight[kept])

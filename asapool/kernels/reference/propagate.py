@@ -75,6 +75,7 @@ def normalise(pattern: Pattern, hat: Tensor) -> Tensor:
     hat (E,) is Â; returns (E,). A row without weight gets zeros.
     """
     row = pattern.row
-    d = hat.new_zeros(pattern.diag.numel()).index_add(0, row, hat)
+    wide = hat.to(torch.promote_types(hat.dtype, torch.float32))  # a degree in bfloat16 stands still at 256
+    d = wide.new_zeros(pattern.diag.numel()).index_add(0, row, wide)
     scale = torch.where(d > 0, d, torch.ones_like(d)).rsqrt() * (d > 0)
-    return scale[row] * hat * scale[pattern.col]
+    return (scale[row] * wide * scale[pattern.col]).to(hat.dtype)

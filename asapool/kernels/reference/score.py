@@ -14,11 +14,11 @@ def score(pattern: Pattern, weight: Tensor | None, u: Tensor, loops: bool = Fals
     weight (E,), None meaning that every entry weighs 1; u (N, 3C) = u1 ‖ u2 ‖ u3; returns φ (N, C).
     `loops` says whether the diagonal counts as a neighbour.
     """
-    u1, u2, u3 = u.chunk(3, dim=1)
-    if weight is None:
-        weight = torch.ones_like(u[:1, 0]).expand(pattern.col.numel())
+    wide = torch.promote_types(u.dtype, torch.float32)  # sums in bfloat16 would lose most of their digits
+    u1, u2, u3 = u.to(wide).chunk(3, dim=1)
+    weight = u1.new_ones(1).expand(pattern.col.numel()) if weight is None else weight.to(wide)
     row = pattern.row
     A = weight if loops else weight * (row != pattern.col)
-    degree = torch.zeros_like(u[:, 0]).index_add(0, row, A)
+    degree = torch.zeros_like(u1[:, 0]).index_add(0, row, A)
     around = torch.zeros_like(u3).index_add(0, row, A[:, None] * u3[pattern.col])
-    return u1 + degree[:, None] * u2 - around
+    return (u1 + degree[:, None] * u2 - around).to(u.dtype)

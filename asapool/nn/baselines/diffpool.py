@@ -72,7 +72,7 @@ class DiffPooling(nn.Module):
         n = pattern.ptr.diff()
         gram = (S_b @ S_b.mT).square().sum((1, 2))  # ‖SᵀS‖² = ‖SSᵀ‖²
         own = S.new_zeros(n.numel()).index_add(0, pattern.batch, -2 * (S * AS).sum(1))
-        square = gram + own.index_add(0, pattern.batch[pattern.row], graph.weight.square())
+        square = gram + own.index_add(0, pattern.batch[pattern.row], graph.weight.square().to(own.dtype))
         # a distance of zero has no direction: the clamp gives it the gradient 0 instead of 0/0
         return (square.clamp(min=1e-12).sqrt() * (n > 0) / n.clamp(min=1).square()).sum() / (n > 0).sum().clamp(min=1)
 
