@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from reprlib import repr as short
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +14,11 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from asapool.data import GraphSet, load
+from asapool.data.adopt import MAKES_X
 from asapool.errors import ConfigError, DataError, InputError
 from asapool.models import ModelConfig, build
 from asapool.training.config import TrainConfig
@@ -23,14 +26,15 @@ from asapool.training.fitting import fit, typical_nodes
 from asapool.training.probability import predict
 
 Ints = npt.NDArray[np.int64]
+MISSING = ("nan", "<NA>", "NaT")  # how Python's, NumPy's and pandas' marks of nothing read
 
 
 class ASAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classify graphs with ASAP pooling, or with any other method of asapool.
 
-    X is a GraphSet, or a list of NetworkX graphs, of PyG Data, or of SMILES; y the classes (any labels), which may be
-    left out where the graphs carry them. model_options and train_options reach every further setting of
-    asapool.models.ModelConfig and asapool.training.TrainConfig.
+    X is a GraphSet, or a list or pandas column of NetworkX graphs, of PyG Data, or of SMILES; y the classes (any
+    labels), which may be left out where the graphs carry them. model_options and train_options reach every further
+    setting of asapool.models.ModelConfig and asapool.training.TrainConfig.
 
     method, hidden, levels, ratio, dropout: the model. epochs, batch_size, lr, class_weight (None or "balanced"),
     early_stopping: the training. validation_fraction: share of each class's graphs by which the best epoch is chosen;
@@ -89,8 +93,8 @@ class ASAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         chance = check_random_state(self.random_state)
         seed = int(chance.randint(2**31 - 1))
         model, train = self._configs(seed)
-        graphs = _with_classes(pack(X, labels="required" if y is None else "ignored"), y)
-        self.classes_ = np.array(graphs.class_names) if y is None else np.unique(np.asarray(y))
+        graphs = pack(X, labels="required" if y is None else "ignored")
+        classes, graphs = _with_classes(graphs, y)
         parts = _hold_out(graphs.y, self.validation_fraction, np.random.default_rng(seed))
         size = typical_nodes(graphs, parts.train)
         network = build(model, graphs.num_features, graphs.num_classes, seed=seed, typical_nodes=size)
@@ -98,6 +102,7 @@ class ASAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if done.diverged:
             said = f"{done.stopped}; the weights of epoch {done.best_epoch} are kept. Lower lr"
             warnings.warn(said, ConvergenceWarning, stacklevel=2)
+        self.classes_ = classes
         self.model_, self.history_, self.best_epoch_ = network, done.history, done.best_epoch
         self.recipe_, self.n_features_in_ = dict(graphs.recipe), graphs.num_features
         return self
@@ -110,6 +115,7 @@ class ASAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"X has {graphs.num_features} node features, but ASAPClassifier was fitted with {self.n_features_in_}"
             )
+        _check_meaning(graphs.recipe, self.recipe_)
         return predict(self.model_, graphs)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -138,21 +144,32 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None) -> GraphS
     """
     if isinstance(X, GraphSet):
         return X  # its columns are finished: their number is checked by the caller
+    if hasattr(X, "columns") and hasattr(X, "iloc"):  # a pandas table
+        if len(X.columns) != 1:
+            named = ", ".join(map(repr, X.columns[:5])) + (", …" if len(X.columns) > 5 else "")
+            raise DataError(
+                f"X must be one column of SMILES or graphs, got a table of {len(X.columns)}: {named}. "
+                "Give one of them, such as X['smiles']"
+            )
+        X = X.iloc[:, 0]
     items = list(X) if not isinstance(X, (str, bytes)) and hasattr(X, "__iter__") else None
     if not items:
         came = "an empty list" if items is not None else type(X).__name__
         raise DataError(f"X must be a GraphSet or a list of NetworkX graphs, PyG Data or SMILES, got {came}")
-    if all(isinstance(item, str) for item in items):
+    if any(isinstance(item, str) for item in items):
         return _molecules(items)
     if all(getattr(item, "x", None) is not None for item in items):
         recipe = None  # PyG's x holds finished columns, whatever they were made of
     return load(items, labels=labels, recipe=recipe)
 
 
-def _molecules(smiles: Sequence[str]) -> GraphSet:
+def _molecules(smiles: Sequence[Any]) -> GraphSet:
     from asapool.data.molecule_table import pack_molecules
     from asapool.data.molecules import VERSION, read_smiles
 
+    for place, item in enumerate(smiles):
+        if not isinstance(item, str):
+            raise DataError(f"X[{place}]: a SMILES text as in the others expected, got {item!r}. Leave it out")
     found = read_smiles(smiles)
     if found.failed:
         place, reason = found.failed[0]
@@ -161,29 +178,79 @@ def _molecules(smiles: Sequence[str]) -> GraphSet:
     return pack_molecules(found, source_text=tuple(smiles), recipe=recipe)
 
 
-def _with_classes(graphs: GraphSet, y: npt.ArrayLike | None) -> GraphSet:
-    """The set with the classes of y, or, where y was left out, with its own."""
+def _check_meaning(made: Mapping[str, Any], fitted: Mapping[str, Any]) -> None:
+    """Refuse columns that were made by another recipe than those that were learned from."""
+    theirs, ours = _meaning(made), _meaning(fitted)
+    differ = [key for key in MAKES_X if theirs.get(key) != ours.get(key)]
+    if theirs and ours and differ:
+        key = differ[0]
+        raise InputError(
+            f"X has node features made with {key} = {short(theirs.get(key))}, but ASAPClassifier was fitted on those "
+            f"with {short(ours.get(key))}. Load the graphs with recipe=classifier.recipe_"
+        )
+
+
+def _meaning(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a recipe decides the columns; nothing where they came finished, as PyG's x, and mean who knows what.
+
+    >>> _meaning({"features": "degree", "max_degree": 2, "classes": []})
+    {'features': 'degree', 'max_degree': 2}
+    >>> _meaning({"features": "attributes", "attributes": ["x0", "x1"]})
+    {}
+    """
+    names = recipe.get("attributes", ())
+    if names and list(names) == [f"x{k}" for k in range(len(names))]:
+        return {}
+    return {key: recipe[key] for key in MAKES_X if key in recipe}
+
+
+def _with_classes(graphs: GraphSet, y: npt.ArrayLike | None) -> tuple[npt.NDArray[Any], GraphSet]:
+    """The classes, (C,), and the set with those of y, or, where y was left out, with its own."""
     if y is None:
         if graphs.num_classes < 2 or (graphs.y < 0).any():
             raise DataError("X has graphs without a class, or one class only. Give y")
-        return graphs
-    given = np.asarray(y)
-    if given.shape != (len(graphs),):
-        raise InputError(f"y must have one class per graph, shape ({len(graphs)},), got {given.shape}")
+        return np.array(graphs.class_names), graphs
+    given = _targets(y, len(graphs))
     classes, codes = np.unique(given, return_inverse=True)
     if len(classes) < 2:
         raise InputError(f"y must have at least two classes, got only {classes.tolist()}")
-    return replace(graphs, y=codes.astype(np.int64), class_names=tuple(map(str, classes.tolist())))
+    return classes, replace(graphs, y=codes.astype(np.int64), class_names=tuple(map(str, classes.tolist())))
 
 
-def _hold_out(y: Ints, fraction: float, chance: np.random.Generator) -> SimpleNamespace:
+def _targets(y: npt.ArrayLike, G: int) -> npt.NDArray[Any]:
+    """y as an array of G classes; what is missing or measured is refused.
+
+    >>> _targets([True, False], 2), _targets(["b", "a"], 2).tolist()
+    (array([ True, False]), ['b', 'a'])
+    """
+    values = np.asarray(y, dtype=object)
+    if values.shape != (G,):
+        raise InputError(f"y must have one class per graph, shape ({G},), got {values.shape}")
+    for place, value in enumerate(values.tolist()):
+        if value is None or (not isinstance(value, str) and str(value) in MISSING):
+            raise InputError(f"y[{place}]: a class expected, got {value!r}. Leave out graphs without a class")
+    given = np.asarray(y)
+    if given.dtype == object:  # a column of pandas: the values have a type of their own
+        given = np.asarray(given.tolist())
+    try:
+        check_classification_targets(given)
+    except ValueError:
+        raise InputError(
+            f"y must be classes (words, whole numbers, booleans), got {short(given.tolist())}. "
+            "Cut what was measured into classes first"
+        ) from None
+    return given
+
+
+def _hold_out(y: Ints, fraction: Any, chance: np.random.Generator) -> SimpleNamespace:
     """Numbers of the graphs to learn from and to choose the epoch by; every class keeps at least one to learn from.
 
     >>> parts = _hold_out(np.array([0] * 10 + [1] * 20), 0.1, np.random.default_rng(0))
     >>> len(parts.train), np.sort(parts.val // 10).tolist()
     (27, [0, 1, 2])
     """
-    if isinstance(fraction, bool) or not 0 <= fraction < 1:
+    number = isinstance(fraction, (int, float, np.integer, np.floating)) and not isinstance(fraction, bool)
+    if not number or not 0 <= fraction < 1:
         raise ConfigError(f"validation_fraction must lie in [0, 1), got {fraction!r}")
     held = []
     for c in np.unique(y):

@@ -38,12 +38,14 @@ HEAD = """# What we measured, beside the paper
 Made from the files in `results/` by `python -m benchmarks.accuracy`; every line there is one training. The protocol is
 that of the paper's authors: plain shuffled 10 folds, validation on the fold before the test fold, the epoch chosen by
 validation accuracy, nothing tuned on test folds; seeds and settings are the authors' own, but for the learning rates
-of the other methods, which were chosen on validation (`table-rates`). ± is the deviation over the
-means of the seeds, as in the paper; the deviation over the folds of a seed stands beside it, because it says how far
-one training can be off. Every cell says how many seeds and folds stand behind it; the paper has 20 × 10. A verdict is
-"within" where our mean lies inside the paper's mean ± its deviation. p values are of paired tests on the folds that
-both rows finished (the corrected resampled t-test, with Holm's adjustment within a column). Claims in words are judged
-on the seeds that the rows in question share; where that test gives p ≥ 0.05 they are too close to call.
+of the other methods, which were chosen on validation where `table-rates` was run. ± is the deviation over the means of
+the seeds, as in the paper; the deviation over the folds of a seed stands beside it, because it says how far one
+training can be off. Every cell says how many seeds and folds stand behind it; the paper has 20 × 10. A verdict is
+"within" where our mean lies inside the paper's mean ± its deviation. Seeds that have not finished all folds count
+neither in ± nor in a verdict, which says so. p values are of paired tests on the folds that both rows finished (the
+corrected resampled t-test, with Holm's adjustment within a column). Claims in words are judged on the finished seeds
+that the rows in question share. They hold, or do not, where a test gives p < 0.05 or a 95 % interval lies on one side,
+and are too close to call otherwise; below each table stands which test that is.
 
 FRANKENSTEIN itself is large and not everywhere to be had. Where it was not, the molecules it was made of were trained
 instead, under their own name, Mutagenicity; the paper's number for FRANKENSTEIN stands beside it as that of other data,
@@ -52,6 +54,7 @@ without a verdict.
 AGAIN = """## To measure it again
 
 ```
+asapool results results --merge OUT                                               # what is here need not be repeated
 asapool reproduce table2 --methods asap --seeds 3 -j 2 --data-root DIR --out OUT  # DIR has DD.zip, NCI1.zip, …
 asapool reproduce table2 --seeds 1 -j 2 --data-root DIR --out OUT                 # every other method
 asapool reproduce table-aggregation --seeds 1 -j 2 --data-root DIR --out OUT      # -attention, -fitness, -edges too
@@ -62,24 +65,27 @@ python -m benchmarks.accuracy --add OUT
 ```
 
 Any of them may be stopped and given again: finished trainings are not repeated. `asapool report OUT` shows all of them
-as a page.
+as a page. Without the first line everything is trained anew. What then differs in its scores from a training here (on
+another processor, say) is refused by `--add`; keep it apart, with
+`python -m benchmarks.accuracy --add OUT --results NEW --page NEW/results.md`.
 """
 
 
 def add(folders: Sequence[Path], results: Path) -> None:
     """Take the records of stores into the compact files, one per data set; and the counted data sets."""
     new = together(*(Store.read(folder, light=True) for folder in folders))
+    made: dict[Path, dict[str, RunRecord]] = {}
     for name in sorted({record.run.data for record in new.values()}):
         path = results / f"{_file_name(name)}.jsonl"
         mine = {key: record for key, record in new.items() if record.run.data == name}
-        old = read_compact(path) if path.exists() else {}
-        results.mkdir(parents=True, exist_ok=True)
-        write_compact(path, together(old, mine).values())
-    for folder in folders:
-        if (folder / "table3.json").is_file():
-            rows = {row["name"]: row for row in _statistics(results)}
-            rows |= {row["name"]: row for row in read_json(folder / "table3.json")["rows"]}
-            write_json(results / "table3.json", {"rows": [rows[name] for name in sorted(rows)]})
+        made[path] = together(read_compact(path) if path.exists() else {}, mine)
+    counted = [row for place in (results, *folders) for row in _statistics(place)]
+    results.mkdir(parents=True, exist_ok=True)
+    for path, records in made.items():  # all of them were read and agree: either every file is written or none
+        write_compact(path, records.values())
+    if counted:
+        rows = {row["name"]: row for row in counted}
+        write_json(results / "table3.json", {"rows": [rows[name] for name in sorted(rows)]})
 
 
 def page(results: Path) -> str:
@@ -152,8 +158,8 @@ def _note(results: Path, name: str) -> list[str]:
     return [path.read_text(encoding="utf-8").rstrip() + "\n"] if path.is_file() else []
 
 
-def _statistics(results: Path) -> list[dict[str, Any]]:
-    path = results / "table3.json"
+def _statistics(place: Path) -> list[dict[str, Any]]:
+    path = place / "table3.json"
     return list(read_json(path)["rows"]) if path.is_file() else []
 
 

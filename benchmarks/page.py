@@ -28,13 +28,29 @@ SECTIONS = {
 
 HEAD = """# How fast, and how much memory
 
-Every number here comes from a script in `benchmarks/`, which asserts that both sides compute the same before it times
-them, lets the sides take turns within one run, and writes what it measured to `benchmarks/results/`. This page is made
-from those files by `python -m benchmarks.page`; `make bench` runs a short version of most of them and prints it.
+Every number here comes from a script in `benchmarks/`, which writes what it measured to `benchmarks/results/`. This
+page is made from those files by `python -m benchmarks.page`; `make bench` runs a short version of most of them and
+prints it.
 
-In each round every side runs twice and its second run counts, so that it finds caches and memory as in a training.
-Ratios are medians of the ratios of the rounds, with the quartiles in brackets. "asapool paper" does more work than
-torch_geometric: it also differentiates through the pooled edge weights, which torch_geometric cannot.
+Some of the scripts assert that both sides compute the same before they time them:
+
+- `step` and `operator` pool their batch once with torch_geometric's layer and once with ours of `semantics="pyg"`, with
+  the same weights. More than 90 % of the kept nodes must be the same in the same place (equally fit ones may change
+  places), the features of these equal to 10⁻⁴, the sum of every feature to 10⁻³ of it or 10⁻², and the number of
+  pooled edges to 2 %. `step` also counts the edges of both networks at each level: they are equal to 5 %.
+- `batching` and `reading`: our batches and graphs are those of torch_geometric, number by number, and the molecules of
+  a CSV are those of the built-in set.
+- `predicting`: a file read in pieces gets the answers of the file read at once, to 2·10⁻⁶.
+
+The others assert nothing of the kind. `epoch` times trainings of the networks of `step`, which go their own ways;
+`scaling` times ours of `semantics="paper"` beside torch_geometric's layer; `contention`, `fading` and `engines` compare
+asapool with itself alone.
+
+But for `scaling` and `contention`, sides take turns within one run, and ratios are medians of the ratios of the rounds,
+with the quartiles in brackets. In `step`, `operator` and `fading` every side runs twice in a round and its second run
+counts, so that it finds caches and memory as in a training. In `scaling` every measurement is a process of its own, of
+which the fastest round counts. "asapool paper" does more work than torch_geometric: it also differentiates through the
+pooled edge weights, which torch_geometric cannot.
 """
 
 NOTES = """

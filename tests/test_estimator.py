@@ -124,6 +124,8 @@ def test_settings_reach_model_and_training(graphs):
         ({"method": "best"}, ConfigError, "model.method must be one of"),
         ({"epochs": 0}, ConfigError, "train.epochs"),
         ({"validation_fraction": 1.0}, ConfigError, "validation_fraction"),
+        ({"validation_fraction": None}, ConfigError, r"validation_fraction must lie in \[0, 1\), got None"),
+        ({"validation_fraction": "0.1"}, ConfigError, "validation_fraction must lie in"),
         ({"train_options": {"speed": 1}}, ConfigError, "train.speed is not a setting"),
     ],
 )
@@ -146,3 +148,49 @@ def test_wrong_data_are_refused(graphs, fitted):
         fitted.predict(["CCO"])
     with pytest.raises(NotFittedError):
         ASAPClassifier().predict(graphs)
+
+
+def test_features_of_another_meaning_are_refused_though_their_number_fits(graphs, fitted):
+    path = nx.path_graph(4)
+    nx.set_node_attributes(path, dict(enumerate("ABCA")), "label")
+    other = load([path], labels="optional")
+    assert other.num_features == graphs.num_features
+    with pytest.raises(InputError, match=r"made with features = 'labels', but .* with 'degree'\. Load .*recipe_"):
+        fitted.predict(other)
+    again = load([nx.path_graph(4)], labels="optional", recipe=fitted.recipe_)
+    assert fitted.predict(again).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("y", "says"),
+    [
+        ([0, 1] * 19 + [0, None], r"y\[39\]: a class expected, got None"),
+        (["a", "b"] * 19 + [float("nan"), "a"], r"y\[38\]: a class expected, got nan"),
+        (np.array([0.0, 1.0] * 19 + [np.nan, 1.0]), r"y\[38\]: a class expected, got nan"),
+        (np.linspace(0, 1, 40), r"y must be classes .*, got \[0.0, 0.0256.* Cut what was measured into classes"),
+    ],
+    ids=["None", "nan among words", "nan among numbers", "measured"],
+)
+def test_classes_that_are_missing_or_measured_are_refused(graphs, y, says):
+    with pytest.raises(InputError, match=says):
+        ASAPClassifier(**QUICK).fit(graphs, y)
+
+
+def test_columns_of_pandas_are_taken_and_wider_tables_refused():
+    pd = pytest.importorskip("pandas")
+    y = pd.Series([1] * 16 + [0] * 16, dtype=object)
+    table = pd.DataFrame({"smiles": RINGS + CHAINS})
+    asap = ASAPClassifier(**QUICK).fit(table, y)
+    same = ASAPClassifier(**QUICK).fit(RINGS + CHAINS, [1] * 16 + [0] * 16)
+    assert np.array_equal(asap.predict_proba(table["smiles"]), same.predict_proba(RINGS + CHAINS))
+    assert asap.classes_.tolist() == [0, 1]
+    with pytest.raises(InputError, match=r"y\[1\]: a class expected, got <NA>"):
+        asap.fit(["C", "CC"], pd.Series([1, None], dtype="Int64"))
+    with pytest.raises(DataError, match=r"got a table of 2: 'smiles', 'logp'\. Give one of them"):
+        asap.predict(table.assign(logp=0.0))
+
+
+@pytest.mark.parametrize("hole", [None, float("nan"), 7])
+def test_the_first_item_that_is_no_text_is_named(hole):
+    with pytest.raises(DataError, match=rf"X\[2\]: a SMILES text as in the others expected, got {hole}\. Leave it out"):
+        ASAPClassifier(**QUICK).fit(["CCO", "CC", hole, "C", hole], [0, 1, 0, 1, 0])

@@ -11,6 +11,7 @@ import typer
 
 from asapool.errors import ConfigError
 
+Model = Annotated[Path, typer.Argument(help="A model.safetensors that asapool wrote, or the folder of its run.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results; by default a new one under runs/.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Decides the split, the first weights, order and dropout.")]
 Epochs = Annotated[int | None, typer.Option(min=1, help="How often to go through the training graphs.")]
@@ -57,6 +58,11 @@ def with_settings(tables: dict[str, dict[str, Any]], assignments: Sequence[str] 
         except tomllib.TOMLDecodeError:
             tables.setdefault(table, {})[name] = value.strip()
     return tables
+
+
+def model_file(model: Path) -> Path:
+    """The file of a model: what was named, or the one in the run folder that was named."""
+    return model / "model.safetensors" if model.is_dir() else model
 
 
 def words_of(text: str, option: str) -> list[str]:

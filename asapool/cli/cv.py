@@ -9,6 +9,7 @@ import typer
 
 from asapool.cli import _engines as e
 from asapool.cli import _options as o
+from asapool.cli._notes import tell_reading
 from asapool.cli._output import note, plain, working
 from asapool.cli._progress import FoldBar, ending
 from asapool.cli.report import leave_report
@@ -69,13 +70,16 @@ def cross(
     from asapool.experiments.crossval import InProcess, cross_validate, methods_plan, short_name
     from asapool.training import compare, resolve
     from asapool.training.presets import seeds as authors_seeds
+    from asapool.training.reading import Reading
     from asapool.training.tables import write_tables
 
     worker = e.engine_named(*by)
     if by[0] == "local" and by[2] in (None, 1):
         worker = InProcess()
+    reading = Reading()
     with working(f"Reading {tables['data']['source']}"):
-        chosen, graphs = resolve(tables, config)
+        chosen, graphs = resolve(tables, config, reading)
+    tell_reading(reading)
     names = methods or [chosen.model.method]
     plan = methods_plan(
         graphs,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asapool.cli._output import note, plain, show, working
+from asapool.cli._notes import tell_missing, tell_skipped
+from asapool.cli._output import plain, show, working
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,12 +56,11 @@ def _load(source: str, skip_invalid: bool, **options: Any) -> GraphSet:
     from asapool.data import load
 
     skipped: list[Skipped] = []
+    missing: dict[str, int] = {}
     with working(f"Reading {source}"):
-        graphs = load(source, skip_invalid=skip_invalid, skipped=skipped, **options)
-    for row in skipped[:20]:
-        note(f"skipped line {row.line}: {row.reason}")
-    if len(skipped) > 20:
-        note(f"skipped {len(skipped) - 20} more lines")
+        graphs = load(source, skip_invalid=skip_invalid, skipped=skipped, missing=missing, **options)
+    tell_skipped(skipped)
+    tell_missing(missing)
     return graphs
 
 
@@ -84,14 +84,19 @@ def info(
     With --ratio it also pools random selections of the graphs, as TopK and as ASAP would, and warns of levels that fall
     apart or become dense, before any training.
     """
+    from asapool.data.loading import class_column
+
     graphs = _load(
         source, skip_invalid, features=features.value, data_root=data_root, smiles=smiles, target=target,
         id_column=id_column, encoding=encoding, workers=workers, labels="optional",
     )  # fmt: skip
     s = graphs.summary()
+    column = class_column(source, graphs)
+    answer = plain(s) | ({} if column is None else {"class_column": column})
     classes = ", ".join(f"{name}: {count}" for name, count in s.class_counts.items()) or "none"
     rows = {
-        "name": s.name, "graphs": s.graphs, "classes": f"{s.classes} ({classes})", "without label": s.unlabelled,
+        "name": s.name, "graphs": s.graphs, "classes": f"{s.classes} ({classes})",
+        **({} if column is None else {"class column": column}), "without label": s.unlabelled,
         "mean nodes": s.nodes_mean, "mean edges": s.edges_mean, "nodes": f"{s.nodes_min} to {s.nodes_max}",
         "mean degree": s.degree_mean, "largest degree": s.degree_max, "mean density": f"{s.density_mean:.4f}",
         "mean components": s.components_mean, "connected graphs": s.connected, "isolated nodes": s.isolated_nodes,
@@ -100,16 +105,16 @@ def info(
         "packed size": f"{s.bytes / 1e6:.1f} MB", "fingerprint": s.fingerprint,
     }  # fmt: skip
     if ratio is None:
-        show(s, rows, json)
+        show(answer, rows, json)
         return
     from asapool.theory import forecast
 
     with working("Pooling random selections"):
         ahead = forecast(graphs.rowptr, graphs.col, graphs.ptr, ratio, levels)
     if json:
-        show({**plain(s), "forecast": ahead.to_dict()}, {}, json)
+        show({**answer, "forecast": ahead.to_dict()}, {}, json)
         return
-    show(s, rows, json)
+    show(answer, rows, json)
     show_forecast(ahead)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from asapool.cli import _options as o
+from asapool.cli._notes import tell_missing, tell_skipped
 from asapool.cli._output import note, show, working
-from asapool.cli.predict import tell
 from asapool.cli.train import number, score_rows
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="A model.safetensors that asapool wrote.")],
+    model: o.Model,
     source: Annotated[str, typer.Argument(help=o.SOURCE)],
     data_root: o.DataRoot = None,
     smiles: o.Smiles = None,
@@ -31,8 +30,9 @@ def evaluate(
     from asapool.models import checkpoint
     from asapool.training import predictions as p
 
-    trained = checkpoint.load(model)
+    trained = checkpoint.load(o.model_file(model))
     skipped: list[Skipped] = []
+    missing: dict[str, int] = {}
     prints: list[str] = []
 
     def watched() -> p.Pairs:
@@ -42,15 +42,19 @@ def evaluate(
             "target": target,
             "id_column": id_column,
             "encoding": encoding,
+            "missing": missing,
         }
         found = p.predict_source(trained, source, labels=True, skip_invalid=skip_invalid, skipped=skipped, **options)
         for graphs, probability in found:
             prints.append(graphs.fingerprint)
             yield graphs, probability
 
-    with working(f"Predicting {source}"):
-        scores = p.evaluate(watched(), trained.classes, source)
-    tell(skipped)
+    try:
+        with working(f"Predicting {source}"):
+            scores = p.evaluate(watched(), trained.classes, source)
+    finally:
+        tell_skipped(skipped)
+        tell_missing(missing)
     if prints == [trained.fingerprint]:
         note("These are the graphs the model was trained on: the score says little about new ones.")
     shown = {"graphs": scores.graphs, **score_rows(scores.to_dict()), "majority class": number(scores.majority)}

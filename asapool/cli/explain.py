@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from asapool.cli import _options as o
+from asapool.cli._notes import tell_skipped
 from asapool.cli._output import show, working
+
+if TYPE_CHECKING:
+    from asapool.data import Skipped
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="A model.safetensors that asapool wrote.")],
+    model: o.Model,
     source: Annotated[str, typer.Argument(help=o.SOURCE)],
     graph: Annotated[
-        list[str] | None, typer.Option("--graph", metavar="ID", help="Id or place of a graph. Repeatable. Default: 0.")
+        list[str] | None,
+        typer.Option(
+            "--graph",
+            metavar="WORD",
+            help="What the column graph or id of predict says; graph=WORD or id=WORD where it could be both. "
+            "Repeatable. Default: the first graph.",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option("-o", "--out", help="HTML file to write.")] = Path("explanation.html"),
     target: Annotated[str | None, typer.Option(help="Class to explain; by default the predicted one.")] = None,
@@ -37,14 +47,16 @@ def explain(
     from asapool.reports import explain_page
     from asapool.training.folder import write_text
 
-    trained = checkpoint.load(model)
+    trained = checkpoint.load(o.model_file(model))
     kinds = o.words_of(importance, "--importance")
+    skipped: list[Skipped] = []
     with working(f"Reading {source}"):
         graphs = load(
             source, recipe=trained.recipe, labels="optional", data_root=data_root, smiles=smiles, id_column=id_column,
-            encoding=encoding or "utf-8", skip_invalid=skip_invalid,
+            encoding=encoding or "utf-8", skip_invalid=skip_invalid, skipped=skipped,
         )  # fmt: skip
-        chosen = [find_graph(graphs, word) for word in dict.fromkeys(graph or ["0"])]
+    tell_skipped(skipped)
+    chosen = list(dict.fromkeys(find_graph(graphs, word) for word in graph)) if graph else [0]
     with working("Explaining"):
         found = [look(trained, graphs, i, target=target, importance=kinds) for i in chosen]
         write_text(out, explain_page(found))
@@ -52,7 +64,8 @@ def explain(
         typer.echo("[" + ",\n".join(h.to_json() for h in found) + "]")
         return
     rows = {
-        h.id: f"{h.answer} (p = {h.confidence:.3f}), nodes {' → '.join(str(c.nodes) for c in h.connectivity)}"
-        for h in found
+        f"graph {graphs.places[i]}" + (f", id {h.id}" if graphs.named else ""): f"{h.answer} (p = {h.confidence:.3f}), "
+        f"nodes {' → '.join(str(c.nodes) for c in h.connectivity)}"
+        for i, h in zip(chosen, found, strict=True)
     }
     show(None, rows | {"out": str(out)}, False)

@@ -6,6 +6,8 @@ them. Its name in COMMANDS adds it. Modules import nothing heavy at their top, s
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from importlib import import_module
 from typing import Annotated
@@ -13,12 +15,14 @@ from typing import Annotated
 import typer
 
 from asapool import __version__
-from asapool.errors import AsapoolError
+from asapool.errors import AsapoolError, TrainingError
 
 COMMANDS = (
     "train", "cv", "compare", "predict", "evaluate", "explain", "report", "reproduce", "results", "methods", "data",
     "theory",
 )  # fmt: skip
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a disk says that can take no more
 
 app = typer.Typer(
     name="asapool",
@@ -51,23 +55,43 @@ for _name in COMMANDS:
 
 
 def main() -> None:
-    """Run a command; asapool's own errors end with one sentence and code 2, an interruption with code 130."""
+    """Run a command; what ends it early is told in one sentence, and by the codes of docs/cli.md."""
+    if sys.stdout is None:  # the next file to be opened would take its place, and get what is printed
+        _say("standard output is closed, and the answer goes there. Leave out >&-, or send it to /dev/null")
+        sys.exit(1)
+    code: int | str | None = 1
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno in FULL:
+            _say(f"standard output: cannot be written ({error.strerror}). Free space or send it elsewhere")
+        elif not isinstance(error, BrokenPipeError):  # a reader that has seen enough, such as head, is no fault
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again at its end
+        code = code or 1
+    sys.exit(code)
+
+
+def _run() -> int | str | None:
+    """The code that a command ends with."""
     try:
         app()
     except AsapoolError as error:
-        typer.echo(f"asapool: {error}", err=True)
-        sys.exit(2)
+        _say(str(error))
+        unwritten = isinstance(error.__cause__, OSError)  # as asapool.data.atomic tells it
+        return 1 if unwritten or isinstance(error, TrainingError) else 2
     except KeyboardInterrupt:
-        _interrupted()
+        code: int | str | None = 130
     except SystemExit as end:
-        if end.code == 130:  # what typer makes of an interruption
-            _interrupted()
-        raise
+        code = end.code
+    if code == 130:  # which is also what typer makes of an interruption
+        _say("interrupted; nothing half-written was left behind")
+    return code
 
 
-def _interrupted() -> None:
-    typer.echo("asapool: interrupted; nothing half-written was left behind", err=True)
-    sys.exit(130)
+def _say(text: str) -> None:
+    typer.echo(f"asapool: {text}", err=True)
 
 
 if __name__ == "__main__":

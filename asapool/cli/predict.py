@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asapool.cli import _options as o
-from asapool.cli._output import note, show, working
+from asapool.cli._notes import tell_skipped
+from asapool.cli._output import show, working
 
 if TYPE_CHECKING:
     from asapool.data import Skipped
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model.safetensors that asapool wrote.")],
+    model: o.Model,
     source: Annotated[str, typer.Argument(help=o.SOURCE)],
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="CSV file to write; else the rows are printed.")
@@ -36,35 +37,28 @@ def predict(
     from asapool.models import checkpoint
     from asapool.training import predictions as p
 
-    trained = checkpoint.load(model)
+    trained = checkpoint.load(o.model_file(model))
     skipped: list[Skipped] = []
     pairs = p.predict_source(
         trained, source, chunk=chunk, skip_invalid=skip_invalid, skipped=skipped, data_root=data_root, smiles=smiles,
         id_column=id_column, encoding=encoding,
     )  # fmt: skip
+    try:
+        if out is not None:
+            with working(f"Predicting {source}"):
+                done = p.write_predictions(out, pairs, trained.classes)
+        elif json:
+            done = p.print_json(sys.stdout, pairs, trained.classes)
+        else:
+            done = p.print_predictions(sys.stdout, pairs, trained.classes)
+    finally:
+        tell_skipped(skipped)
+    answer = {"graphs": done.graphs, "predicted": done.predicted, "skipped": [row._asdict() for row in skipped]}
     if out is not None:
-        with working(f"Predicting {source}"):
-            done = p.write_predictions(out, pairs, trained.classes)
-        tell(skipped)
         classes = ", ".join(f"{name}: {count:,}" for name, count in done.predicted.items())
         rows = {"graphs": done.graphs, "predicted": classes, "skipped rows": len(skipped), "out": str(out)}
-        answer = {"graphs": done.graphs, "predicted": done.predicted, "out": str(out)}
-        show({**answer, "skipped": [row._asdict() for row in skipped]}, rows, json)
-        return
-    if json:
+        show({**answer, "out": str(out)}, rows, json)
+    elif json:
         from json import dumps
 
-        done = p.print_json(sys.stdout, pairs, trained.classes)
-        rest = {"graphs": done.graphs, "predicted": done.predicted, "skipped": [row._asdict() for row in skipped]}
-        typer.echo("],\n" + dumps(rest, ensure_ascii=False)[1:])
-    else:
-        p.print_predictions(sys.stdout, pairs, trained.classes)
-    tell(skipped)
-
-
-def tell(skipped: list[Skipped]) -> None:
-    """Report rows that were left out."""
-    for row in skipped[:20]:
-        note(f"skipped line {row.line}: {row.reason}")
-    if len(skipped) > 20:
-        note(f"skipped {len(skipped) - 20} more lines")
+        typer.echo("],\n" + dumps(answer, ensure_ascii=False)[1:])

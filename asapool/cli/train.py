@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from asapool.cli import _options as o
+from asapool.cli._notes import tell_reading, tell_repeated
 from asapool.cli._output import show, working
 from asapool.cli._progress import EpochBar, ending
 from asapool.cli.report import leave_report
@@ -59,7 +60,9 @@ def train(
     The folder gets model.safetensors, metrics.json, history.csv, predictions.csv, config.toml and split.json. A run
     that was stopped, in whatever way, goes on with: asapool train --resume FOLDER
     """
+    from asapool.data.duplicates import repeated
     from asapool.training import resolve, run
+    from asapool.training.reading import Reading
 
     if resume is not None:
         silent = ("resume", "json", "no_report")
@@ -88,11 +91,15 @@ def train(
                 "early_stopping": early_stopping,
             },
         }  # fmt: skip
+        reading = Reading()
         with working(f"Reading {source or 'the graphs'}"):
-            chosen, graphs = resolve(o.with_settings(tables, settings), config)
+            chosen, graphs = resolve(o.with_settings(tables, settings), config, reading)
+            again = repeated(graphs)
+        tell_reading(reading)
+        tell_repeated(again, chosen.split.kind)
         folder = out or run.new_folder(Path("runs"), f"{graphs.name}-{chosen.model.method}")
         with ending(f"asapool train --resume {folder}"), EpochBar(chosen.train.epochs, len(graphs)) as bar:
-            metrics = run.start(chosen, graphs, folder, overwrite=overwrite, on_epoch=bar)
+            metrics = run.start(chosen, graphs, folder, overwrite=overwrite, on_epoch=bar, reading=reading)
     if not no_report:
         leave_report(folder, None if resume is not None else graphs)
     show({"folder": str(folder), **metrics}, rows(folder, metrics), json)
@@ -100,9 +107,10 @@ def train(
 
 def rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
     """What a person wants to know of a run."""
-    parts, best = metrics["parts"], metrics["majority_class"]
+    parts, best, column = metrics["parts"], metrics["majority_class"], metrics["data"].get("class_column")
     shown: dict[str, Any] = {
         "data": f"{metrics['data']['name']}: {parts['train']:,} train, {parts['val']:,} val, {parts['test']:,} test",
+        **({"class column": column} if column else {}),
         "method": f"{metrics['method']} ({metrics['parameters']:,} weights)",
         "best epoch": f"{metrics['best_epoch']} of {metrics['epochs']}"
         + (f" ({metrics['stopped']})" if metrics["stopped"] else ""),
@@ -120,6 +128,8 @@ def score_rows(scores: dict[str, Any]) -> dict[str, str]:
     shown = {}
     for name in ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error"):
         why = scores["notes"].get(name)
+        if name == "pr_auc" and not why and scores.get("pr_auc_class"):
+            why = f"of the class {scores['pr_auc_class']!r}"
         label = (
             "test accuracy"
             if name == "accuracy"

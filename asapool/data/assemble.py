@@ -23,6 +23,7 @@ class Record:
 
     at: str  # where it was found, for messages: "graphs.jsonl, line 3"
     line: int = 0
+    place: int | None = None  # number in the source, counted from 0; None = in the list given to assemble
     nodes: int
     source: Ints
     target: Ints
@@ -89,8 +90,9 @@ def assemble(
     check_labels(y, name, options.label_rule)
     return GraphSet(
         x=x, ptr=ptr, rowptr=edges.rowptr, col=edges.col, weight=edges.weight, edge_attr=edges.edge_attr, y=y,
-        class_names=class_names, feature_names=feature_names, ids=_ids(records), name=name,
-        truth=_truth(records, N), source_text=_text(records), recipe=recipe | {"classes": list(class_names)},
+        class_names=class_names, feature_names=feature_names, ids=_ids(records),
+        named=any(r.id is not None for r in records), places=_places(records), name=name, truth=_truth(records, N),
+        source_text=_text(records), recipe=recipe | {"classes": list(class_names)},
     )  # fmt: skip
 
 
@@ -158,16 +160,23 @@ def _refuse_both_ways(source: Ints, target: Ints, records: Sequence[Record], ptr
         )
 
 
-def _ids(records: Sequence[Record]) -> tuple[str, ...]:
-    if all(r.id is None for r in records):
-        return ()
+def refuse_twice(records: Sequence[Record]) -> None:
+    """Refuse an id that two graphs have, in a set to learn from: a split by ids could not tell them apart."""
     seen: dict[str, Record] = {}
-    for k, r in enumerate(records):
-        own = str(k) if r.id is None else r.id
+    for r, own in zip(records, _ids(records), strict=True):
         if own in seen:
             raise DataError(f"{r.at}: id {own!r} was used before, at {seen[own].at}. Give every graph an id of its own")
         seen[own] = r
-    return tuple(seen)
+
+
+def _places(records: Sequence[Record]) -> Ints:
+    return np.array([k if r.place is None else r.place for k, r in enumerate(records)], np.int64)
+
+
+def _ids(records: Sequence[Record]) -> tuple[str, ...]:
+    return tuple(
+        str(place) if r.id is None else r.id for r, place in zip(records, _places(records).tolist(), strict=True)
+    )
 
 
 def _truth(records: Sequence[Record], N: int) -> Bytes | None:

@@ -22,7 +22,8 @@ def check(graphs: GraphSet) -> None:
 
     for name, dtype, dims in (
         ("x", np.float32, 2), ("ptr", np.int64, 1), ("rowptr", np.int64, 1), ("col", np.int64, 1),
-        ("weight", np.float32, 1), ("y", np.int64, 1), ("truth", np.int8, 1), ("edge_attr", np.float32, 2),
+        ("weight", np.float32, 1), ("y", np.int64, 1), ("places", np.int64, 1), ("truth", np.int8, 1),
+        ("edge_attr", np.float32, 2),
     ):  # fmt: skip
         value = getattr(graphs, name)
         if value is not None:
@@ -31,13 +32,16 @@ def check(graphs: GraphSet) -> None:
     G, N, E = len(graphs.ptr) - 1, len(graphs.x), len(graphs.col)
     if getattr(graphs, "y", None) is None:
         put("y", _array("y", np.full(G, -1), np.int64, 1))
+    if getattr(graphs, "places", None) is None:
+        put("places", _array("places", np.arange(G), np.int64, 1))
+    put("named", graphs.named and bool(graphs.ids))
     put("feature_names", tuple(graphs.feature_names) or tuple(f"x{k}" for k in range(graphs.x.shape[1])))
     put("ids", tuple(graphs.ids) or tuple(map(str, range(G))))
     put("class_names", tuple(graphs.class_names))
     if graphs.source_text is not None:
         put("source_text", tuple(graphs.source_text))
     for name, came, expected in (
-        ("y", len(graphs.y), G), ("ids", len(graphs.ids), G),
+        ("y", len(graphs.y), G), ("ids", len(graphs.ids), G), ("places", len(graphs.places), G),
         ("feature_names", len(graphs.feature_names), graphs.x.shape[1]),
         ("source_text", G if graphs.source_text is None else len(graphs.source_text), G),
         ("truth", N if graphs.truth is None else len(graphs.truth), N),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from asapool.errors import DataError
 Labels = Literal["required", "optional", "ignored"]
 LABELS = ("required", "optional", "ignored")
 MAX_CLASSES = 1000
+MISSING = ("na", "n/a", "#n/a", "nan", "null", "none", "?", "-", "<na>")  # how tables write that there is no value
 
 
 def as_text(label: Any) -> str | None:
@@ -33,6 +34,22 @@ def as_text(label: Any) -> str | None:
         return None
     number = _number(text)
     return str(int(number)) if number is not None and number.is_integer() and abs(number) < 1e15 else text
+
+
+def cell_class(cell: Any, known: Sequence[str] | None, missing: MutableMapping[str, int]) -> str | None:
+    """The class in a cell of a table, as as_text writes it; a word of MISSING is no label, and is counted in missing.
+
+    A word among the known classes (of a model) is that class, whatever it looks like.
+
+    >>> words = {}
+    >>> [cell_class(cell, None, words) for cell in ("toxic", "N/A", "N/A", "")], words
+    (['toxic', None, None, None], {'N/A': 2})
+    """
+    word = cell.strip() if isinstance(cell, str) else ""
+    if word.lower() in MISSING and word not in (known or ()):
+        missing[word] = missing.get(word, 0) + 1
+        return None
+    return as_text(cell)
 
 
 def number_classes(

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from asapool.data.classes import cell_class
 from asapool.data.graphset import GraphSet
 from asapool.data.networkx_objects import from_networkx
 from asapool.data.options import ReadOptions, Skipped
-from asapool.data.tables import even, guess, open_table
+from asapool.data.tables import even, guess, open_table, refuse_several
 from asapool.errors import DataError
 
 SUFFIXES = (".graphml", ".gexf")
@@ -38,16 +41,17 @@ def read_graph_folder(path: Path, options: ReadOptions | None = None) -> GraphSe
         )
     else:
         labels = dict.fromkeys(files)
-    graphs, kept = [], []
-    for k, name in enumerate(labels, start=1):
+    graphs, kept, places = [], [], []
+    for place, name in enumerate(labels):
         try:
             graphs.append(_read(files[name]))
             kept.append(name)
+            places.append(place)
         except DataError as error:
             if not options.skip_invalid:
                 raise
-            options.skipped.append(Skipped(k, str(error)))
-    return from_networkx(
+            options.skipped.append(Skipped(place + 1, str(error)))
+    made = from_networkx(
         graphs,
         [labels[name] for name in kept],
         name=path.name,
@@ -55,6 +59,7 @@ def read_graph_folder(path: Path, options: ReadOptions | None = None) -> GraphSe
         options=options,
         places=[str(files[name]) for name in kept],
     )
+    return made._changed(places=np.array(places))
 
 
 def _labels(table: Path, files: dict[str, Path], options: ReadOptions) -> dict[str, Any]:
@@ -62,6 +67,8 @@ def _labels(table: Path, files: dict[str, Path], options: ReadOptions) -> dict[s
     stems = {p.stem: name for name, p in files.items()}
     with open_table(table, options.encoding) as (header, rows):
         file_column = guess(header, options.id_column, FILE_COLUMNS, table, "id_column", "the names of the files")
+        if options.target is None:
+            refuse_several(header, CLASS_COLUMNS, table, "target", "the classes")
         label_column = guess(header, options.target, CLASS_COLUMNS, table, "target", "the classes")
         found: dict[str, Any] = {}
         lines: dict[str, int] = {}
@@ -76,7 +83,7 @@ def _labels(table: Path, files: dict[str, Path], options: ReadOptions) -> dict[s
                 raise DataError(
                     f"{table}, line {line}: {told!r} was listed before, in line {lines[name]}. List every file once"
                 )
-            found[name], lines[name] = row[label_column], line
+            found[name], lines[name] = cell_class(row[label_column], options.classes, options.missing), line
     missing = sorted(set(files) - set(found))
     if missing:
         raise DataError(

@@ -45,6 +45,8 @@ class GraphSet:
     class_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    named: bool = True  # False = the source has no names for its graphs, and the ids are numbers
+    places: Ints = None  # type: ignore[assignment]  # (G,), number in the source, what was left out counted; None = 0, 1, …
     truth: Bytes | None = None  # (N,), 1 = the node is part of the reason for the label
     edge_attr: Floats | None = None  # (E, Fe)
     source_text: tuple[str, ...] | None = None  # what each graph was made from, such as its SMILES
@@ -130,6 +132,8 @@ class GraphSet:
             class_names=self.class_names,
             feature_names=self.feature_names,
             ids=tuple([self.ids[i] for i in numbers]),
+            named=self.named,
+            places=self.places.take(chosen),
             truth=None if self.truth is None else self.truth.take(nodes),
             edge_attr=None if self.edge_attr is None else self.edge_attr.take(entries, axis=0),
             source_text=None if self.source_text is None else tuple([self.source_text[i] for i in numbers]),

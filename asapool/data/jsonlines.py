@@ -6,7 +6,7 @@ nodes            how many, or a list with the label of each node (text or whole 
 edges            [a, b] or [a, b, weight], nodes counted from 0; both directions are meant unless "directed" is true
 features         optional: one list of numbers per node
 label            optional: the class, text or number; null or absent = no label
-id               optional: text or number, unique in the file
+id               optional: text or number, unique in a file to learn from; by default the number of the graph
 directed         optional: true = each edge is a -> b only
 edge_features    optional: one list of numbers per edge
 truth            optional: 0 or 1 per node, 1 = part of the reason for the label
@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asapool.data.adopt import adopt
-from asapool.data.assemble import Record, assemble
+from asapool.data.assemble import Record, assemble, refuse_twice
 from asapool.data.classes import as_text
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions, Skipped
@@ -44,7 +44,11 @@ def read_jsonl(path: Path, options: ReadOptions | None = None) -> GraphSet:
     """Read all graphs of a file."""
     options = options or ReadOptions()
     header, records = open_jsonl(path, options)
-    return _build(path, header, list(records), options)
+    listed = list(records)
+    graphs = _build(path, header, listed, options)
+    if options.recipe is None:
+        refuse_twice(listed)
+    return graphs
 
 
 def stream_jsonl(path: Path, options: ReadOptions, chunk: int) -> Iterator[GraphSet]:
@@ -96,10 +100,10 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _records(path: Path, lines: Iterator[tuple[int, bytes]], options: ReadOptions) -> Iterator[Record]:
-    for line, text in lines:
+    for place, (line, text) in enumerate(lines):
         at = f"{path}, line {line}"
         try:
-            yield _record(_parse(text, at), at, line)
+            yield _record(_parse(text, at), at, line, place)
         except DataError as error:
             if not options.skip_invalid:
                 raise
@@ -130,7 +134,7 @@ def _header(value: dict[str, Any], at: str) -> dict[str, Any]:
     return value
 
 
-def _record(value: dict[str, Any], at: str, line: int) -> Record:
+def _record(value: dict[str, Any], at: str, line: int, place: int) -> Record:
     unknown = sorted(set(value) - KEYS)
     if unknown:
         raise DataError(
@@ -161,7 +165,7 @@ def _record(value: dict[str, Any], at: str, line: int) -> Record:
     if truth is not None and not marks:
         raise DataError(f"{at}: 'truth' must be a list of {nodes} times 0 or 1, one per node")
     return Record(
-        at=at, line=line, nodes=nodes, source=source, target=target, weight=weight,
+        at=at, line=line, place=place, nodes=nodes, source=source, target=target, weight=weight,
         directed=value.get("directed", False),
         edge_attr=_table(value.get("edge_features"), len(source), "edge_features", at),
         labels=labels, attributes=_table(value.get("features"), nodes, "features", at),

@@ -33,6 +33,7 @@ def load(
     encoding: str = "utf-8",
     skip_invalid: bool = False,
     skipped: list[Skipped] | None = None,
+    missing: dict[str, int] | None = None,
     workers: int | None = None,
 ) -> GraphSet:
     """Read any source into one packed GraphSet.
@@ -47,7 +48,7 @@ def load(
     options = ReadOptions(
         features=features, labels=labels, recipe=recipe, data_root=None if data_root is None else fspath(data_root),
         smiles=smiles, target=target, id_column=id_column, encoding=encoding, skip_invalid=skip_invalid,
-        skipped=[] if skipped is None else skipped, workers=workers,
+        skipped=[] if skipped is None else skipped, missing={} if missing is None else missing, workers=workers,
     )  # fmt: skip
     try:
         return _read(source, options)
@@ -67,6 +68,7 @@ def stream(
     encoding: str = "utf-8",
     skip_invalid: bool = False,
     skipped: list[Skipped] | None = None,
+    missing: dict[str, int] | None = None,
 ) -> Iterator[GraphSet]:
     """Read JSON lines or a table of molecules in sets of up to chunk graphs, for files larger than the memory.
 
@@ -77,7 +79,7 @@ def stream(
     options = ReadOptions(
         recipe=recipe, labels=labels or (None if recipe is not None else "ignored"), smiles=smiles, target=target,
         id_column=id_column, encoding=encoding, skip_invalid=skip_invalid, skipped=[] if skipped is None else skipped,
-        workers=1,
+        missing={} if missing is None else missing, workers=1,
     )  # fmt: skip
     path = Path(source)
     if not path.is_file():
@@ -94,6 +96,11 @@ def stream(
     raise DataError(
         f"{path}: only .jsonl and tables of SMILES can be read in pieces. Use load, or convert the file first"
     )
+
+
+def class_column(source: str | PathLike[str], graphs: GraphSet) -> str | None:
+    """The column of a table that the classes were read from; None where the source is no table of molecules."""
+    return graphs.recipe.get("target") if Path(source).suffix.lower() in TABLES else None
 
 
 def _read(source: Any, options: ReadOptions) -> GraphSet:

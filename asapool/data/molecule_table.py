@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from asapool.data.classes import as_text, check_labels, number_classes
+from asapool.data.classes import cell_class, check_labels, number_classes
 from asapool.data.features import check_recipe
 from asapool.data.graphset import GraphSet
 from asapool.data.molecule_workers import read_many
 from asapool.data.molecules import ATOM_NAMES, VERSION, Molecules, atom_features, bond_features, load_rdkit
 from asapool.data.options import ReadOptions, Skipped
 from asapool.data.pack import pointer
-from asapool.data.tables import find, guess, open_table
+from asapool.data.tables import find, guess, open_table, refuse_several
 from asapool.errors import DataError
 
 SMILES_COLUMNS = ("smiles", "canonical_smiles", "smi", "smile", "structure")
@@ -27,6 +27,7 @@ ID_COLUMNS = ("id", "graph_id", "mol_id", "molecule_id", "compound_id")
 class Row(NamedTuple):
     """A molecule as the table tells it."""
 
+    place: int  # among the rows of the table, counted from 0
     line: int
     smiles: str
     label: str | None
@@ -50,8 +51,11 @@ def read_molecules(path: Path, options: ReadOptions | None = None) -> GraphSet:
         raise DataError(f"{path}: there are column names but no rows. Add one row per molecule")
     graphs = _build(path, columns, listed, options)
     if graphs is None:
-        raise DataError(f"{path}: none of the {len(listed)} molecules could be read; see the reasons in skipped")
+        line, reason = options.skipped[0]
+        raise DataError(f"{path}: none of the {len(listed)} molecules could be read. Line {line}: {reason}")
     check_labels(graphs.y, str(path), options.label_rule)
+    if options.recipe is None:
+        _refuse_twice(graphs, listed, path)
     return graphs
 
 
@@ -86,7 +90,7 @@ def _rows(path: Path, options: ReadOptions) -> Iterator[Columns | Row]:
         own = find(header, options.id_column, ID_COLUMNS, path)
         target = _target(header, path, options, {smiles, own})
         yield Columns(header[smiles], None if target is None else header[target])
-        for line, row in rows:
+        for place, (line, row) in enumerate(rows):
             if len(row) != len(header):
                 reason = f"{len(header)} fields expected, {len(row)} came"
                 if not options.skip_invalid:
@@ -94,9 +98,10 @@ def _rows(path: Path, options: ReadOptions) -> Iterator[Columns | Row]:
                 options.skipped.append(Skipped(line, reason))
                 continue
             yield Row(
+                place,
                 line,
                 "" if row[smiles] is None else str(row[smiles]).strip(),
-                None if target is None else as_text(row[target]),
+                None if target is None else cell_class(row[target], options.classes, options.missing),
                 None if own is None or row[own] is None else str(row[own]).strip() or None,
             )
 
@@ -116,8 +121,9 @@ def _target(header: Sequence[str], path: Path, options: ReadOptions, used: set[i
     if options.recipe is not None:  # new data: only a column called as in the training data surely means the same
         known = options.recipe.get("target")
         return list(header).index(known) if isinstance(known, str) and known in header else None
-    found = find(header, None, CLASS_COLUMNS, path)
     left = [k for k in range(len(header)) if k not in used]
+    refuse_several([header[k] for k in left], CLASS_COLUMNS, path, "target", "the classes")
+    found = find(header, None, CLASS_COLUMNS, path)
     if found is not None or len(left) == 1:
         return found if found is not None else left[0]
     if options.label_rule == "optional":
@@ -154,7 +160,9 @@ def _build(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptio
         found,
         y=y,
         class_names=names,
-        ids=_ids(kept, path),
+        ids=tuple(str(row.line) if row.id is None else row.id for row in kept),
+        named=any(row.id is not None for row in kept),
+        places=[row.place for row in kept],
         source_text=tuple(row.smiles for row in kept),
         name=path.stem,
         recipe=recipe,
@@ -172,15 +180,14 @@ def pack_molecules(found: Molecules, **fields: Any) -> GraphSet:
     )  # fmt: skip
 
 
-def _ids(rows: Sequence[Row], path: Path) -> tuple[str, ...]:
-    """The table's own ids, each once; without them, the line of each molecule."""
+def _refuse_twice(graphs: GraphSet, rows: Sequence[Row], path: Path) -> None:
+    """Refuse an id that two molecules have, in a set to learn from: a split by ids could not tell them apart."""
+    line = {row.place: row.line for row in rows}
     seen: dict[str, int] = {}
-    for row in rows:
-        own = row.id if row.id is not None else str(row.line)
+    for own, place in zip(graphs.ids, graphs.places.tolist(), strict=True):
         if own in seen:
             raise DataError(
-                f"{path}, line {row.line}: id {own!r} was used before, in line {seen[own]}. "
+                f"{path}, line {line[place]}: id {own!r} was used before, in line {line[seen[own]]}. "
                 "Give every molecule an id of its own"
             )
-        seen[own] = row.line
-    return tuple(seen)
+        seen[own] = place

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.assemble import Record, assemble
+from asapool.data.assemble import Record, assemble, refuse_twice
 from asapool.data.classes import as_text
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
@@ -65,6 +65,8 @@ def from_networkx(
         attribute_names=_column_names(graphs, node_attributes),
         features="both" if node_labels and node_attributes else None,
     )  # fmt: skip
+    if options.recipe is None:
+        refuse_twice(records)
     keys = {"node_labels": list(node_labels), "node_attributes": list(node_attributes)}
     return made._changed(recipe={**made.recipe, "networkx": keys})
 

@@ -35,6 +35,7 @@ class ReadOptions:
     encoding: str = "utf-8"  # of a text table
     skip_invalid: bool = False  # leave out rows that cannot be read instead of refusing the file
     skipped: list[Skipped] = field(default_factory=list)  # rows left out are appended here
+    missing: dict[str, int] = field(default_factory=dict)  # words of a class column taken for no label are counted here
     workers: int | None = None  # processes for a large table; None = as many as pay off
 
     def __post_init__(self) -> None:
@@ -42,6 +43,12 @@ class ReadOptions:
             choose("features", self.features, CHOICES)
         if self.labels is not None:
             choose("labels", self.labels, LABELS)
+        for name in ("data_root", "smiles", "target", "id_column", "encoding"):
+            value = getattr(self, name)
+            if not isinstance(value, (str, Path)) and (value is not None or name == "encoding"):
+                raise ConfigError(f"{name} must be text, got {value!r}. Write it in quotes")
+        if not isinstance(self.skip_invalid, bool):
+            raise ConfigError(f"skip_invalid must be true or false, without quotes, got {self.skip_invalid!r}")
         if self.workers is not None and self.workers < 1:
             raise ConfigError(f"workers must be at least 1, got {self.workers}")
         if self.recipe is not None and self.features is not None:

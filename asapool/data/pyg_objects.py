@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.assemble import Record, assemble
+from asapool.data.assemble import Record, assemble, refuse_twice
 from asapool.data.classes import as_text
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
@@ -33,7 +33,10 @@ def from_pyg(
     """
     options = options or ReadOptions(labels="optional")
     records = [_record(d, k, None if ids is None else str(ids[k]), class_names) for k, d in enumerate(data)]
-    return assemble(records, name=name, options=options, attribute_names=tuple(feature_names), classes=class_names)
+    made = assemble(records, name=name, options=options, attribute_names=tuple(feature_names), classes=class_names)
+    if options.recipe is None:
+        refuse_twice(records)
+    return made
 
 
 def _record(data: Any, k: int, id: str | None, class_names: Sequence[str] | None) -> Record:

@@ -39,7 +39,7 @@ def stratified_folds(graphs: GraphSet, seed: int, fold: int, folds: int = 10) ->
     from sklearn.model_selection import StratifiedKFold
 
     _check_folds(len(graphs), fold, folds)
-    _check_classes(graphs, folds, f"{folds} folds")
+    _check_classes(graphs, folds, f"{folds} folds", "Use fewer folds")
     chosen = StratifiedKFold(folds, shuffle=True, random_state=seed).split(np.zeros(len(graphs)), graphs.y)
     return _from_parts(graphs, [test for _, test in chosen], fold, "stratified", seed)
 
@@ -47,7 +47,7 @@ def stratified_folds(graphs: GraphSet, seed: int, fold: int, folds: int = 10) ->
 def stratified_split(graphs: GraphSet, seed: int, val: float = 0.1, test: float = 0.1) -> Split:
     """One split with the classes in the proportions of the set; val and test are shares of all graphs."""
     _check_shares(val, test)
-    _check_classes(graphs, 3, "three parts")
+    _check_classes(graphs, 3, "three parts", "Add graphs of that class")
     rng = np.random.default_rng(seed)
     lists: dict[str, list[Ints]] = {part: [] for part in PARTS}
     for k in range(graphs.num_classes):
@@ -105,8 +105,8 @@ def _from_table(graphs: GraphSet, path: Path) -> dict[str, Ints]:
     lists: dict[str, list[int]] = {part: [] for part in PARTS}
     words = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
     with open_table(path) as (header, rows):
-        own = guess(header, None, ("id", "graph", "graph_id"), path, "column", "the ids")
-        part = guess(header, None, ("part", "split", "set"), path, "column", "train, val or test")
+        own = guess(header, None, ("id", "graph", "graph_id"), path, None, "the ids")
+        part = guess(header, None, ("part", "split", "set"), path, None, "train, val or test")
         for line, row in even(rows, header, path):
             name, word = str(row[own]).strip(), str(row[part]).strip().lower()
             if name not in number:
@@ -143,7 +143,7 @@ def _check_shares(val: float, test: float) -> None:
         raise ConfigError(f"val and test must be positive and leave something to train on, got {val} and {test}")
 
 
-def _check_classes(graphs: GraphSet, fewest: int, why: str) -> None:
+def _check_classes(graphs: GraphSet, fewest: int, why: str, remedy: str) -> None:
     if bool((graphs.y < 0).any()):
         raise DataError(
             f"{graphs.name}: {int((graphs.y < 0).sum())} graphs have no label. Leave them out before a stratified split"
@@ -152,6 +152,5 @@ def _check_classes(graphs: GraphSet, fewest: int, why: str) -> None:
     for name, count in zip(graphs.class_names, counts, strict=True):
         if 0 < count < fewest:
             raise DataError(
-                f"{graphs.name}: class {name!r} has {count} graphs, too few for {why}. "
-                "Use fewer folds, or merge classes"
+                f"{graphs.name}: class {name!r} has {count} graphs, too few for {why}. {remedy}, or merge classes"
             )

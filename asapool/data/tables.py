@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -14,6 +15,7 @@ from asapool.errors import DataError, MissingExtraError
 
 Rows = Iterator[tuple[int, Sequence[Any]]]
 SUFFIXES = (".csv", ".tsv", ".parquet", ".smi")
+SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # what Excel wants as a first line, and others write for it
 
 
 @contextmanager
@@ -49,22 +51,26 @@ def open_table(path: Path, encoding: str = "utf-8") -> Iterator[tuple[list[str],
 
 def _csv_rows(text: io.TextIOWrapper, path: Path) -> Rows:
     start = text.readline()
+    told = SEPARATOR.fullmatch(start.rstrip("\r\n"))
+    if told:
+        start = text.readline()
     if not start:
         return
-    separator = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=start.count)
+    separator = told[1] if told else "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=start.count)
     reader = csv.reader(chain([start], text), delimiter=separator)
-    line = 1
+    before = 1 if told else 0
+    line = before + 1
     for row in reader:
         if any(field.strip() for field in row):
             yield line, row
-        line = reader.line_num + 1
+        line = before + reader.line_num + 1
 
 
 def _smi_rows(text: io.TextIOWrapper) -> Rows:
     for line, row in enumerate(text, start=1):
         fields = row.split(None, 1)
         if fields:
-            yield line, [fields[0], fields[1].strip() if len(fields) > 1 else str(line)]
+            yield line, [fields[0], fields[1].strip() if len(fields) > 1 else None]
 
 
 def _guarded(rows: Rows, path: Path, encoding: str) -> Rows:
@@ -135,13 +141,19 @@ def even(rows: Rows, header: Sequence[str], path: Path) -> Rows:
         yield line, row
 
 
-def guess(header: Sequence[str], named: str | None, usual: Sequence[str], path: Path, option: str, what: str) -> int:
-    """The place of a column: the one named, else the one with a usual name, else a question."""
+def guess(
+    header: Sequence[str], named: str | None, usual: Sequence[str], path: Path, option: str | None, what: str
+) -> int:
+    """The place of a column: the one named, else the one with a usual name, else a question.
+
+    option: by which setting the column can be named; None = by no one, so it must get a usual name.
+    """
     found = find(header, named, usual, path)
     if found is None:
+        columns = ", ".join(map(repr, header))
         raise DataError(
-            f"{path}: no column is called {' or '.join(usual[:3])}, so say which one holds {what}: {option}=one of "
-            f"{', '.join(map(repr, header))}"
+            f"{path}: no column is called {' or '.join(usual[:3])}; the columns are {columns}. "
+            + (f"Call the one that holds {what} {usual[0]!r}" if option is None else _say(option, what))
         )
     return found
 
@@ -154,3 +166,16 @@ def find(header: Sequence[str], named: str | None, usual: Sequence[str], path: P
         return list(header).index(named)
     lower = [name.lower() for name in header]
     return next((lower.index(name) for name in usual if name in lower), None)
+
+
+def refuse_several(header: Sequence[str], usual: Sequence[str], path: Path, option: str, what: str) -> None:
+    """Where more than one column has a usual name, ask instead of taking one of them."""
+    found = [name for name in header if name.lower() in usual]
+    if len(found) > 1:
+        raise DataError(
+            f"{path}: one column with {what} expected, {' and '.join(map(repr, found))} came. " + _say(option, what)
+        )
+
+
+def _say(option: str, what: str) -> str:
+    return f"Say which one holds {what}: {option}=NAME (--{option.replace('_', '-')} NAME)"

@@ -80,7 +80,7 @@ class _Reader:
         return GraphSet(
             x=x, ptr=ptr, rowptr=packed.rowptr, col=packed.col, weight=packed.weight, edge_attr=packed.edge_attr, y=y,
             class_names=classes, feature_names=feature_names, name=self.name,
-            ids=tuple(map(str, range(1, len(ptr)))), recipe=recipe | {"classes": list(classes)},
+            ids=tuple(map(str, range(1, len(ptr)))), named=False, recipe=recipe | {"classes": list(classes)},
         )  # fmt: skip
 
     def indicator(self) -> tuple[Ints, Ints]:

@@ -17,6 +17,7 @@ from asapool.training.settings import DataConfig
 FOLDER = Path(__file__).parent / "plans"
 INSTEAD = {"FRANKENSTEIN": "Mutagenicity"}  # who takes the place of a data set that is not on this machine
 PLAN = ("name", "title", "metric", "seeds", "folds", "protocol", "choose")
+LONGEST = 200  # bytes of a name that becomes that of files; file systems take 255, endings included
 SOURCE = tuple(f.name for f in fields(DataConfig))
 
 
@@ -136,7 +137,7 @@ def _plan(content: dict[str, Any], path: Path) -> PlanFile:
     _known(content, ("plan", "data", "model", "train", "row"), path, "table")
     head = _table(content.get("plan", {}), path, "plan")
     _known(head, PLAN, path, "setting of [plan]")
-    name = _name(head.get("name", path.stem), path, "plan.name")
+    name = _short(head.get("name", path.stem), path, "plan.name")
     if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or name.startswith("."):
         raise ConfigError(f"{path}: plan.name becomes the name of files: letters, digits, - and _ only, got {name!r}")
     rows = tuple(_row(entry, path) for entry in _list(content, "row", path))
@@ -170,12 +171,15 @@ def _row(entry: dict[str, Any], path: Path) -> Row:
 
 def _data(entry: dict[str, Any], path: Path) -> DataEntry:
     _known(entry, ("name", "model", "train", "on_request", *SOURCE), path, "setting of [[data]]")
-    source = {name: entry[name] for name in SOURCE if name in entry}
-    for name in ("source", "data_root"):  # what lies beside the plan is found from any folder
-        if name in source and (path.parent / str(source[name])).exists():
-            source[name] = str((path.parent / source[name]).resolve())
+    name = _short(entry.get("name"), path, "the name of a [[data]]")
+    source = {key: entry[key] for key in SOURCE if key in entry}
+    try:
+        DataConfig(**source)  # refuses values of a wrong kind
+    except ConfigError as error:
+        raise ConfigError(f"{path}: [[data]] {name!r}: {error}") from None
+    source |= {key: _place(source[key], path, key) for key in ("source", "data_root") if key in source}
     asked = _truth(entry.get("on_request", False), path, "on_request")
-    return DataEntry(_name(entry.get("name"), path, "the name of a [[data]]"), source, _tables(entry, path), asked)
+    return DataEntry(name, source, _tables(entry, path), asked)
 
 
 def _or_instead(entry: DataEntry, root: str | PathLike[str] | None) -> DataEntry:
@@ -214,6 +218,28 @@ def _name(value: Any, path: Path, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(f"{path}: {what} must be a word or two, got {value!r}")
     return value
+
+
+def _short(value: Any, path: Path, what: str) -> str:
+    """A name that may become that of a file."""
+    name = _name(value, path, what)
+    if len(name.encode()) > LONGEST:
+        raise ConfigError(f"{path}: {what} may have {LONGEST} bytes, got {len(name.encode())}. Choose a shorter one")
+    return name
+
+
+def _place(value: Any, path: Path, what: str) -> str:
+    """A path or the name of a data set; what lies beside the plan is found from any folder."""
+    if not isinstance(value, str) or not value:
+        raise ConfigError(f"{path}: {what} of a [[data]] must be a path or a name in quotes, got {value!r}")
+    beside = path.parent / value
+    try:
+        return str(beside.resolve()) if beside.exists() else value
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: {what} of a [[data]] must be a path or a name, got one of {len(value)} letters that cannot be "
+            f"looked for ({error.strerror}). Give another one"
+        ) from None
 
 
 def _whole(value: Any, path: Path, what: str) -> int:

@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 
 from asapool.data.atomic import sync_folder
-from asapool.errors import DataError, TrainingError
+from asapool.errors import CheckpointError, DataError, TrainingError
 from asapool.experiments.record import RunRecord
 from asapool.training.folder import working_in
 
@@ -33,6 +33,7 @@ class Store:
     @contextmanager
     def open(cls, folder: str | PathLike[str]) -> Iterator[Store]:
         """Hold the folder's lock and write; a second writer is refused, a torn last line is cut off."""
+        _refuse_a_run(Path(folder))
         with working_in(folder) as path:
             handle = _open(path / FILE)
             try:
@@ -88,6 +89,15 @@ class Store:
 
 def _same(record: RunRecord) -> RunRecord:
     return record
+
+
+def _refuse_a_run(folder: Path) -> None:
+    """A folder of asapool train has files that mean something else, and a report that would be lost."""
+    if all((folder / name).exists() for name in ("config.toml", "split.json")):
+        raise CheckpointError(
+            f"{folder}: holds a run of asapool train, and other trainings take a folder of their own. "
+            "Choose another with --out"
+        )
 
 
 def _open(path: Path) -> int:

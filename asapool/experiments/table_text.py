@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "row", "column", "mean", "over_seeds", "over_folds", "seeds", "folds", "failed", "expected", "paper",
-    "paper_deviation", "paper_data", "difference", "verdict", "chosen", "test", "test_over_seeds", "minus_reference",
-    "p_corrected_t", "p_holm", "p_wilcoxon",
+    "paper_deviation", "paper_data", "difference", "verdict", "chosen", "validation", "test", "test_over_seeds",
+    "minus_reference", "p_corrected_t", "p_holm", "p_wilcoxon",
 )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def to_csv(table: Table) -> str:
         lines.append(
             [c.row, c.column, _two(c.mean), _two(c.over_seeds), _two(c.over_folds), c.seeds, c.folds, c.failed,
              c.expected, *((told.mean, told.deviation, told.other) if told else ("", "", "")), _two(c.difference),
-             c.verdict, c.chosen if table.choose else "", _two(c.test), _two(c.test_over_seeds),
+             c.verdict, c.chosen if table.choose else "", _two(c.validation), _two(c.test), _two(c.test_over_seeds),
              _two(test.get("difference")), *(_p(test.get(key)) for key in ("p_corrected_t", "p_holm", "p_wilcoxon"))]
         )  # fmt: skip
     return csv_text(COLUMNS, lines)
@@ -87,6 +87,7 @@ def to_markdown(table: Table, *, heading: bool = True, marks: bool = True) -> st
     if found:
         parts.append("What the paper says in words:\n")
         parts.append("".join(f"- {v.words}: **{v.verdict}**{f' ({v.told})' if v.told else ''}\n" for v in found))
+        parts.append(" ".join(dict.fromkeys(v.how for v in found)) + "\n")
     return "\n".join(parts)
 
 
@@ -95,7 +96,7 @@ def lead(table: Table) -> str:
     kind = "plain shuffled" if table.protocol == "authors" else table.protocol
     return (
         f"{table.metric.capitalize()} accuracy in percent, mean over seeds × folds ({table.folds} {kind} folds); "
-        "± is the deviation over the means of the seeds, as in the paper."
+        "± is the deviation over the means of the finished seeds, as in the paper."
     )
 
 
@@ -112,7 +113,7 @@ def full(table: Table, marks: bool = True) -> tuple[list[str], list[list[str]]]:
         if not (marks or c.folds or c.failed or c.paper):
             continue
         line = [c.row, c.column, percent(c.mean), percent(c.over_seeds), percent(c.over_folds), behind(c, table, marks)]
-        line += ["–" if c.paper is None else str(c.paper), signed(c.difference), c.verdict or "–"]
+        line += ["–" if c.paper is None else str(c.paper), signed(c.difference), judged(c, table)]
         if tested:
             test = c.against or {}
             line += [signed(test.get("difference")), *(_p(test.get(key)) or "–" for key in ("p_corrected_t", "p_holm"))]
@@ -129,6 +130,14 @@ def behind(cell: TableCell, table: Table, marks: bool = True) -> str:
     return told + (f", {cell.failed} failed" if cell.failed else "") if cell.folds or cell.failed or marks else "–"
 
 
+def judged(cell: TableCell, table: Table) -> str:
+    """Whether a cell lies within the paper's band, and on how much of it that rests where not all of it is whole."""
+    whole = len(cell.whole_seeds(table.folds))
+    if cell.verdict is None or whole == cell.seeds:
+        return cell.verdict or "–"
+    return f"{cell.verdict} ({whole} whole {'seed' if whole == 1 else 'seeds'})"
+
+
 def choices(table: Table) -> list[str]:
     """What was chosen per data set, beside the authors' choice."""
     said = []
@@ -137,7 +146,7 @@ def choices(table: Table) -> list[str]:
         if best is None:
             said.append(f"{column}: nothing is chosen before all its trainings are done")
             continue
-        line = f"{column}: {best.row} has the best validation accuracy, {percent(best.mean)}; "
+        line = f"{column}: {best.row} has the best validation accuracy, {percent(best.validation)}; "
         line += f"its test accuracy is {pm(best.test, best.test_over_seeds)}"
         told, theirs = paper.nearest(column, "asap"), preset(column)
         if told is not None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import numpy as np
+
 from asapool.errors import CheckpointError, DataError
 from asapool.experiments import paper
 from asapool.experiments.table_text import to_csv, to_dict, to_markdown, write
@@ -28,7 +30,8 @@ __all__ = ["Table", "TableCell", "make_table", "to_csv", "to_dict", "to_markdown
 class TableCell:
     """One cell; a number is None where no training stands behind it.
 
-    over_seeds: deviation of the seeds' means (the paper's ±). over_folds: of the folds of one seed, averaged.
+    over_seeds: deviation of the whole seeds' means (the paper's ±). over_folds: of the folds of one seed, averaged.
+    difference and verdict rest on the whole seeds alone, once there is one.
     values: (seed, fold, accuracy) of every finished training, in the order of the plan; runs: their keys.
     """
 
@@ -45,6 +48,7 @@ class TableCell:
     difference: float | None = None  # ours − the paper's
     verdict: Literal["within", "outside"] | None = None  # of the paper's mean ± its deviation
     chosen: bool = False  # in a plan that chooses: the best on validation of its column
+    validation: float | None = None  # of the chosen: the accuracy by which it was chosen
     test: float | None = None  # of the chosen: its test accuracy, and the deviation over seeds
     test_over_seeds: float | None = None
     against: dict[str, Any] | None = None  # paired test against the table's reference row
@@ -164,22 +168,28 @@ def _fill(plan: Plan, cell: Cell, found: Sequence[tuple[str, RunRecord]]) -> Tab
     )
     if told is None or told.other or filled.mean is None:
         return filled
-    difference = round(filled.mean - told.mean, 6)
-    within: Literal["within", "outside"] = "within" if abs(difference) <= told.deviation + 1e-9 else "outside"
-    # a part of a seed is no estimate of what the paper measured
-    return replace(filled, difference=difference, verdict=within if filled.whole_seeds(plan.folds) else None)
+    whole = filled.whole_seeds(plan.folds)
+    if not whole:  # a part of a seed is no estimate of what the paper measured
+        return replace(filled, difference=round(filled.mean - told.mean, 6))
+    difference = round(float(np.mean(list(whole.values()))) - told.mean, 6)
+    return replace(filled, difference=difference, verdict="within" if abs(difference) <= told.deviation else "outside")
 
 
 def _choice(
     cells: list[TableCell], found: Mapping[tuple[str, str], list[tuple[str, RunRecord]]], folds: int
 ) -> dict[tuple[str, str], TableCell]:
-    """The best row of a column by validation accuracy, judged on test; none before all rows are done."""
-    if not all(cell.finished and cell.mean is not None for cell in cells):
+    """The best row of a column by validation accuracy, whatever the table shows, and judged on test.
+
+    There is none before all rows are done.
+    """
+    rows = [_sum_up(found[cell.row, cell.column], "validation", folds) for cell in cells]
+    means = [row.mean for row in rows if row is not None and row.mean is not None]
+    if not all(cell.finished for cell in cells) or len(means) < len(cells):
         return {}
-    best = max(cells, key=lambda cell: cell.mean or 0.0)  # the first of equals
+    best = cells[means.index(max(means))]  # the first of equals
     row = _sum_up(found[best.row, best.column], "test", folds)
     judged = replace(
-        best, chosen=True, test=_percent(row.mean) if row else None,
+        best, chosen=True, validation=_percent(max(means)), test=_percent(row.mean) if row else None,
         test_over_seeds=_percent(row.over_seeds) if row else None,
     )  # fmt: skip
     return {(best.row, best.column): judged}

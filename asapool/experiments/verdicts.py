@@ -1,26 +1,51 @@
 """What became of the paper's claims in words: each holds, does not, is too close to call, or has too few trainings.
 
-Rows are compared on the seeds that both have finished with all folds, so that an unfinished table says nothing rash. A
-difference counts where the paired test over these folds finds it unlikely to be chance.
+Rows are compared on the seeds that both have finished with all folds, so that an unfinished table says nothing rash.
+Holds and does not hold both need a test or an interval that leaves little to chance; HOW says which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from asapool.experiments.evidence import Values, higher, interval, rising, steadier
 from asapool.experiments.paper import SETS, STAND_INS, Statement, canonical, claims
 from asapool.experiments.tables import Table
-from asapool.training.significance import paired_test
+from asapool.training.comparison import holm
 
 Word = Literal["holds", "does not hold", "too close to call", "not enough runs"]
 WORST: tuple[Word, ...] = ("does not hold", "not enough runs", "too close to call", "holds")  # the first one decides
 SURE = 0.05  # p value below which a difference counts
 STEADY = 3  # seeds that a deviation needs before it is compared
-RISING = 0.6  # rank correlation: with nine values a chance of 5 % to be reached without any trend
+HOW = {
+    "above": "A row counts as above or below another where the corrected paired t-test on the folds of their shared "
+    "seeds gives p < 0.05 after Holm's adjustment for all pairs of the claim.",
+    "steadier": "A deviation counts as smaller or larger where the test of Pitman and Morgan on the means of the "
+    "shared seeds gives p < 0.05 after Holm's adjustment for all pairs of the claim.",
+    "rising": "Accuracy counts as rising or falling where its rank correlation with the rows, taken fold by fold, "
+    "differs from 0 in the corrected t-test with p < 0.05 after Holm's adjustment for all data sets of the claim.",
+    "gain": "A gain counts as reached or missed where the 95 % t-interval of the relative gains of the shared seeds "
+    "lies wholly on one side of the claimed one.",
+}
+MISSING = {
+    "above": "no seed is finished in both rows",
+    "steadier": f"a deviation needs {STEADY} finished seeds in both rows",
+    "rising": "no seed is finished in all rows",
+}
+
+
+class Compared(NamedTuple):
+    """One comparison of a claim in a column: its sentence, the effect (positive: as claimed), and its p value."""
+
+    first: str
+    rest: str
+    seeds: int
+    effect: float
+    p: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +64,7 @@ class Verdict:
 
     words: str
     verdict: Word
+    how: str  # what decides, in one sentence
     findings: tuple[Finding, ...]
 
     @property
@@ -58,132 +84,128 @@ class Verdict:
 
 def judge(table: Table) -> list[Verdict]:
     """Hold the claims about a table against it; the columns that the paper does not have are left out."""
-    columns = [c for c in table.columns if canonical(c) in (*SETS, *STAND_INS)]
+    own = [column for column in table.columns if canonical(column) in SETS]
+    others = [column for column in table.columns if canonical(column) in STAND_INS]
     verdicts = []
     for statement in claims(table.name):
         if statement.kind == "gain":
-            own = [c for c in columns if canonical(c) in SETS]
             found = [_gain(table, statement, own)] if own else []
         else:
-            found = [_in_column(table, statement, column) for column in columns]
-            there = {canonical(column) for column in columns}
+            # other data are adjusted for among themselves: they must not weaken what the paper's own say
+            found = [*_findings(table, statement, own), *_findings(table, statement, others)]
+            there = {canonical(column) for column in own}
             absent = [name for name in SETS if name not in there] if statement.everywhere and found else []
             found += [Finding(column=name, verdict="not enough runs", told="not in the table") for name in absent]
-        verdicts.append(Verdict(words=statement.words, verdict=_overall(found), findings=tuple(found)))
+        overall = _worst([finding.verdict for finding in found if not finding.other])
+        how = HOW[statement.kind]
+        verdicts.append(Verdict(words=statement.words, verdict=overall, how=how, findings=tuple(found)))
     return verdicts
 
 
-def _overall(found: Sequence[Finding]) -> Word:
-    return _worst([finding.verdict for finding in found if not finding.other])
-
-
-def _in_column(table: Table, statement: Statement, column: str) -> Finding:
-    look: dict[str, Callable[[Table, Statement, str], tuple[Word, str]]] = {
+def _findings(table: Table, statement: Statement, columns: Sequence[str]) -> list[Finding]:
+    """The claim column by column, with Holm's adjustment over the comparisons of all of them."""
+    compare: dict[str, Callable[[Table, Statement, str], list[Compared | None]]] = {
         "above": _above, "steadier": _steadier, "rising": _rising
     }  # fmt: skip
-    verdict, told = look[statement.kind](table, statement, column)
-    return Finding(column=column, verdict=verdict, told=told, other=canonical(column) in STAND_INS)
+    looked = {column: compare[statement.kind](table, statement, column) for column in columns}
+    adjusted = iter(holm([one.p for some in looked.values() for one in some if one is not None]))
+    found = []
+    for column, some in looked.items():
+        sure = [one._replace(p=next(adjusted)) for one in some if one is not None]
+        words = [_word(one, statement.ties) for one in sure]
+        words += ["not enough runs"] * (len(some) - len(sure))
+        told, other = _together(sure) or MISSING[statement.kind], canonical(column) in STAND_INS
+        found.append(Finding(column=column, verdict=_worst(words), told=told, other=other))
+    return found
 
 
-def _above(table: Table, statement: Statement, column: str) -> tuple[Word, str]:
-    said: list[tuple[str, str, int]] = []
-    words: list[Word] = []
+def _word(one: Compared, ties: bool) -> Word:
+    if one.p >= SURE:
+        return "too close to call"
+    return "holds" if one.effect > 0 or (ties and one.effect == 0) else "does not hold"
+
+
+def _above(table: Table, statement: Statement, column: str) -> list[Compared | None]:
+    found: list[Compared | None] = []
     for first, second in statement.pairs:
-        both = _common(table, column, (first, second))
+        both = _shared(table, [(first, column), (second, column)])
         if both is None:
-            words.append("not enough runs")
+            found.append(None)
             continue
-        word, gap = _compared(both, statement.ties)
-        words.append(word)
-        said.append((first, f"{_gap(gap)} over {second}", both.shape[1]))
-    return _worst(words), _together(said) or "no seed is finished in both rows"
+        gap, p = higher(*both)
+        found.append(Compared(first, f"{_gap(gap)} over {second}", both.shape[1], gap, p))
+    return found
 
 
-def _compared(both: np.ndarray[Any, np.dtype[np.float64]], ties: bool) -> tuple[Word, float]:
-    """Whether the first row is above the second, and by how much; (2, seeds, folds)."""
-    gap = round(float(np.mean(both[0]) - np.mean(both[1])), 6)
-    if np.array_equal(both[0], both[1]):
-        return "holds" if ties else "does not hold", gap
-    # one fold is tested on and one validated on, so that the test part is 1 / (folds − 2) of the training part
-    p = paired_test(both[0].ravel(), both[1].ravel(), test_share=1 / (both.shape[2] - 2)).p_corrected_t
-    if p is not None and p >= SURE:
-        return "too close to call", gap
-    return "holds" if gap > 0 else "does not hold", gap
-
-
-def _steadier(table: Table, statement: Statement, column: str) -> tuple[Word, str]:
-    said: list[tuple[str, str, int]] = []
-    words: list[Word] = []
+def _steadier(table: Table, statement: Statement, column: str) -> list[Compared | None]:
+    found: list[Compared | None] = []
     for first, second in statement.pairs:
-        both = _common(table, column, (first, second))
+        both = _shared(table, [(first, column), (second, column)])
         if both is None or both.shape[1] < STEADY:
-            words.append("not enough runs")
+            found.append(None)
             continue
         a, b = (float(np.std(row.mean(axis=1), ddof=1)) for row in both)
-        words.append("holds" if a < b else "does not hold")
-        said.append((f"{first} ± {a:.2f} against", f"± {b:.2f} of {second}", both.shape[1]))
-    return _worst(words), _together(said) or f"a deviation needs {STEADY} finished seeds in both rows"
+        rest = f"± {b:.2f} of {second}"
+        found.append(Compared(f"{first} ± {a:.2f} against", rest, both.shape[1], *steadier(*both)))
+    return found
 
 
-def _together(said: Sequence[tuple[str, str, int]]) -> str:
-    """Pairs with the same beginning and as many seeds in one breath.
-
-    >>> _together([("a", "+1 over b", 3), ("a", "+2 over c", 3), ("b", "+1 over c", 1)])
-    'a +1 over b, +2 over c (3 seeds); b +1 over c (1 seed)'
-    """
-    groups: dict[tuple[str, int], list[str]] = {}
-    for first, rest, seeds in said:
-        groups.setdefault((first, seeds), []).append(rest)
-    return "; ".join(
-        f"{first} {', '.join(rest)} ({seeds} {'seed' if seeds == 1 else 'seeds'})"
-        for (first, seeds), rest in groups.items()
-    )
-
-
-def _rising(table: Table, statement: Statement, column: str) -> tuple[Word, str]:
+def _rising(table: Table, statement: Statement, column: str) -> list[Compared | None]:
     rows = [row for row in table.rows if table.cell(row, column) is not None]
-    values = _common(table, column, rows) if len(rows) > 2 else None
+    values = _shared(table, [(row, column) for row in rows]) if len(rows) > 2 else None
     if values is None:
-        return "not enough runs", "no seed is finished in all rows"
+        return [None]
     means = values.mean(axis=(1, 2))  # (rows,)
-    rank = _rank_correlation(means)
-    gap = float(means[-1] - means[0])
-    holds = rank >= RISING and gap > 0
-    told = f"rank correlation {rank:.2f}, {rows[-1]} {_gap(gap)} over {rows[0]}"
-    return ("holds" if holds else "does not hold"), told
+    rank, p = rising(values)
+    first = f"{rows[-1]} {_gap(float(means[-1] - means[0]))} over {rows[0]}, rank correlation"
+    return [Compared(first, f"{rank:.2f}", values.shape[1], rank, p)]
 
 
 def _gain(table: Table, statement: Statement, columns: Sequence[str]) -> Finding:
-    first, second = statement.pairs[0]
-    pairs = [_common(table, column, (first, second)) for column in columns]
-    there = [pair for pair in pairs if pair is not None]
-    name = f"{len(there)} of {len(SETS)} data sets"
-    if len(there) < len(SETS):
-        return Finding(column=name, verdict="not enough runs", told="the claim is about the mean over five data sets")
-    a, b = (float(np.mean([pair[k].mean() for pair in there])) for k in range(2))
-    gain = 100 * (a - b) / b
-    word: Word = "holds" if gain >= statement.least else "does not hold"
-    return Finding(column=name, verdict=word, told=f"{a:.2f} against {b:.2f}: {gain:+.1f} %")
+    """The mean over the five data sets, seed by seed."""
+    pairs = [[(row, column) for row in statement.pairs[0]] for column in columns]
+    name = f"{sum(_shared(table, pair) is not None for pair in pairs)} of {len(SETS)} data sets"
+    values = _shared(table, [place for pair in pairs for place in pair]) if len(columns) == len(SETS) else None
+    if values is None or values.shape[1] < 2:
+        told = "the claim is about the mean over five data sets, and its interval needs two seeds finished on all"
+        return Finding(column=name, verdict="not enough runs", told=told)
+    means = values.mean(axis=2)  # (cells, seeds), the two rows in turn
+    a, b = means[0::2].mean(axis=0), means[1::2].mean(axis=0)  # (seeds,)
+    gains = 100 * (a - b) / b
+    low, high = (round(end, 6) for end in interval(gains))
+    word: Word = "too close to call"
+    if low >= statement.least or high < statement.least:
+        word = "holds" if low >= statement.least else "does not hold"
+    told = f"{a.mean():.2f} against {b.mean():.2f}: {_gap(gains.mean())} %, between {_gap(low)} and {_gap(high)}"
+    told += f" on {len(gains)} seeds"
+    return Finding(column=name, verdict=word, told=told)
 
 
-def _common(table: Table, column: str, rows: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-    """Accuracies on the seeds that all rows have finished, (rows, seeds, folds); None if there is no such seed."""
-    found = []
-    for row in rows:
-        cell = table.cell(row, column)
-        if cell is None:
-            return None
-        found.append(cell.whole_seeds(table.folds))
-    seeds = [seed for seed in found[0] if all(seed in other for other in found)]
-    return np.array([[whole[seed] for seed in seeds] for whole in found]) if seeds else None
+def _shared(table: Table, places: Sequence[tuple[str, str]]) -> Values | None:
+    """Accuracies on the seeds that all cells have finished, (cells, seeds, folds); None if there is no such seed.
+
+    places: row and column of each cell.
+    """
+    cells = [table.cell(row, column) for row, column in places]
+    whole = [{} if cell is None else cell.whole_seeds(table.folds) for cell in cells]
+    seeds = [seed for seed in whole[0] if all(seed in other for other in whole)]
+    return np.array([[one[seed] for seed in seeds] for one in whole]) if seeds else None
 
 
-def _rank_correlation(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    """Spearman's, of the values with their places; 0 where all are equal."""
-    from scipy.stats import rankdata
+def _together(some: Sequence[Compared]) -> str:
+    """Comparisons with the same beginning and as many seeds in one breath.
 
-    rank = rankdata(np.round(values, 9))
-    return 0.0 if np.ptp(rank) == 0 else float(np.corrcoef(rank, np.arange(len(rank)))[0, 1])
+    >>> _together([Compared("a", "+1 over b", 3, 1, 0.04), Compared("a", "+2 over c", 3, 2, 0.5)])
+    'a +1 over b (p 0.04), +2 over c (p 0.5) on 3 seeds'
+    """
+    groups: dict[tuple[str, int], list[str]] = {}
+    for one in some:
+        sure = f"p {one.p:.2g}" if one.p >= 0.001 else "p < 0.001"
+        groups.setdefault((one.first, one.seeds), []).append(f"{one.rest} ({sure})")
+    return "; ".join(
+        f"{first} {', '.join(rest)} on {seeds} {'seed' if seeds == 1 else 'seeds'}"
+        for (first, seeds), rest in groups.items()
+    )
 
 
 def _worst(words: Sequence[Word]) -> Word:
@@ -192,4 +214,3 @@ def _worst(words: Sequence[Word]) -> Word:
 
 def _gap(gap: float) -> str:
     return f"{gap:+.2f}".replace("-", "−")
-

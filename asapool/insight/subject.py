@@ -40,19 +40,33 @@ def subject(model: Any, graph: Any, index: int | None = None) -> Subject:
 
 
 def find_graph(graphs: GraphSet, word: str) -> int:
-    """The number of a graph by its id, or by its place in the set.
+    """The number in the set of the graph that a word means: its place in the source, or its id.
+
+    These are the columns graph and id of predictions; "graph=4" and "id=4" say which one is meant. Where the source has
+    no names for its graphs, the ids are lines or the like, and only "id=4" means them.
 
     >>> find_graph(load("synthetic:cycles?graphs=6"), "4")
     4
     """
-    if word in graphs.ids:
-        return graphs.ids.index(word)
-    if word.isdigit() and int(word) < len(graphs):
-        return int(word)
-    some = ", ".join(map(repr, graphs.ids[:3]))
+    column, equals, value = word.partition("=")
+    if not equals or column not in ("graph", "id"):
+        column, value = "", word
+    by_id = column == "id" or (column == "" and graphs.named)
+    found = [
+        i
+        for i, (place, own) in enumerate(zip(graphs.places.tolist(), graphs.ids, strict=True))
+        if (column != "id" and str(place) == value) or (by_id and own == value)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        fitting = " and ".join(f"graph {graphs.places[i]} (id {graphs.ids[i]!r})" for i in found[:3])
+        ways = " or ".join(f"graph={graphs.places[i]}" for i in found[:3])
+        raise DataError(f"{graphs.name}: {word!r} could be {fitting}. Say which one is meant: {ways}")
+    some = ", ".join(map(repr, graphs.ids[:3])) + (", …" if len(graphs) > 3 else "")
     raise DataError(
-        f"{graphs.name} has no graph {word!r}; its ids are {some}{', …' if len(graphs) > 3 else ''}, "
-        f"and places 0 to {len(graphs) - 1} do as well"
+        f"{graphs.name} has no graph {word!r}; its graphs are {graphs.places.min()} to {graphs.places.max()}"
+        + (f", and their ids {some} do as well" if graphs.named else "")
     )
 
 
@@ -61,7 +75,9 @@ def one_graph(graph: Any, index: int | None, trained: LoadedModel | None) -> Gra
     if isinstance(graph, GraphSet):
         if index is None and len(graph) != 1:
             raise ConfigError(f"{graph.name} has {len(graph)} graphs; say which one: explain(model, graphs, 3)")
-        return graph.subset([0 if index is None else index])
+        chosen = graph.subset([0 if index is None else index])
+        # without a name of its own a graph goes by the number that `asapool explain --graph` takes
+        return chosen if chosen.named else chosen._changed(ids=(str(chosen.places[0]),))
     if index is not None:
         raise ConfigError(f"index chooses from a GraphSet, and a {type(graph).__name__} is one graph")
     # the recipe made here says how the one graph was read, which is nothing to hold against the model's: it is left out

@@ -1,4 +1,4 @@
-"""Clusters overlap; for a picture every node gets one home, and clusters that touch get different colours."""
+"""Clusters overlap; for a picture every node gets one home, and clusters that touch differ in colour if they can."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _hops(N: int, source: Ints, target: Ints, medoid: Ints) -> Floats:
 
 
 def _colours(home: Ints, K: int, source: Ints, target: Ints) -> Ints:
-    """The least used colour that no touching cluster has."""
+    """The least used colour that no touching cluster has, or, where they have all seven, the least used one."""
     touching: list[set[int]] = [set() for _ in range(K)]
     for a, b in zip(home[source].tolist(), home[target].tolist(), strict=True):
         if a != b and a >= 0 and b >= 0:

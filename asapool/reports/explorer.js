@@ -19,10 +19,14 @@ function explore(root) {
     for (const g of svg.querySelectorAll("[data-layer]")) {
       const layer = g.dataset.layer, here = !g.dataset.at || Number(g.dataset.at) === level();
       const wanted = layer === "links" ? view() === "clusters" && ticked("data-links")
+        : layer === "badges" ? view() === "clusters" && ticked("data-numbers")
+        : layer === "numbers" ? ticked("data-numbers")
         : layer === "truth" ? ticked("data-truth") : layer === view();
       g.toggleAttribute("hidden", !(here && wanted));
     }
     root.querySelector("[data-links]")?.closest("label").toggleAttribute("hidden", view() !== "clusters");
+    for (const scale of root.querySelectorAll("[data-scale]")) scale.toggleAttribute("hidden", scale.dataset.scale !== view());
+    for (const words of root.querySelectorAll(".drawing .words")) words.toggleAttribute("hidden", view() !== "clusters");
     meaning.textContent = data.meaning[view()] ?? "";
     tell();
   }
@@ -31,7 +35,7 @@ function explore(root) {
     const at = level() ? data.levels[level() - 1] : null;
     spot.replaceChildren();
     const home = node === null || !at ? -1 : at.home[node];
-    for (const area of svg.querySelectorAll('[data-layer="clusters"] [data-cluster]'))
+    for (const area of svg.querySelectorAll("[data-cluster]"))
       area.classList.toggle("dim", home >= 0 && Number(area.dataset.cluster) !== home);
     if (node === null) {
       told.replaceChildren(make("p", "hint", "Point at a node, or focus the drawing and use the arrow keys."));
@@ -46,13 +50,13 @@ function explore(root) {
     if (at) {
       const [count, shares] = at.nodes[node];
       parts.push(make("h4", "", count ? `In ${count} ${count === 1 ? "cluster" : "clusters"} of level ${level()}`
-        : `In no cluster of level ${level()}: it was left out`));
+        : `In no kept cluster of level ${level()}`));
       const rows = shares.slice(0, 5).map(([k, share]) =>
-        [`around ${data.names[at.medoid[k]]}`, digits(share), `fitness ${digits(at.fitness[k])}`, at.colour[k]]);
+        [`${k} around ${data.names[at.medoid[k]]}`, digits(share), `fitness ${digits(at.fitness[k])}`, at.colour[k]]);
       parts.push(list(rows, count - rows.length));
       if (home >= 0) {
         const [size, members] = at.clusters[home];
-        parts.push(make("h4", "", `Cluster around ${data.names[at.medoid[home]]}, fitness ${digits(at.fitness[home])}`));
+        parts.push(make("h4", "", `Cluster ${home} around ${data.names[at.medoid[home]]}, fitness ${digits(at.fitness[home])}`));
         parts.push(list(members.map(([v, share]) => [data.names[v], digits(share), "", at.colour[home]]), size - members.length));
         const top = Math.max(...members.map(([, share]) => share), 1e-12);
         for (const [v, share] of members) ring(v, at.colour[home], share / top);

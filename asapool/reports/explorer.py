@@ -10,21 +10,25 @@ from asapool.insight import Hierarchy
 from asapool.insight.canvas import Canvas, canvas
 from asapool.insight.drawing import ARCS, hulls, links, marks
 from asapool.insight.territory import PALETTE, territory
-from asapool.reports.page import data_block, table, text
+from asapool.reports.explorer_tables import DIGITS, SIGNED, node_name, rounded, sizes, strongest, tables
+from asapool.reports.numbering import CROWDED, cluster_numbers, node_numbers
+from asapool.reports.page import data_block, text
 
-DIGITS = 4  # what the page shows; data is rounded here, so that the script's and the library's digits are the same
-LISTED = 12  # strongest memberships that are listed; the number of the others is told
-ROWS = 400  # of a table
 KINDS = {
     "attention": "Attention", "gradient": "Gradient", "occlusion": "Occlusion",
 }  # fmt: skip
 MEANING = {
-    "clusters": "One colour per cluster, a ring around its medoid. Arcs are pooled edges, heavier ones darker; "
-    f"of more than {ARCS:,} the heaviest are drawn.",
+    "clusters": "Clusters that touch differ in colour as far as seven colours go; others may share one. Each has its "
+    "number in the small circle on the ring around its medoid. Nodes without colour are in no kept cluster. Arcs are "
+    f"pooled edges, heavier ones darker; of more than {ARCS:,} the heaviest are drawn.",
     "attention": "How much of each node reaches the readouts: attention × fitness, composed over the levels.",
-    "gradient": "Gradient × input: orange speaks for the explained class, blue against it.",
+    "gradient": "Gradient × input, in log odds: orange speaks for the explained class, blue against it.",
     "occlusion": "What the log odds lose when the node is removed: orange speaks for the class, blue against it.",
 }
+WORDS = (
+    "<b>Medoid</b>: the node that a cluster was formed around. "
+    "<b>Fitness</b>: the score by which a cluster was kept, and others were not."
+)
 
 
 def explorer(hierarchy: Hierarchy, key: str, heading: str = "h2") -> str:
@@ -33,13 +37,14 @@ def explorer(hierarchy: Hierarchy, key: str, heading: str = "h2") -> str:
     head = f'<{heading} id="{key}-title">{text(title_of(hierarchy))}</{heading}>'
     source = f'<p class="source"><code>{text(hierarchy.text)}</code></p>' if hierarchy.text else ""
     note = f'<p class="note">{text(hierarchy.note)}</p>' if hierarchy.note else ""
+    meaning, words = (MEANING["clusters"], f'<p class="words">{WORDS}</p>') if hierarchy.levels else ("", "")
     return (
         f'<article class="card explorer" id="{key}" aria-labelledby="{key}-title">'
         f"<header>{head}{source}{_verdict(hierarchy)}</header>{note}"
         f'<div class="stage"><div class="drawing">{_controls(hierarchy, key)}{_drawing(hierarchy, ground, key)}'
-        f'<p class="meaning" data-meaning>{text(MEANING["clusters"] if hierarchy.levels else "")}</p></div>'
-        f'<aside class="panel"><div class="told" data-told aria-live="polite"></div>{_sizes(hierarchy)}</aside></div>'
-        f"{_tables(hierarchy)}{data_block(page_data(hierarchy))}</article>"
+        f'{_scales(hierarchy)}<p class="meaning" data-meaning>{text(meaning)}</p>{words}</div>'
+        f'<aside class="panel"><div class="told" data-told aria-live="polite"></div>{sizes(hierarchy)}</aside></div>'
+        f"{tables(hierarchy)}{data_block(page_data(hierarchy))}</article>"
     )
 
 
@@ -51,14 +56,14 @@ def page_data(hierarchy: Hierarchy) -> dict[str, Any]:
         home, colour = territory(hierarchy, depth)
         levels.append(
             {
-                "medoid": level.medoid.tolist(), "fitness": _round(level.kept_fitness), "home": home.tolist(),
+                "medoid": level.medoid.tolist(), "fitness": rounded(level.kept_fitness), "home": home.tolist(),
                 "colour": [PALETTE[c] for c in colour.tolist()],
-                "nodes": _strongest(shares.tocsr()), "clusters": _strongest(shares.tocsc()),
+                "nodes": strongest(shares.tocsr()), "clusters": strongest(shares.tocsc()),
             }
         )  # fmt: skip
     return {
         "names": [node_name(hierarchy, v) for v in range(hierarchy.nodes)], "levels": levels, "meaning": MEANING,
-        "importance": {kind: _round(scores) for kind, scores in hierarchy.importance.items()}, "digits": DIGITS,
+        "importance": {kind: rounded(scores) for kind, scores in hierarchy.importance.items()}, "digits": DIGITS,
         "about": hierarchy.classes[hierarchy.target],
     }  # fmt: skip
 
@@ -66,28 +71,6 @@ def page_data(hierarchy: Hierarchy) -> dict[str, Any]:
 def title_of(hierarchy: Hierarchy) -> str:
     """Its id; a bare number says what it is a number of."""
     return f"Graph {hierarchy.id}" if hierarchy.id.isdigit() else hierarchy.id
-
-
-def node_name(hierarchy: Hierarchy, v: int) -> str:
-    """C 7 for an atom, node 7 for a node without a name, both for a long one."""
-    name = hierarchy.names[v] if hierarchy.names else ""
-    if 0 < len(name) <= 3:
-        return f"{name} {v}"
-    return f"node {v} ({name})" if name else f"node {v}"
-
-
-def _round(values: Any) -> list[float]:
-    return [round(v, DIGITS) + 0.0 for v in np.asarray(values).tolist()]
-
-
-def _strongest(shares: Any) -> list[list[Any]]:
-    """Per row (or column) of a sparse array: number of entries, then pairs of place and share, strongest first."""
-    found: list[list[Any]] = []
-    for a, b in zip(shares.indptr[:-1], shares.indptr[1:], strict=True):
-        order = np.argsort(-shares.data[a:b], kind="stable")[:LISTED]
-        places, values = shares.indices[a:b][order].tolist(), _round(shares.data[a:b][order])
-        found.append([int(b - a), [[p, v] for p, v in zip(places, values, strict=True)]])
-    return found
 
 
 def _verdict(hierarchy: Hierarchy) -> str:
@@ -119,7 +102,8 @@ def _controls(hierarchy: Hierarchy, key: str) -> str:
     choices = [("clusters", "Clusters")] if hierarchy.levels else []
     choices += [(kind, KINDS[kind]) for kind in hierarchy.importance]
     first = choices[0][0] if choices else ""
-    boxes = ""
+    on = " checked" if hierarchy.nodes <= CROWDED else ""
+    boxes = f'<label class="tick"><input type="checkbox" data-numbers{on}> numbers</label>'
     if hierarchy.levels:
         boxes += '<label class="tick"><input type="checkbox" data-links checked> pooled edges</label>'
     if hierarchy.truth is not None and hierarchy.truth.any():
@@ -164,6 +148,12 @@ def _drawing(hierarchy: Hierarchy, ground: Canvas, key: str) -> str:
             if t
         )
         over += f'<g class="truth" data-layer="truth" hidden>{rings}</g>'
+    few = hierarchy.nodes <= CROWDED
+    top = f'<g data-layer="numbers"{"" if few else " hidden"}>{node_numbers(hierarchy, ground)}</g>' + "".join(
+        f'<g data-layer="badges" data-at="{depth}"{later[depth] if few else " hidden"}>'
+        f"{cluster_numbers(hierarchy, ground, depth)}</g>"
+        for depth in depths
+    )
     hits = "".join(
         f'<circle data-node="{v}" cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}" tabindex="{-1 if v else 0}" role="img" '
         f'aria-label="{text(node_name(hierarchy, v))}"/>'
@@ -174,46 +164,24 @@ def _drawing(hierarchy: Hierarchy, ground: Canvas, key: str) -> str:
     style = f"max-width:{max(ground.width * 1.35, 300):.0f}px"
     return (
         f'<svg class="graph" id="{key}-svg" viewBox="0 0 {ground.width:.0f} {ground.height:.0f}" style="{style}" '
-        f'role="group" aria-label="{said}">{under}<g data-spot></g>{over}{ground.skeleton}'
+        f'role="group" aria-label="{said}">{under}<g data-spot></g>{over}{ground.skeleton}{top}'
         f'<g class="hits">{hits}</g></svg>'
     )
 
 
-def _sizes(hierarchy: Hierarchy) -> str:
-    """How each level hangs together: SᵀAS fills up."""
-    rows = [
-        ["graph" if depth == 0 else f"level {depth}", str(c.nodes), str(c.edges), str(c.components), f"{c.density:.2f}"]
-        for depth, c in enumerate(hierarchy.connectivity)
-    ]
-    return table(["", "nodes", "edges", "parts", "density"], rows, "How the levels hang together", "numbers")
-
-
-def _tables(hierarchy: Hierarchy) -> str:
-    """Every number of the drawing for those who cannot see it, or want to copy it."""
-    kinds = list(hierarchy.importance)
-    order = np.argsort(-np.abs(hierarchy.importance[kinds[-1]]), kind="stable") if kinds else np.arange(hierarchy.nodes)
-    rows = [
-        [node_name(hierarchy, v), *(f"{hierarchy.importance[kind][v]:.{DIGITS}f}" for kind in kinds)]
-        for v in order[:ROWS].tolist()
-    ]
-    about = f"Importance of the nodes for {hierarchy.classes[hierarchy.target]}, largest first"
-    found = table(["node", *kinds], rows, about + _cut(hierarchy.nodes), "numbers")
-    for depth, level in enumerate(hierarchy.levels, 1):
-        shares = _strongest(hierarchy.assignment(depth).tocsc())
-        lines = [
-            [
-                node_name(hierarchy, int(level.medoid[k])),
-                f"{level.kept_fitness[k]:.{DIGITS}f}",
-                ", ".join(f"{node_name(hierarchy, p)}: {v:.{DIGITS}f}" for p, v in shares[k][1])
-                + (f" and {shares[k][0] - LISTED} more" if shares[k][0] > LISTED else ""),
-            ]
-            for k in range(min(len(level), ROWS))
-        ]
-        found += table(
-            ["medoid", "fitness", "members and their shares"], lines, f"Level {depth}" + _cut(len(level)), "numbers"
+def _scales(hierarchy: Hierarchy) -> str:
+    """What the colours of each kind of importance stand for: from the strongest against the class to that for it."""
+    about, found = text(hierarchy.classes[hierarchy.target]), ""
+    for place, (kind, scores) in enumerate(hierarchy.importance.items()):
+        top = f"{np.abs(scores).max(initial=0.0):.{DIGITS}f}"
+        low, left, right = "0", "", "the same for every class"
+        if kind in SIGNED:
+            low, left, right = f"−{top}", f"against {about}", f"for {about}"
+            top = f"0</small><small>+{top}"
+        hidden = " hidden" if hierarchy.levels or place else ""
+        found += (
+            f'<div class="scale" data-scale="{kind}"{hidden}><span>{left}</span>'
+            f'<div><i class="{"both" if left else "one"}"></i><small>{low}</small><small>{top}</small></div>'
+            f"<span>{right}</span></div>"
         )
-    return f'<details class="tables"><summary>All numbers as tables</summary>{found}</details>'
-
-
-def _cut(count: int) -> str:
-    return f" (the first {ROWS} of {count})" if count > ROWS else ""
+    return found

@@ -49,7 +49,8 @@ def claims_list(verdicts: list[Verdict], why: bool = True) -> str:
     for verdict in verdicts:
         told = f"<small>{_why(verdict)}</small>" if why else ""
         rows += f"<li>{verdict_word(verdict.verdict)} {text(verdict.words)}{told}</li>"
-    return f'<ul class="claims">{rows}</ul>' if rows else ""
+    how = " ".join(dict.fromkeys(verdict.how for verdict in verdicts)) if why else ""
+    return f'<ul class="claims">{rows}</ul>' + (f'<p class="more">{text(how)}</p>' if how else "") if rows else ""
 
 
 def _why(verdict: Verdict) -> str:

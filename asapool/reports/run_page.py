@@ -48,6 +48,8 @@ def _scores(m: dict[str, Any]) -> str:
     rows = []
     for key, name in NAMES.items():
         value, why = scores[key], scores["notes"].get(key, "")
+        if key == "pr_auc" and not why and scores.get("pr_auc_class") is not None:  # older runs do not say it
+            why = f"of the class {scores['pr_auc_class']!r}"
         rows.append((name, "–" if value is None else f"{value:.3f}", why))
     best = m["majority_class"]
     if best["test_accuracy"] is not None:

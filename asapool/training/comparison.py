@@ -33,15 +33,15 @@ class FoldResult:
 class Row:
     """One method over all its folds; a deviation is None where there is nothing to deviate from.
 
-    over_seeds: deviation of the seeds' means (what the paper prints after ±). over_folds: deviation of the folds of one
-    seed, averaged over the seeds. Both with n − 1.
+    over_seeds: deviation of the means of the seeds of which all folds are finished (what the paper prints after ±).
+    over_folds: deviation of the folds of one seed, averaged over the seeds. Both with n − 1.
     """
 
     method: str
     mean: float | None
     over_seeds: float | None
     over_folds: float | None
-    seeds: int
+    seeds: int  # with at least one finished fold
     folds: int  # finished ones
     failed: int
     validation: float | None  # mean validation accuracy
@@ -70,7 +70,7 @@ def compare(results: Sequence[FoldResult], folds: int, score: str = "accuracy") 
     folds: number of folds of the protocol, of which one is the test part, one the validation part, the rest train.
     """
     methods = list(dict.fromkeys(result.method for result in results))
-    rows = [_row(method, [r for r in results if r.method == method], score) for method in methods]
+    rows = [_row(method, [r for r in results if r.method == method], folds, score) for method in methods]
     reference, tests = methods[0], {}
     for method in methods[1:]:
         first, second = _paired(results, reference, method, score)
@@ -98,7 +98,7 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _row(method: str, results: list[FoldResult], score: str) -> Row:
+def _row(method: str, results: list[FoldResult], folds: int, score: str) -> Row:
     finished = [r for r in results if r.test is not None]
     by_seed: dict[int, list[float]] = {}
     for r in finished:
@@ -106,7 +106,7 @@ def _row(method: str, results: list[FoldResult], score: str) -> Row:
         if r.test[score] is not None:
             by_seed.setdefault(r.seed, []).append(r.test[score])
     within = [np.std(v, ddof=1) for v in by_seed.values() if len(v) > 1]
-    means = [float(np.mean(v)) for v in by_seed.values()]
+    means = [float(np.mean(v)) for v in by_seed.values() if len(v) == folds]  # a part of a seed deviates by its folds
     return Row(
         method=method,
         mean=_mean([x for v in by_seed.values() for x in v]),

@@ -26,14 +26,13 @@ class Scores:
     graphs: int  # graphs with a label
     accuracy: float | None  # share of graphs whose most probable class is right
     balanced_accuracy: float | None  # mean over the classes of the share of their graphs that is right
-    roc_auc: (
-        float | None
-    )  # of the second class; mean over the classes, each against the rest, when there are more than two
-    pr_auc: float | None  # average precision, likewise
+    roc_auc: float | None  # of either class of two; of more the mean over the classes, each against the rest
+    pr_auc: float | None  # average precision, of pr_auc_class; of more than two the mean over the classes
     calibration_error: float | None  # expected difference between the probability of the answer and its being right
     majority: float | None  # accuracy of always answering with the most frequent class of this part
     confusion: list[list[int]]  # (C, C), row = true class, column = answer
     class_names: list[str]
+    pr_auc_class: str | None = None  # the second of two classes; None = the mean over all
     notes: dict[str, str] = field(default_factory=dict)  # name of a score that is None or partial -> reason
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,8 +46,8 @@ def score(y: npt.ArrayLike, probability: npt.ArrayLike, class_names: Sequence[st
     y (G,) class numbers; probability (G, C), rows sum to 1.
 
     >>> s = score([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], ["no", "yes"])
-    >>> s.confusion, s.balanced_accuracy, s.roc_auc
-    ([[1, 0], [1, 1]], 0.75, 1.0)
+    >>> s.confusion, s.balanced_accuracy, s.roc_auc, s.pr_auc_class
+    ([[1, 0], [1, 1]], 0.75, 1.0, 'yes')
     >>> score([1, 1], [[0.9, 0.1], [0.2, 0.8]], ["no", "yes"]).notes["roc_auc"]
     "all 2 graphs are of the class 'yes', and the score compares classes"
     """
@@ -57,16 +56,11 @@ def score(y: npt.ArrayLike, probability: npt.ArrayLike, class_names: Sequence[st
         raise InputError(f"probability must have shape ({len(truth)}, {C}), graphs by classes, got {p.shape}")
     truth, p = truth[truth >= 0], p[truth >= 0]
     G = len(truth)
+    named: dict[str, Any] = {"class_names": list(class_names), "pr_auc_class": class_names[1] if C == 2 else None}
     confusion = np.zeros((C, C), np.int64)
     if G == 0:
         nothing = dict.fromkeys(_NAMES, "no graph of this part has a label")
-        return Scores(
-            graphs=0,
-            **dict.fromkeys(_NAMES),
-            confusion=confusion.tolist(),
-            class_names=list(class_names),
-            notes=nothing,
-        )
+        return Scores(graphs=0, confusion=confusion.tolist(), notes=nothing, **named | dict.fromkeys(_NAMES))
     answer = p.argmax(axis=1)
     np.add.at(confusion, (truth, answer), 1)
     support = confusion.sum(axis=1)
@@ -90,8 +84,8 @@ def score(y: npt.ArrayLike, probability: npt.ArrayLike, class_names: Sequence[st
         calibration_error=calibration_error(p.max(axis=1), answer == truth),
         majority=float(support.max() / G),
         confusion=confusion.tolist(),
-        class_names=list(class_names),
         notes=notes,
+        **named,
     )
 
 

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, TextIO
@@ -50,7 +51,8 @@ def predict_source(
     """Sets of graphs with their probabilities, in the order of the source.
 
     JSON lines and tables of molecules come in sets of chunk graphs, so memory does not grow with the file; other
-    sources come whole. labels: read them too, to score by. options: further ones of asapool.load.
+    sources come whole. labels: read them too, to score by. options: further ones of asapool.load. A source without any
+    graph is refused.
     """
     rows = [] if skipped is None else skipped
     wanted = {name: value for name, value in options.items() if value is not None}
@@ -63,13 +65,18 @@ def predict_source(
         )
     else:
         sets = [load(source, recipe=trained.recipe, labels=rule, skip_invalid=skip_invalid, skipped=rows, **wanted)]
+    empty = True
     for graphs in sets:
         trained.check(graphs, labels=labels)
         yield graphs, predict(trained.model, graphs)
+        empty = False
+    if empty:
+        why = f"none of the {len(rows)} rows could be read" if rows else "it has none"
+        raise DataError(f"{source}: graphs to predict expected, {why}. Check that this is the right file")
 
 
 def header(classes: Sequence[str], labels: bool = False) -> list[str]:
-    """Names of the columns: number and id of the graph, its class if known, the answer, a probability per class.
+    """Names of the columns: place and id of the graph, its class if known, the answer, a probability per class.
 
     >>> header(["no", "yes"])
     ['graph', 'id', 'predicted', 'p(no)', 'p(yes)']
@@ -77,20 +84,12 @@ def header(classes: Sequence[str], labels: bool = False) -> list[str]:
     return ["graph", "id", *(["label"] if labels else []), "predicted", *(f"p({name})" for name in classes)]
 
 
-def table_rows(pair: Pair, classes: Sequence[str], start: int = 0, labels: bool = False) -> Iterator[list[str]]:
-    """The rows of a set, probabilities with six decimals; start counts the graphs of the sets before."""
+def table_rows(pair: Pair, classes: Sequence[str], labels: bool = False) -> Iterator[list[str]]:
+    """The rows of a set: places in the source, probabilities with six decimals."""
     graphs, p = pair
-    # sets of a stream that have no ids of their own all count from 0
-    unnamed = graphs.ids == tuple(map(str, range(len(graphs))))
     for k, (row, best) in enumerate(zip(p.tolist(), p.argmax(axis=1).tolist(), strict=True)):
         label = [classes[graphs.y[k]] if graphs.y[k] >= 0 else ""] if labels else []
-        yield [
-            str(start + k),
-            str(start + k) if unnamed else graphs.ids[k],
-            *label,
-            classes[best],
-            *(f"{v:.6f}" for v in row),
-        ]
+        yield [str(graphs.places[k]), graphs.ids[k], *label, classes[best], *(f"{v:.6f}" for v in row)]
 
 
 def write_predictions(
@@ -108,21 +107,23 @@ def write_predictions(
 
 def print_predictions(out: TextIO, pairs: Iterable[Pair], classes: Sequence[str], labels: bool = False) -> Summary:
     """Write the table as CSV to an open stream."""
+    pairs = _begun(pairs)
     table = csv.writer(out, lineterminator="\n")
     table.writerow(header(classes, labels))
     summary = Summary()
     for pair in pairs:
-        table.writerows(table_rows(pair, classes, summary.graphs, labels))
+        table.writerows(table_rows(pair, classes, labels))
         _count(summary, pair, classes)
     return summary
 
 
 def print_json(out: TextIO, pairs: Iterable[Pair], classes: Sequence[str]) -> Summary:
     """The same as one JSON document, written as the sets come."""
+    pairs = _begun(pairs)
     names, summary, comma = header(classes), Summary(), ""
     out.write('{"predictions": [')
     for pair in pairs:
-        for graph, own, answer, *p in table_rows(pair, classes, summary.graphs):
+        for graph, own, answer, *p in table_rows(pair, classes):
             row = dict(zip(names, [int(graph), own, answer, *map(float, p)], strict=True))
             out.write(f"{comma}\n{json.dumps(row, ensure_ascii=False)}")
             comma = ","
@@ -136,6 +137,12 @@ def evaluate(pairs: Iterable[Pair], classes: Sequence[str], name: str) -> Scores
     if not held or all((y < 0).all() for y, _ in held):
         raise DataError(f"{name}: there are no labels to score by. Use asapool predict for graphs without labels")
     return score(np.concatenate([y for y, _ in held]), np.concatenate([p for _, p in held]), classes)
+
+
+def _begun(pairs: Iterable[Pair]) -> Iterable[Pair]:
+    """The same sets, the first of them read: what is wrong with the source mostly shows before anything is written."""
+    left = iter(pairs)
+    return chain(list(islice(left, 1)), left)
 
 
 def _count(summary: Summary, pair: Pair, classes: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from asapool.data import GraphSet
 from asapool.data.batch import Batch
+from asapool.errors import DataError
 from asapool.models import GraphClassifier
 
 PIECE = 8_192  # nodes that go through the model at once: enough to be fast, few enough to stay in the cache
@@ -38,6 +39,20 @@ def logits_of(model: GraphClassifier, batch: Batch) -> Tensor:
 
 
 def predict(model: GraphClassifier, graphs: GraphSet, indices: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
-    """Probability of every class for every graph (or those named), p = softmax(logits), (G, C), in their order."""
-    rows = [logits_of(model, graphs.batch(piece)).double().softmax(dim=1).numpy() for piece in pieces(graphs, indices)]
+    """Probability of every class for every graph (or those named), p = softmax(logits), (G, C), in their order.
+
+    A graph to which the model's answer is no number is refused.
+    """
+    rows = []
+    for piece in pieces(graphs, indices):
+        logits = logits_of(model, graphs.batch(piece)).double()
+        unknown = torch.nonzero(~logits.isfinite().all(dim=1))
+        if len(unknown):
+            i = int(piece[int(unknown[0])])
+            raise DataError(
+                f"{graphs.name}, graph {graphs.places[i]} (id {graphs.ids[i]!r}): finite logits expected, the model "
+                f"gave {logits[int(unknown[0])].tolist()}. Look for huge features or edge weights in this graph; where "
+                "there are none, train the model again with a lower train.lr"
+            )
+        rows.append(logits.softmax(dim=1).numpy())
     return np.concatenate(rows) if rows else np.zeros((0, model.num_classes))

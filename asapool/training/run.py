@@ -22,6 +22,7 @@ import torch
 
 from asapool import __version__
 from asapool.data import GraphSet, Split
+from asapool.data.loading import class_column
 from asapool.errors import AsapoolError, CheckpointError, ConfigError, TrainingError
 from asapool.models import GraphClassifier, build, checkpoint
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
@@ -29,6 +30,7 @@ from asapool.training.folder import read_json, working_in, write_csv, write_json
 from asapool.training.metrics import score
 from asapool.training.predictions import write_predictions
 from asapool.training.probability import predict
+from asapool.training.reading import Reading
 from asapool.training.settings import RunSettings, read_graphs
 from asapool.training.state import Epoch
 
@@ -51,13 +53,19 @@ def start(
     *,
     overwrite: bool = False,
     on_epoch: OnEpoch | None = None,
+    reading: Reading | None = None,
 ) -> dict[str, Any]:
-    """Train in a new folder; returns the content of metrics.json."""
+    """Train in a new folder; returns the content of metrics.json. reading: what resolve left out, for the record."""
     split = settings.split.make(graphs)
     # the number of threads decides how sums are cut, so it is a setting like any other
     train = replace(settings.train, threads=settings.train.threads or torch.get_num_threads())
     settings = replace(settings, train=train)
     with working_in(folder) as path:
+        if (path / "runs.jsonl").exists():
+            raise ConfigError(
+                f"{path}: holds the trainings of a cross-validation or of tables, and a run takes a folder of its own. "
+                "Choose another with --out"
+            )
         if any((path / name).exists() for name in FILES) and not overwrite:
             raise ConfigError(
                 f"{path}: already holds a run. Go on with it by --resume {path}, replace it by --overwrite, "
@@ -67,7 +75,7 @@ def start(
             (path / name).unlink(missing_ok=True)
         write_json(path / "split.json", split.to_json(), durable=True)
         write_text(path / "config.toml", settings.to_toml(HEADING), durable=True)
-        return _carry_out(settings, graphs, split, path, on_epoch)
+        return _carry_out(settings, graphs, split, path, on_epoch, reading)
 
 
 def resume(folder: str | PathLike[str], *, on_epoch: OnEpoch | None = None) -> dict[str, Any]:
@@ -82,9 +90,10 @@ def resume(folder: str | PathLike[str], *, on_epoch: OnEpoch | None = None) -> d
             metrics: dict[str, Any] = read_json(path / "metrics.json")
             return metrics
         settings, split = RunSettings.from_file(path / "config.toml"), Split.load(path / "split.json")
-        graphs = read_graphs(settings.data, settings.split)
+        reading = Reading()
+        graphs = read_graphs(settings.data, settings.split, reading)
         split.check(graphs)
-        return _carry_out(settings, graphs, split, path, on_epoch)
+        return _carry_out(settings, graphs, split, path, on_epoch, reading)
 
 
 def extent(folder: str | PathLike[str]) -> tuple[int, int]:
@@ -107,7 +116,7 @@ def new_folder(root: Path, name: str) -> Path:
 
 
 def _carry_out(
-    settings: RunSettings, graphs: GraphSet, split: Split, path: Path, on_epoch: OnEpoch | None
+    settings: RunSettings, graphs: GraphSet, split: Split, path: Path, on_epoch: OnEpoch | None, reading: Reading | None
 ) -> dict[str, Any]:
     size = typical_nodes(graphs, split.train)
     model = build(settings.model, graphs.num_features, graphs.num_classes, seed=settings.train.seed, typical_nodes=size)
@@ -120,6 +129,8 @@ def _carry_out(
         model, graphs, split, settings.train, on_epoch=on_epoch, state_file=path / "state.safetensors", owner=owner
     )
     metrics = _judge(settings, graphs, split, model, done)
+    if reading is not None:
+        metrics["data"] |= reading.counts()
     _write(path, settings, graphs, split, model, done, metrics)
     if done.diverged:
         raise TrainingError(
@@ -145,6 +156,7 @@ def _judge(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphCl
             "name": graphs.name,
             "graphs": len(graphs),
             "fingerprint": graphs.fingerprint,
+            "class_column": class_column(settings.data.source, graphs),
         },
         "parts": {"train": len(split.train), "val": len(split.val), "test": len(split.test), "split": split.method},
         "method": settings.model.method,

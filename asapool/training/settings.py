@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from asapool.data import GraphSet, load
+from asapool.data.loading import class_column
 from asapool.data.options import ReadOptions
 from asapool.data.splits import Split, authors_folds, given, scaffold_split, stratified_folds, stratified_split
 from asapool.errors import ConfigError, choose
 from asapool.models import ModelConfig
 from asapool.training.config import TrainConfig
 from asapool.training.presets import preset
+from asapool.training.reading import Reading
 from asapool.training.toml_text import read_toml, write_toml
 
 TABLES = ("data", "split", "model", "train")
@@ -41,13 +43,20 @@ class DataConfig:
     skip_invalid: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.source, str) or not self.source:
+            raise ConfigError(f"data.source must be a path or a name in quotes, got {self.source!r}")
+        try:
+            Path(self.source).exists()
+        except OSError as error:  # one that is too long, for example
+            raise ConfigError(f"data.source: {self.source[:60]!r}… cannot be looked for ({error.strerror})") from None
         options = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "source"}
         ReadOptions(**options)  # refuses what it does not know
 
-    def load(self) -> GraphSet:
-        """Read the graphs."""
+    def load(self, reading: Reading | None = None) -> GraphSet:
+        """Read the graphs; reading is told what was left out."""
         options = {name: value for name, value in asdict(self).items() if name != "source"}
-        return load(self.source, labels="required", **options)
+        told = Reading() if reading is None else reading
+        return load(self.source, labels="required", skipped=told.skipped, missing=told.missing, **options)
 
     def settled(self) -> DataConfig:
         """The same with a path that means the same from any folder."""
@@ -133,20 +142,29 @@ class RunSettings:
         return cls.from_dict(read_toml(path, TABLES))
 
 
-def resolve(chosen: Tables, file: str | PathLike[str] | None = None) -> tuple[RunSettings, GraphSet]:
-    """Settings from the command line's tables and a file, over the preset of the data set; and that data set."""
+def resolve(
+    chosen: Tables, file: str | PathLike[str] | None = None, reading: Reading | None = None
+) -> tuple[RunSettings, GraphSet]:
+    """Settings from the command line's tables and a file, over the preset of the data set; and that data set.
+
+    reading is told what was left out of the data set.
+    """
     told = read_toml(file, TABLES) if file is not None else {}
     first = RunSettings.from_dict(overlay(told, chosen))  # refuses mistakes before anything large is read
     data = first.data.settled()
-    graphs = read_graphs(data, first.split)
-    layers = overlay(preset(graphs.name), told, chosen, {"data": asdict(data)})
+    graphs = read_graphs(data, first.split, reading)
+    found = {"data": asdict(data) | {"target": data.target or class_column(data.source, graphs)}}
+    layers = overlay(preset(graphs.name), told, chosen, found)
     return RunSettings.from_dict(layers), graphs
 
 
-def read_graphs(data: DataConfig, split: SplitConfig) -> GraphSet:
+def read_graphs(data: DataConfig, split: SplitConfig, reading: Reading | None = None) -> GraphSet:
     """The graphs of a run: those with a label, or all of them where a file says which belong to which part."""
-    graphs = data.load()
-    return graphs.subset(graphs.y >= 0) if split.kind != "file" and (graphs.y < 0).any() else graphs
+    graphs = data.load(reading)
+    labelled = graphs.y >= 0
+    if reading is not None:
+        reading.unlabelled = int((~labelled).sum())
+    return graphs if split.kind == "file" or labelled.all() else graphs.subset(labelled)
 
 
 def overlay(*layers: Tables) -> dict[str, dict[str, Any]]:

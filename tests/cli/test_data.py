@@ -46,6 +46,20 @@ def test_info_shows_the_statistics(asapool):
     assert lines["ground truth"].strip() == "yes"
 
 
+def test_info_says_where_the_classes_came_from(asapool, tmp_path):
+    (tmp_path / "m.csv").write_text("smiles,Toxic\nC,0\nCC,1\nCCC,?\n")
+    code, out, err = asapool("data", "info", tmp_path / "m.csv")
+    assert code == 0
+    assert any(line.split() == ["class", "column", "Toxic"] for line in out.splitlines())
+    assert err.startswith("taken for no class: '?' (1 rows)")
+    assert json.loads(asapool("data", "info", tmp_path / "m.csv", "--json")[1])["class_column"] == "Toxic"
+    (tmp_path / "m.csv").write_text("smiles,Target,Active\nC,0,1\n")
+    code, out, err = asapool("data", "info", tmp_path / "m.csv")
+    assert (code, out) == (2, "")
+    assert "'Target' and 'Active' came" in err
+    assert "--target" in err
+
+
 def test_json_is_the_very_object(asapool):
     from dataclasses import asdict
 
@@ -109,7 +123,7 @@ def test_skipped_rows_are_told_on_standard_error(asapool, tmp_path):
     code, out, err = asapool("data", "info", tmp_path / "m.csv", "--skip-invalid", "--json")
     assert json.loads(out)["graphs"] == 2
     assert "skipped line 3: 'C(' is not SMILES that RDKit can read" in err
-    assert "skipped 6 more lines" in err
+    assert "skipped 6 more lines, 26 in all" in err
 
 
 def test_an_error_is_one_sentence_and_code_2(asapool):

@@ -24,7 +24,7 @@ def model(tmp_path_factory):
 def test_it_writes_one_page_for_the_graphs_named(model, tmp_path):
     said = call("explain", model, SOURCE, "--graph", 3, "--graph", 1, "-o", tmp_path / "page.html")
     assert said.exit_code == 0
-    assert f"out  {tmp_path / 'page.html'}" in said.stdout
+    assert said.stdout.splitlines()[-1].split() == ["out", str(tmp_path / "page.html")]
     assert "nodes 14 → 7 → 4 → 2" in said.stdout
     page = (tmp_path / "page.html").read_text()
     assert page.index('id="g0-title">Graph 3<') < page.index('id="g1-title">Graph 1<')
@@ -41,6 +41,22 @@ def test_json_is_what_the_library_says(model, tmp_path):
 def test_kinds_of_importance_can_be_chosen(model, tmp_path):
     said = call("explain", model, SOURCE, "-o", tmp_path / "p.html", "--importance", "gradient", "--json")
     assert list(json.loads(said.stdout)[0]["importance"]) == ["gradient"]
+
+
+def test_it_takes_what_the_column_graph_says_and_tells_what_was_skipped(tmp_path):
+    (tmp_path / "m.csv").write_text("smiles,label\nC,0\nC(,1\nCC,1\nCCC,0\n")
+    graphs = load(tmp_path / "m.csv", skip_invalid=True)
+    (tmp_path / "run").mkdir()
+    made = build(ModelConfig(hidden=8), graphs.num_features, 2, seed=0)
+    checkpoint.save(tmp_path / "run/model.safetensors", made, classes=graphs.class_names, recipe=graphs.recipe)
+    words = ("explain", tmp_path / "run", tmp_path / "m.csv", "--skip-invalid", "-o", tmp_path / "p.html")
+    rows = call("predict", *words[1:4]).stdout.splitlines()[1:]
+    for row, text in zip(rows, ("C", "CC", "CCC"), strict=True):
+        said = call(*words, "--graph", row.split(",")[0], "--json")
+        assert json.loads(said.stdout)[0]["text"] == text
+        assert "skipped line 3: 'C(' is not SMILES" in said.stderr
+    said = call(*words, "--graph", 3, "--graph", "id=5")
+    assert [line.split("  ")[0] for line in said.stdout.splitlines()] == ["graph 3", "out"]
 
 
 def test_mistakes_are_refused_in_a_sentence(model, tmp_path):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from asapool.errors import CheckpointError, DataError
-from tests.cli.commands import call
+from tests.cli.commands import begin, call, finish
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CC1", "CCCl", "O=C=O", "CCCC", "C1CCC1", "CO", "CN", "CS"]
 
@@ -37,7 +37,7 @@ def test_rows_go_to_a_file_or_to_standard_output(folder, tmp_path):
 def test_json_in_both_forms(folder, tmp_path):
     model = folder / "run" / "model.safetensors"
     rows = json.loads(call("predict", model, folder / "new.csv", "--skip-invalid", "--json").stdout)
-    assert [row["id"] for row in rows["predictions"]] == ["n1", "n3"]
+    assert [(row["graph"], row["id"]) for row in rows["predictions"]] == [(0, "n1"), (2, "n3")]
     assert rows["skipped"][0]["line"] == 3
     said = json.loads(
         call("predict", model, folder / "new.csv", "--skip-invalid", "--json", "-o", tmp_path / "o.csv").stdout
@@ -55,6 +55,36 @@ def test_a_row_that_cannot_be_read_is_refused_or_told(folder, tmp_path):
     said = call("predict", model, folder / "new.csv", "--skip-invalid", "-o", tmp_path / "o.csv")
     assert "skipped line 3" in said.stderr
     assert len((tmp_path / "o.csv").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)])
+def test_nothing_is_printed_when_nothing_can_be_predicted(folder, tmp_path, json):
+    bad, empty = tmp_path / "bad.csv", tmp_path / "empty.csv"
+    bad.write_text("id,smiles\nn2,C1CC\n")
+    empty.write_text("id,smiles\n")
+    for words, says in (((bad,), "line 2"), ((bad, "--skip-invalid"), "none of the 1 rows"), ((empty,), "it has none")):
+        code, out, err = finish(begin("predict", folder / "run", *words, *json))
+        assert (code, out) == (2, "")
+        assert says in err
+    assert "skipped line 2" in finish(begin("predict", folder / "run", bad, "--skip-invalid"))[2]
+
+
+def test_a_run_folder_stands_for_its_model(folder, tmp_path):
+    model = folder / "run" / "model.safetensors"
+    assert (
+        call("predict", folder / "run", folder / "train.csv").stdout
+        == call("predict", model, folder / "train.csv").stdout
+    )
+    assert "balanced accuracy" in call("evaluate", folder / "run", folder / "train.csv").stdout
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: there is no such file"):
+        call("predict", tmp_path, folder / "new.csv")
+
+
+def test_evaluate_tells_what_it_took_for_no_class(folder, tmp_path):
+    (tmp_path / "told.csv").write_text("smiles,label\nCCO,a\nCCN,NA\nCC,b\n")
+    said = call("evaluate", folder / "run", tmp_path / "told.csv", "--json")
+    assert json.loads(said.stdout)["graphs"] == 2
+    assert "taken for no class: 'NA' (1 rows)" in said.stderr
 
 
 def test_evaluate_shows_the_scores_and_warns_of_the_training_graphs(folder):

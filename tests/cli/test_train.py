@@ -53,6 +53,29 @@ def test_json_is_the_object_of_the_file(tmp_path):
     assert said == json.loads((tmp_path / "metrics.json").read_text())
 
 
+def test_what_is_left_out_and_what_comes_twice_is_told(tmp_path):
+    molecules = [f"{'C' * (k % 11 + 1)}{'ON'[k % 2]},{'ab'[k % 2]}" for k in range(24)]
+    rows = ["C(,a", "C,", "CC,NA", "CCC,none", "OC,b", *molecules]
+    (tmp_path / "m.csv").write_text("smiles,Active\n" + "\n".join(rows) + "\n")
+    words = ("train", tmp_path / "m.csv", "--skip-invalid", "--epochs", 1, "--hidden", 4, "--no-report")
+    said = call(*words, "--out", tmp_path / "r")
+    assert said.stderr.splitlines() == [
+        "skipped line 2: 'C(' is not SMILES that RDKit can read",
+        "taken for no class: 'NA' (1 rows), 'none' (1 rows). If such a word is meant as a class, write another one in "
+        "the file",
+        "graphs without a class, which take no part: 3",
+        # CO (as OC once more, with the other class) and CCN come again after 22 rows
+        "2 molecules occur more than once (5 graphs), 1 of them with different classes; --split scaffold keeps equal "
+        "molecules in one part",
+    ]
+    assert "class column" in said.stdout
+    told = json.loads((tmp_path / "r" / "metrics.json").read_text())["data"]
+    assert (told["class_column"], told["skipped_rows"], told["without_class"]) == ("Active", 1, 3)
+    said = call("cv", *words[1:], "--folds", 3, "--method", "mlp", "--out", tmp_path / "cv")
+    assert "skipped line 2" in said.stderr
+    assert "which take no part: 3" in said.stderr
+
+
 def test_options_files_and_assignments_become_settings(tmp_path):
     (tmp_path / "c.toml").write_text("[model]\nhidden = 6\nlevels = 2\n[train]\nepochs = 9\nlr = 0.5\n")
     call(

@@ -2,6 +2,10 @@
 
 import os
 import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +59,79 @@ def test_a_disk_that_cannot_keep_the_bytes_leaves_the_file_before(tmp_path, monk
         out.write(b"after")
     assert (tmp_path / "a").read_bytes() == b"before"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_cannot_be_written_keeps_the_system_s_reason_as_its_cause(tmp_path):
+    with pytest.raises(DataError, match="Choose a folder that exists") as said, writing(tmp_path / "no" / "a"):
+        pass
+    assert isinstance(said.value.__cause__, FileNotFoundError)
+    with pytest.raises(DataError, match=r"cannot be written \(Is a directory\)") as said, writing(tmp_path):
+        pass
+    assert isinstance(said.value.__cause__, IsADirectoryError)
+
+
+def test_a_link_stays_a_link_and_its_file_gets_the_bytes(tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "a").write_bytes(b"before")
+    for name, target in (("there", "far/a"), ("new", "far/b")):
+        (tmp_path / name).symlink_to(target)
+        with writing(tmp_path / name) as out:
+            out.write(b"after")
+        assert (tmp_path / name).readlink() == Path(target)
+        assert (tmp_path / target).read_bytes() == b"after"
+        assert not (tmp_path / target).is_symlink()
+    assert sorted(path.name for path in (tmp_path / "far").iterdir()) == ["a", "b"]
+
+
+def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path, steps):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    with writing(pipe, durable=True) as out:  # there is nothing to wait for
+        out.write(b"whole")
+    reader.join()
+    assert read == [b"whole"]
+    assert pipe.is_fifo()
+    assert steps == []
+
+
+def test_a_device_is_written_into_and_stays_a_device(tmp_path):
+    null, full = tmp_path / "null", tmp_path / "full"  # not those of the system, which a mistake would replace
+    for device, number in ((null, "3"), (full, "7")):
+        if os.geteuid() != 0 or subprocess.run(["mknod", device, "c", "1", number]).returncode:
+            pytest.skip("NOT TESTED: writing into a device; making one takes root")
+    with writing(null) as out:
+        out.write(b"gone")
+    with pytest.raises(DataError, match=r"full: cannot be written \(No space left on device\)"), writing(full) as out:
+        out.write(b"too much")
+    assert null.is_char_device()
+    assert full.is_char_device()
+
+
+def test_a_pipe_that_nobody_reads_any_more_is_no_fault_of_the_disk(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    def write():
+        with writing(pipe) as out:
+            os.close(reader)
+            out.write(b"x")
+
+    with pytest.raises(BrokenPipeError):
+        write()
+
+
+def test_standard_output_keeps_what_was_printed_when_it_goes_to_a_file(tmp_path):
+    (tmp_path / "stdout").symlink_to("/proc/self/fd/1")  # as /dev/stdout is
+    program = f"""if True:
+        from asapool.data.atomic import writing
+        print("first", flush=True)
+        with writing("{tmp_path}/stdout") as out:
+            out.write(b"second\\n")
+        print("third")
+    """
+    with (tmp_path / "log").open("w") as log:
+        subprocess.run([sys.executable, "-c", program], stdout=log, check=True)
+    assert (tmp_path / "log").read_text() == "first\nsecond\nthird\n"

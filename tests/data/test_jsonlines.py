@@ -138,6 +138,23 @@ def test_lines_that_cannot_be_read_are_skipped_on_request(tmp_path):
     assert skipped[1].reason.startswith("the graph has no nodes")
 
 
+def test_lines_keep_their_place_and_go_by_it_without_an_id(tmp_path):
+    bare = {name: value for name, value in PATH.items() if name != "id"}
+    path = write(tmp_path / "s.jsonl", bare, "{", {**LOOP, "id": None}, "", bare)
+    graphs = load(path, skip_invalid=True)
+    assert (graphs.places.tolist(), graphs.ids, graphs.named) == ([0, 2, 3], ("0", "2", "3"), False)
+    pieces = list(stream(path, recipe=graphs.recipe, chunk=1, skip_invalid=True))
+    assert [(p.places.tolist(), p.ids) for p in pieces] == [([0], ("0",)), ([2], ("2",)), ([3], ("3",))]
+
+
+def test_an_id_may_come_twice_where_nothing_is_learned(tmp_path):
+    recipe = load(write(tmp_path / "two.jsonl", PATH, LOOP)).recipe
+    path = write(tmp_path / "s.jsonl", PATH, LOOP, PATH)
+    assert load(path, recipe=recipe).ids == ("p", "l", "p")
+    for chunk in (1, 10):
+        assert [i for piece in stream(path, recipe=recipe, chunk=chunk) for i in piece.ids] == ["p", "l", "p"]
+
+
 def test_streaming_gives_the_same_graphs_in_pieces(tmp_path):
     graphs = load("synthetic:motifs?graphs=11")
     write_jsonl(graphs, tmp_path / "m.jsonl")

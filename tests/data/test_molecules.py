@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from asapool.data import load, molecules, stream
+from asapool.data.duplicates import repeated
 from asapool.data.molecule_workers import read_many
 from asapool.data.molecules import ATOM_NAMES, BOND_NAMES, atom_features, read_smiles
 from asapool.errors import ConfigError, DataError, MissingExtraError
@@ -81,6 +82,8 @@ def test_several_processes_give_the_same():
     'smiles,label,note\n"CCO",a,"two\nlines"\n\nCC,b,\n',
     "id,smiles,toxic\nx,CCO,a\ny,CC,b\n",
     "canonical_smiles,activity\nCCO,a\nCC,b\n",
+    "sep=;\r\nsmiles;label\r\nCCO;a\r\nCC;b\r\n",
+    '\ufeff"sep=|"\nsmiles|label|note\nCCO|a|x,y,z\nCC|b|\n',
 ])  # fmt: skip
 def test_tables_as_people_write_them(tmp_path, text):
     graphs = load(write(tmp_path / "m.csv", text))
@@ -106,8 +109,14 @@ BAD = {
         r"m.csv, line 3: 'C\(C\).*' is not a possible molecule \(Explicit valence.* 2 of 3 molecules cannot be read "
         r"\(lines 3, 4\)\. Correct them, or leave them out with skip_invalid=True"),
     "an empty SMILES": ("smiles,label\n,0\nC,1\n", r"line 2: the SMILES is empty"),
-    "no SMILES column": ("formula,label\nC,0\n", r"m.csv: no column is called smiles or .* smiles=one of 'formula'"),
-    "no obvious target": ("smiles,a,b\nC,0,1\n", r"no column is called label or .* target=one of 'smiles', 'a', 'b'"),
+    "no SMILES column": (
+        "formula,label\nC,0\n", r"m.csv: no column is called smiles or .* the columns are 'formula', 'label'\. "
+        r"Say which one holds the SMILES: smiles=NAME \(--smiles NAME\)"),
+    "no obvious target": (
+        "smiles,a,b\nC,0,1\n", r"no column is called label or .*'smiles', 'a', 'b'\. .* target=NAME \(--target NAME\)"),
+    "two targets": (
+        "smiles,Target,Active\nC,0,1\n", r"m.csv: one column with the classes expected, 'Target' and 'Active' came\. "
+        r"Say which one holds the classes: target=NAME \(--target NAME\)"),
     "no target at all": ("smiles\nC\n", r"there is no column with the classes. Add one, or read with labels="),
     "an empty target": ("smiles,label\nC,\nCC,\n", r"m.csv: there are no class labels"),
     "one class": ("smiles,label\nC,1\nCC,1\n", r"m.csv: all 2 labelled graphs are of one class"),
@@ -152,8 +161,53 @@ def test_rows_that_cannot_be_read_are_skipped_on_request(tmp_path):
     graphs = load(path, skip_invalid=True, skipped=skipped)
     assert graphs.source_text == ("C", "CC")
     assert sorted(skipped) == [(3, "'C(' is not SMILES that RDKit can read"), (5, "2 fields expected, 3 came")]
-    with pytest.raises(DataError, match="none of the 1 molecules could be read"):
+    with pytest.raises(DataError, match=r"none of the 1 molecules could be read\. Line 2: 'C\(' is not SMILES"):
         load(write(tmp_path / "n.csv", "smiles,label\nC(,0\n"), skip_invalid=True)
+
+
+def test_rows_keep_their_place_in_the_table(tmp_path):
+    """Whatever is left out, the number of a molecule is that of its row: empty lines are none."""
+    path = write(tmp_path / "m.csv", "smiles,label\nC,0\nC(,1\n\nCC,1,1\nCC,1\nCCC,0\n")
+    graphs = load(path, skip_invalid=True)
+    assert (graphs.places.tolist(), graphs.ids, graphs.named) == ([0, 3, 4], ("2", "6", "7"), False)
+    assert graphs.subset([2, 0]).places.tolist() == [4, 0]
+    cut = list(stream(path, chunk=2, skip_invalid=True))
+    assert np.concatenate([piece.places for piece in cut]).tolist() == [0, 3, 4]
+    whole = load(write(tmp_path / "w.csv", "id,smiles,label\na,C,0\n,CC,1\n"))
+    assert (whole.places.tolist(), whole.ids, whole.named) == ([0, 1], ("a", "3"), True)
+
+
+def test_the_lines_of_a_table_that_names_its_separator(tmp_path):
+    path = write(tmp_path / "m.csv", "sep=;\nsmiles;label\nC;0\nC(;1\nCC;1\n")
+    assert load(path, skip_invalid=True, skipped=(skipped := [])).ids == ("3", "5")
+    assert [row.line for row in skipped] == [4]
+
+
+@pytest.mark.parametrize("word", ["NA", "n/a", "#N/A", "NaN", "nan", "NULL", "None", "?", "-", "<NA>"])
+def test_words_for_a_missing_class_are_no_class_and_are_told(tmp_path, word):
+    missing = {}
+    graphs = load(write(tmp_path / "m.csv", f"smiles,label\nC,0\nCC,{word}\nCCC,1\nCCO, {word}\n"), missing=missing)
+    assert (graphs.y.tolist(), graphs.class_names, missing) == ([0, -1, 1, -1], ("0", "1"), {word: 2})
+
+
+def test_a_word_that_a_model_knows_as_a_class_stays_one(tmp_path):
+    recipe = {"version": 1, "kind": "smiles", "smiles": "smiles", "target": "label", "classes": ["none", "some"]}
+    graphs = load(write(tmp_path / "m.csv", "smiles,label\nC,none\nCC,?\n"), recipe=recipe, missing=(missing := {}))
+    assert (graphs.y.tolist(), missing) == ([0, -1], {"?": 1})
+
+
+def test_an_id_may_come_twice_where_nothing_is_learned(tmp_path):
+    path = write(tmp_path / "m.csv", "id,smiles,label\na,C,0\na,CC,1\n")
+    recipe = {"version": 1, "kind": "smiles", "smiles": "smiles", "target": "label", "classes": ["0", "1"]}
+    assert load(path, recipe=recipe).ids == ("a", "a")
+    for chunk in (1, 10):
+        assert [i for piece in stream(path, recipe=recipe, chunk=chunk) for i in piece.ids] == ["a", "a"]
+
+
+def test_molecules_that_come_again_are_counted(tmp_path):
+    rows = "OCC,0\nCCO,0\nC,0\nc1ccccc1,1\nC1=CC=CC=C1,0\nCCO,0\n"
+    assert repeated(load(write(tmp_path / "m.csv", f"smiles,label\n{rows}"))) == (2, 5, 1)
+    assert repeated(load("synthetic:cycles?graphs=6")) == (0, 0, 0)
 
 
 def test_new_molecules_with_the_recipe_of_old_ones(tmp_path):

@@ -144,7 +144,8 @@ def test_a_folder_of_graphml_and_gexf(folder):
         ("file,label\none,a\nthree,b\n", r"labels.csv, line 3: 'three' is not a GraphML or GEXF file of this folder"),
         ("file,label\none,a\ntwo,b\none.graphml,b\n", r"line 4: 'one.graphml' was listed before, in line 2"),
         ("file,label\none,a\n", r"labels.csv: no line for two.gexf \(1 files are not listed\)"),
-        ("path,label\none,a\n", r"labels.csv: no column is called file or .* id_column=one of 'path', 'label'"),
+        ("path,label\none,a\n", r"no column is called file or .*'path', 'label'\. .* id_column=NAME \(--id-"),
+        ("file,label,class\none,a,b\n", r"labels.csv: one column with the classes expected, 'label' and 'class' came"),
         ("file,label\none,a\ntwo\n", r"labels.csv, line 3: 2 fields expected, 1 came"),
         (None, r"buildings: no labels CSV. Add labels.csv"),
     ],
@@ -162,6 +163,8 @@ def test_a_damaged_graphml_file(folder):
     (folder / "one.graphml").write_text("<graphml><graph>")
     with pytest.raises(DataError, match=r"one.graphml: not readable as graphml \(no element found: line 1"):
         load(folder)
-    skipped = []
-    assert load(folder, skip_invalid=True, skipped=skipped, labels="optional").ids == ("two",)
+    (folder / "labels.csv").write_text("file,label\none,house\ntwo,N/A\n")
+    skipped, missing = [], {}
+    graphs = load(folder, skip_invalid=True, skipped=skipped, missing=missing, labels="optional")
+    assert (graphs.ids, graphs.places.tolist(), missing) == (("two",), [1], {"N/A": 1})
     assert len(skipped) == 1

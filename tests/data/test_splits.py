@@ -102,6 +102,7 @@ def test_splits_made_elsewhere(graphs, tmp_path):
         ("a.csv", "id,part\nx,train\n", "line 2: no graph of synthetic:cycles has the id 'x'"),
         ("a.csv", "id,part\n1,sometimes\n", "line 2: part 'sometimes', expected train, val or test"),
         ("a.csv", "id,part\n1\n", "line 2: 2 fields expected, 1 came"),
+        ("a.csv", "name,part\n1,train\n", r"the columns are 'name', 'part'\. Call the one that holds the ids 'id'"),
     ],
 )
 def test_splits_that_are_refused(graphs, tmp_path, name, text, sentence):
@@ -119,6 +120,10 @@ def test_settings_that_make_no_sense(graphs):
         splits.stratified_split(graphs, 0, val=0.5, test=0.5)
     with pytest.raises(DataError, match="class 'cycle' has 2 graphs, too few for 3 folds"):
         splits.stratified_folds(graphs.subset([0, 1, 2, 3, 5]), 0, 0, 3)
+    with pytest.raises(DataError, match=r"too few for 3 folds\. Use fewer folds, or merge classes"):
+        splits.stratified_folds(graphs.subset([0, 1, 2, 3, 5]), 0, 0, 3)
+    with pytest.raises(DataError, match=r"has 2 graphs, too few for three parts\. Add graphs of that class, or merge"):
+        splits.stratified_split(graphs.subset([0, 1, 2, 3, 5]), 0)
     with pytest.raises(DataError, match="20 graphs have no label"):
         splits.stratified_split(load("synthetic:paths"), 0)
     with pytest.raises(DataError, match=r"gone.json: cannot be read \(No such file"):

@@ -11,7 +11,7 @@ from asapool.experiments.store import Store
 from asapool.experiments.tables import make_table, to_dict
 from asapool.models import ModelConfig
 from benchmarks import accuracy
-from tests.experiments.made_up import plan_of, records_of
+from tests.experiments.made_up import fill, plan_of, records_of
 
 ASAP = [0.70, 0.72, 0.74, 0.74, 0.76, 0.78]
 
@@ -102,6 +102,30 @@ def test_the_page_says_what_the_store_says(table2_store, tmp_path):
     before = (results / "NCI1.jsonl").read_bytes()
     accuracy.add([table2_store], results)
     assert (results / "NCI1.jsonl").read_bytes() == before
+
+
+def test_where_one_data_set_contradicts_none_is_written(tmp_path):
+    """NCI1 comes after DD: its old record must be held against the new one before the file of DD is touched."""
+    plan = plan_of(("asap",), columns=("DD", "NCI1"))
+    first = records_of(plan, {("asap", "NCI1"): ASAP, ("asap", "DD"): ASAP[:3]})
+    second = records_of(plan, {("asap", "NCI1"): [0.1] * 6, ("asap", "DD"): ASAP})
+    results = tmp_path / "results"
+    accuracy.add([fill(tmp_path / "first", first.values())], results)
+    before = {path.name: path.read_bytes() for path in results.iterdir()}
+    assert set(before) == {"DD.jsonl", "NCI1.jsonl"}
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / "table3.json").write_text('{"rows": [{"name": "DD"}]}')
+    with pytest.raises(DataError, match="different test scores"):
+        accuracy.add([fill(tmp_path / "second", second.values())], results)
+    assert {path.name: path.read_bytes() for path in results.iterdir()} == before
+
+
+def test_the_recipe_goes_on_from_the_committed_results():
+    """What is there already is taken over first, or it would be trained again and perhaps contradict itself."""
+    lines = accuracy.AGAIN.split("```")[1].strip().splitlines()
+    assert lines[0].startswith("asapool results results --merge OUT ")
+    assert all(" --out OUT" in line for line in lines[1:-1])
+    assert lines[-1] == "python -m benchmarks.accuracy --add OUT"
 
 
 def test_the_committed_results_can_be_read():

@@ -151,3 +151,18 @@ def test_more_folds_than_graphs_are_refused_before_anything_is_written(graphs, t
     with pytest.raises(ConfigError, match="folds must lie between 3 and the 30 graphs"):
         cross_validate(graphs, small(graphs, folds=31), tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_the_folder_of_a_run_is_refused_and_stays_as_it_is(graphs, tmp_path):
+    from asapool.training import resolve, start
+
+    chosen, few = resolve({"data": {"source": "synthetic:cycles?graphs=30&nodes=8"}, "train": {"epochs": 1}})
+    start(chosen, few, tmp_path / "run")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    with pytest.raises(CheckpointError, match=r"run: holds a run of asapool train.* Choose another with --out"):
+        cross_validate(graphs, small(graphs), tmp_path / "run")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+    own = tmp_path / "own"  # a folder with settings for a cross-validation is no run
+    own.mkdir()
+    (own / "config.toml").write_text("")
+    assert len(cross_validate(graphs, small(graphs), own)) == 3

@@ -253,3 +253,36 @@ def test_one_name_for_two_sources_is_refused(own):
 def _moved(plan):
     other = replace(plan.cells[0].source, source="synthetic:cycles?graphs=31")
     return replace(plan, cells=tuple(replace(cell, source=other) for cell in plan.cells))
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("source = 3", "source of a [[data]] must be a path or a name in quotes, got 3"),
+        ('source = ["a"]', "source of a [[data]] must be a path or a name in quotes, got ['a']"),
+        ('source = ""', "source of a [[data]] must be a path or a name in quotes, got ''"),
+        (f'source = "{"a" * 300}"', "source of a [[data]] must be a path or a name, got one of 300 letters"),
+        ("data_root = 5", "[[data]] 'd': data_root must be text, got 5. Write it in quotes"),
+        ("encoding = 7", "[[data]] 'd': encoding must be text, got 7. Write it in quotes"),
+        ("smiles = 1", "[[data]] 'd': smiles must be text, got 1. Write it in quotes"),
+        ("target = true", "[[data]] 'd': target must be text, got True. Write it in quotes"),
+        ('id_column = ["id"]', "[[data]] 'd': id_column must be text, got ['id']. Write it in quotes"),
+        ('skip_invalid = "no"', "[[data]] 'd': skip_invalid must be true or false, without quotes, got 'no'"),
+        ("features = 2", "[[data]] 'd': features must be one of 'auto', "),
+    ],
+)
+def test_values_of_a_data_set_that_are_of_a_wrong_kind_are_refused_in_a_sentence(tmp_path, setting, told):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'[[data]]\nname = "d"\n{setting}\n')
+    with pytest.raises(ConfigError) as refused:
+        load_plan(path)
+    assert str(refused.value).startswith(f"{path}: {told}")
+
+
+@pytest.mark.parametrize(("table", "what"), [("[plan]", "plan.name"), ("[[data]]", "the name of a [[data]]")])
+def test_a_name_that_no_file_can_have_is_refused(tmp_path, table, what):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'{table}\nname = "{"n" * 300}"\n')
+    with pytest.raises(ConfigError) as refused:
+        load_plan(path)
+    assert str(refused.value) == f"{path}: {what} may have 200 bytes, got 300. Choose a shorter one"

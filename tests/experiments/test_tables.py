@@ -10,7 +10,7 @@ import pytest
 
 from asapool.errors import CheckpointError, DataError
 from asapool.experiments.tables import Table, make_table, to_csv, to_dict, to_markdown, write
-from tests.experiments.made_up import Prints, plan_of, records_of
+from tests.experiments.made_up import Prints, plan_of, records_of, scores
 
 ASAP = [0.70, 0.72, 0.74, 0.74, 0.76, 0.78]  # seed 1: 72 ± 2, seed 2: 76 ± 2
 TOPK = [0.65, 0.67, 0.69, 0.69, 0.71, 0.67]  # 5 below, but 11 in the last fold
@@ -82,6 +82,16 @@ def test_unfinished_and_failed_trainings_are_marked():
     assert "not all trainings" not in to_markdown(small())
 
 
+def test_the_verdict_rests_on_whole_seeds_and_says_so():
+    """The first seed of topk is 67.00, inside 67.02 ± 2.25; a first fold of 95 in the second would bring 74.00."""
+    table = small({("topk", "NCI1"): [*TOPK[:3], 0.95]})
+    cell = table.cell("topk", "NCI1")
+    assert (cell.mean, cell.over_seeds) == (pytest.approx(74), None)
+    assert (cell.difference, cell.verdict) == (pytest.approx(-0.02), "within")
+    assert "| 67.02 ± 2.25 | −0.02 | within (1 whole seed) |" in to_markdown(table)
+    assert "whole seed" not in to_markdown(small())
+
+
 def test_an_empty_table_is_all_dashes():
     plan = plan_of(("asap", "topk"))
     table = make_table(plan, {}, Prints(plan.columns))
@@ -130,6 +140,20 @@ def test_the_best_on_validation_is_chosen_and_judged_on_test():
     unfinished = make_table(plan, records_of(plan, values | {("narrow", "NCI1"): [0.6]}), Prints(plan.columns))
     assert not any(cell.chosen for cell in unfinished.cells)
     assert "nothing is chosen before all its trainings are done" in to_markdown(unfinished)
+
+
+def test_a_table_of_test_accuracies_chooses_by_validation_too():
+    plan = plan_of(("lucky", "good"), name="mine", choose=True)
+    records = records_of(plan, {("lucky", "NCI1"): [0.9] * 6, ("good", "NCI1"): [0.7] * 6})
+    for run in plan.runs_of(plan.cells[1], Prints(plan.columns)):
+        records[run.key] = replace(records[run.key], validation=scores(0.6))  # those of lucky are one half
+    table = make_table(plan, records, Prints(plan.columns))
+    assert [cell.chosen for cell in table.cells] == [False, True]
+    assert (table.cell("good", "NCI1").validation, table.cell("lucky", "NCI1").validation) == (pytest.approx(60), None)
+    assert "NCI1: good has the best validation accuracy, 60.00; its test accuracy is 70.00 ± 0.00" in to_markdown(table)
+    chosen = list(csv.DictReader(io.StringIO(to_csv(table))))[1]
+    assert (chosen["chosen"], chosen["validation"], chosen["test"]) == ("True", "60.00", "70.00")
+    assert Table.from_dict(json.loads(json.dumps(to_dict(table)))) == table
 
 
 def test_the_three_files_say_the_same(tmp_path):

@@ -1,5 +1,7 @@
 """explain: the levels are the model's own, any input gives the same answer, and importance means what it says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -173,5 +175,33 @@ def test_what_does_not_fit_is_refused_in_a_sentence(tmp_path):
         asapool.explain(model, GRAPHS, 0, importance=["shap"])
     with pytest.raises(ConfigError, match="target must be one of 'house', 'ring', got 'barn'"):
         asapool.explain(model, GRAPHS, 0, target="barn")
-    with pytest.raises(DataError, match="has no graph '6'; its ids are '0', '1', '2', …, and places 0 to 5"):
+    with pytest.raises(DataError, match=r"has no graph '6'; its graphs are 0 to 5$"):
         find_graph(GRAPHS, "6")
+
+
+def test_a_graph_goes_by_its_place_in_the_source_or_by_its_id():
+    named = replace(GRAPHS, named=True, ids=("a", "b", "b", "4", "0", "5"))
+    assert [find_graph(named, word) for word in ("1", "a", "5", "graph=4", "id=4", "graph=0")] == [1, 0, 5, 4, 3, 0]
+    for word, says in (
+        ("4", r"'4' could be graph 3 \(id '4'\) and graph 4 \(id '0'\)\. Say which one is meant: graph=3 or graph=4"),
+        ("b", r"'b' could be graph 1 \(id 'b'\) and graph 2 \(id 'b'\)"),
+        ("c", "has no graph 'c'; its graphs are 0 to 5, and their ids 'a', 'b', 'b', … do as well"),
+        ("id=1", "has no graph 'id=1'"),
+        ("graph=a", "has no graph 'graph=a'"),
+    ):
+        with pytest.raises(DataError, match=says):
+            find_graph(named, word)
+    some = named.subset([5, 2])
+    assert [find_graph(some, word) for word in ("5", "2")] == [0, 1]
+
+
+def test_without_names_the_lines_of_a_file_are_no_second_numbers(tmp_path):
+    (tmp_path / "m.csv").write_text("smiles,label\nC,0\nC(,1\nCC,1\nCCC,0\nCCCC,1\n")
+    graphs = load(tmp_path / "m.csv", skip_invalid=True)
+    assert graphs.ids == ("2", "4", "5", "6")
+    assert [find_graph(graphs, word) for word in ("0", "2", "3", "4")] == [0, 1, 2, 3]
+    assert find_graph(graphs, "id=2") == 0
+    with pytest.raises(DataError, match=r"has no graph '1'; its graphs are 0 to 4$"):
+        find_graph(graphs, "1")  # it was left out
+    model = build(ModelConfig(hidden=4), graphs.num_features, 2, seed=0)
+    assert asapool.explain(model, graphs, 3).id == "4"  # its page says what --graph takes

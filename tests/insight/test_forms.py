@@ -96,6 +96,16 @@ def test_every_node_has_a_home_where_its_share_is_largest():
     assert len(PALETTE) == 7
 
 
+def test_clusters_that_touch_differ_in_colour_as_far_as_the_colours_go():
+    from asapool.insight.territory import _colours
+
+    hub = np.zeros(9, np.int64), np.arange(1, 10)  # ten clusters of a node each; the first touches all others
+    colour = _colours(np.arange(10), 10, *hub)
+    assert (colour[1:] != colour[0]).all()
+    pairs = np.array([(a, b) for a in range(8) for b in range(a)]).T  # eight that all touch, and seven colours
+    assert sorted(_colours(np.arange(8), 8, *pairs).tolist()) == [0, 0, 1, 2, 3, 4, 5, 6]
+
+
 def test_pictures_are_whole_and_escape_what_users_wrote(molecule):
     import dataclasses
 

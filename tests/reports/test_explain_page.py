@@ -1,14 +1,17 @@
 """The page of hierarchies, in a real browser: controls, numbers, keyboard, hostile names, size and speed."""
 
 import dataclasses
+import re
 import time
 
 import numpy as np
 import pytest
 
 from asapool.insight import explain
+from asapool.insight.canvas import canvas
 from asapool.models import ModelConfig, build
 from asapool.reports import explain_page
+from asapool.reports.numbering import node_numbers
 from asapool.reports.page import data_block
 from tests.reports.browser import keep, opened
 
@@ -86,21 +89,91 @@ def test_hover_tells_the_numbers_of_the_library(browser, page_file, hierarchies,
             rows = next((rows for head, rows in seen.items() if head.startswith("In ")), {})
             assert len(rows) == min(len(mine), 5)
             for k in mine:
-                row = rows.get(f"around {names[medoids[k]]}")
+                row = rows.get(f"{k} around {names[medoids[k]]}")
                 assert row in (None, f"{shares[v, k]:.4f}fitness {fitness[k]:.4f}")
             for head, members in seen.items():
-                if head.startswith("Cluster around "):
-                    k = next(
-                        k
-                        for k in range(len(medoids))
-                        if head == f"Cluster around {names[medoids[k]]}, fitness {fitness[k]:.4f}"
-                    )
+                if head.startswith("Cluster "):
+                    k = int(head.split()[1])
+                    assert head == f"Cluster {k} around {names[medoids[k]]}, fitness {fitness[k]:.4f}"
                     assert members == {
                         names[u]: f"{shares[u, k]:.4f}"
                         for u in np.argsort(-shares[:, k], kind="stable")[: len(members)]
                     }
                     assert list(members.values()) == sorted(members.values(), reverse=True)  # strongest first
                     assert len(members) == min(np.count_nonzero(shares[:, k]), 12)
+
+
+def test_numbers_in_the_drawing_are_those_of_the_names(browser, page_file, hierarchies):
+    one = hierarchies[0]
+    with opened(browser, page_file) as page:
+        assert page.locator("#g0 .numbers text").all_text_contents() == [str(v) for v in range(one.nodes)]
+        assert (shown(page, "numbers"), shown(page, "badges")) == ([None], ["1"])
+        page.get_by_role("radio", name="Level 2").first.check()
+        assert shown(page, "badges") == ["2"]
+        badges = page.locator('#g0 [data-layer="badges"][data-at="2"] text')
+        assert badges.all_text_contents() == [str(k) for k in range(len(one.levels[1]))]
+        for k, medoid in enumerate(one.levels[1].medoid.tolist()):  # each stands at its own medoid
+            x, y = (float(badges.nth(k).get_attribute(name)) for name in "xy")
+            far = np.hypot(*(canvas(one).position - [x, y]).T)
+            assert far.argmin() == medoid
+        page.get_by_role("radio", name="Occlusion").first.check()
+        assert (shown(page, "numbers"), shown(page, "badges")) == ([None], [])
+        page.get_by_role("checkbox", name="numbers").first.uncheck()
+        assert shown(page, "numbers") == []
+
+
+def test_numbers_stand_aside_from_nodes_and_from_each_other(hierarchies):
+    for one in hierarchies:
+        ground = canvas(one)
+        spots = np.array(re.findall(r'<text x="([\d.-]+)" y="([\d.-]+)"', node_numbers(one, ground)), float)
+        gaps = np.hypot(*(spots[:, None] - ground.position[None]).T)
+        assert gaps.min() > 0.2 * ground.unit
+        between = np.hypot(*(spots[:, None] - spots[None]).T) + 99 * np.eye(one.nodes)
+        assert between.min() > 0.2 * ground.unit
+
+
+def test_colours_have_a_scale_with_numbers_and_the_name_of_the_class(browser, page_file, hierarchies):
+    one = hierarchies[0]
+    with opened(browser, page_file) as page:
+        assert page.locator("#g0 [data-scale]:visible").count() == 0
+        for kind in ("gradient", "occlusion"):
+            page.get_by_role("radio", name=kind.capitalize()).first.check()
+            top = f"{np.abs(one.importance[kind]).max():.4f}"
+            words = page.locator("#g0 [data-scale]:visible").inner_text().split("\n")
+            against, low, middle, high, speaks = (word.strip() for word in words)
+            assert (against, speaks) == (f"against {one.answer}", f"for {one.answer}")
+            assert (low, middle, high) == (f"−{top}", "0", f"+{top}")
+        page.get_by_role("radio", name="Attention").first.check()
+        words = page.locator("#g0 [data-scale]:visible").inner_text()
+        assert f"{one.importance['attention'].max():.4f}" in words
+        assert one.answer not in words
+
+
+def test_the_page_says_what_its_colours_and_words_mean(browser, page_file):
+    with opened(browser, page_file) as page:
+        words = page.locator("#g0").inner_text()
+        for said in (
+            "Clusters that touch differ in colour as far as seven colours go",
+            "Nodes without colour are in no kept cluster",
+            "Medoid: the node that a cluster was formed around",
+            "Fitness: the score by which a cluster was kept",
+            "Parts: pieces that no edge joins",
+            "Density: share of all pairs of nodes that an edge joins",
+        ):
+            assert said in words
+        assert "One colour per cluster" not in words
+
+
+def test_the_table_of_importance_names_the_class_and_says_for_or_against(hierarchies):
+    one = hierarchies[0]
+    page = explain_page([one])
+    assert f"Importance of the nodes for {one.answer}, strongest occlusion first" in page
+    order = np.argsort(-np.abs(one.importance["occlusion"]), kind="stable")
+    for v in order[:3].tolist():
+        row = page[page.index(f'<th scope="row">{one.names[v]} {v}</th>') :].split("</tr>")[0]
+        assert row.endswith(f"<td>{'for' if one.importance['occlusion'][v] > 0 else 'against'}</td>")
+    rows = [page.index(f'<th scope="row">{one.names[v]} {v}</th>') for v in order.tolist()]
+    assert rows == sorted(rows)
 
 
 def test_the_focus_walks_from_node_to_node(browser, page_file, hierarchies):
@@ -185,6 +258,7 @@ def test_a_graph_of_300_nodes_opens_within_two_seconds_and_six_megabytes(browser
     for _ in range(3):  # the quickest of three: other tests may be running
         began = time.perf_counter()
         with opened(browser, path) as page:
+            assert shown(page, "numbers") == shown(page, "badges") == []  # too many to read, unless asked for
             page.locator("#g0 [data-node='299']").dispatch_event("pointerenter")
             seconds.append(time.perf_counter() - began)
             keep(page, "explain-300-nodes")

@@ -46,6 +46,7 @@ def test_a_run_has_its_scores_curves_and_surest_mistakes(browser, run_folder, tm
         words = page.locator("main").inner_text()
         for key in ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error"):
             assert f"{metrics['test'][key]:.3f}" in words
+        assert "of the class 'alert'" in words  # whose precision and recall
         assert page.locator("svg.chart").count() == 5  # loss, accuracy, ROC, precision and recall, calibration
         for row in metrics["test"]["confusion"]:
             for n in row:

@@ -21,11 +21,20 @@ def result(method, seed, fold, accuracy, **more):
 
 def test_deviations_over_seeds_and_over_folds_are_kept_apart():
     results = [result("a", 1, 0, 0.6), result("a", 1, 1, 0.8), result("a", 2, 0, 0.5), result("a", 2, 1, 0.5)]
-    row = compare(results, folds=10).rows[0]
+    row = compare(results, folds=2).rows[0]
     assert row.mean == pytest.approx(0.6)
     assert row.over_seeds == pytest.approx(0.1 * 2**0.5)  # means 0.7 and 0.5: ±0.1 around 0.6, with n − 1
     assert row.over_folds == pytest.approx((0.1 * 2**0.5 + 0) / 2)  # 0.6 and 0.8; 0.5 and 0.5
     assert (row.seeds, row.folds, row.validation, row.scores["roc_auc"]) == (2, 4, 0.5, None)
+
+
+def test_a_part_of_a_seed_has_no_say_in_the_deviation_over_seeds():
+    whole = [result("a", seed, fold, accuracy) for seed, accuracy in ((1, 0.6), (2, 0.8)) for fold in range(3)]
+    row = compare([*whole, result("a", 3, 0, 0.1)], folds=3).rows[0]
+    assert row.over_seeds == pytest.approx(0.1 * 2**0.5)  # of 0.6 and 0.8
+    assert row.mean == pytest.approx((3 * 0.6 + 3 * 0.8 + 0.1) / 7)
+    assert (row.seeds, row.folds) == (3, 7)
+    assert compare([*whole[:3], result("a", 3, 0, 0.1)], folds=3).rows[0].over_seeds is None
 
 
 def test_one_seed_has_no_deviation_over_seeds():

@@ -6,7 +6,7 @@ from asapool.errors import ConfigError
 from asapool.models import ModelConfig
 from asapool.training import RunSettings, TrainConfig
 from asapool.training.presets import AUTHORS_SEEDS, preset, seeds
-from asapool.training.settings import overlay, resolve
+from asapool.training.settings import DataConfig, overlay, resolve
 from asapool.training.toml_text import read_toml, write_toml
 
 
@@ -114,6 +114,15 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_preset(tmp_pa
 
 def test_none_says_nothing():
     assert overlay({"a": {"x": 1}}, {"a": {"x": None, "y": 2}}) == {"a": {"x": 1, "y": 2}}
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [(3, "data.source must be a path or a name in quotes, got 3"), ("", "got ''"), ("a" * 300, "cannot be looked for")],
+)
+def test_a_source_that_cannot_be_one(source, says):
+    with pytest.raises(ConfigError, match=says):
+        DataConfig(source=source)
 
 
 def test_a_split_file_and_its_kind_belong_together():

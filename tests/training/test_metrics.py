@@ -21,6 +21,7 @@ def test_a_table_small_enough_to_check_by_hand():
     assert s.pr_auc == pytest.approx((1 + 2 / 3) / 2)  # precision where each "yes" is found: 1/1 and 2/3
     assert s.majority == pytest.approx(3 / 5)
     assert s.notes == {}
+    assert s.pr_auc_class == s.to_dict()["pr_auc_class"] == "yes"
 
 
 @pytest.mark.parametrize("C", [2, 4])
@@ -51,6 +52,7 @@ def test_an_absent_class_of_several_is_left_out_of_the_mean_and_named():
     s = score([0, 1, 0], p, ["a", "b", "c"])
     assert s.balanced_accuracy == 1.0
     assert s.roc_auc == 1.0
+    assert s.pr_auc_class is None  # of more than two it is a mean
     assert "'c'" in s.notes["roc_auc"]
 
 

@@ -92,6 +92,35 @@ def test_unreadable_rows_are_told_and_left_out(trained, table):
     assert [row.line for row in skipped] == [4]
     with pytest.raises(DataError, match="line 4"):
         list(predict_source(trained, table))
+    rows = list(csv.DictReader(io.StringIO(out.getvalue())))
+    assert [row["graph"] for row in rows] == ["0", "1", "3", "4", "5", "6", "7"]  # the row that was left out counts
+
+
+def test_ids_are_carried_along_as_they_are(trained, tmp_path):
+    """Ids that look like counted numbers, and an id that comes twice."""
+    file = tmp_path / "new.csv"
+    for ids in (["1", "0", "0"], ["0", "1", "2"]):
+        file.write_text("id,smiles\n" + "".join(f"{own},CCO\n" for own in ids))
+        for chunk in (2, 10):
+            out = io.StringIO()
+            print_predictions(out, predict_source(trained, file, chunk=chunk), trained.classes)
+            rows = list(csv.DictReader(io.StringIO(out.getvalue())))
+            assert [(row["graph"], row["id"]) for row in rows] == list(zip("012", ids, strict=True))
+
+
+@pytest.mark.parametrize("rows", ["", "n1,C1CC\n", "n1\n"])
+def test_nothing_is_written_before_the_first_graphs_and_none_are_refused(trained, tmp_path, rows):
+    file = tmp_path / "new.csv"
+    file.write_text(f"id,smiles\n{rows}")
+    for write in (print_predictions, print_json):
+        out = io.StringIO()
+        with pytest.raises(DataError, match=r"new.csv: graphs to predict expected, (it has none|none of the 1 rows)"):
+            write(out, predict_source(trained, file, skip_invalid=True), trained.classes)
+        assert out.getvalue() == ""
+    if rows:
+        with pytest.raises(DataError, match="line 2"):
+            print_predictions(out, predict_source(trained, file), trained.classes)
+        assert out.getvalue() == ""
 
 
 def test_the_csv_appears_whole_or_not_at_all(trained, table, tmp_path):

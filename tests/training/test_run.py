@@ -16,6 +16,7 @@ from asapool.data import GraphSet, load
 from asapool.errors import CheckpointError, ConfigError, DataError, TrainingError
 from asapool.models import checkpoint
 from asapool.training import resolve, resume, run, start
+from asapool.training.reading import Reading
 from asapool.training.settings import RunSettings
 
 TABLES = {
@@ -50,6 +51,7 @@ def test_the_folder_says_everything(prepared, finished):
     with open(folder / "predictions.csv") as file:
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == [graphs.ids[i] for i in split["test"]]
+    assert [int(row["graph"]) for row in rows] == split["test"]
     right = sum(row["label"] == row["predicted"] for row in rows) / len(rows)
     assert right == metrics["test"]["accuracy"]
 
@@ -167,9 +169,52 @@ def test_graphs_without_a_label_are_left_out(tmp_path):
     assert sum(metrics["parts"][part] for part in ("train", "val", "test")) == 24
 
 
+@pytest.fixture
+def gaps(tmp_path):
+    """Thirty molecules, with a row that cannot be read and two without a class before them."""
+    rows = ["C(,a", "CC,", "CO,n/a", *(f"{'C' * (k + 1)}{'ON'[k % 2]},{'ab'[k % 2]}" for k in range(30))]
+    (tmp_path / "m.csv").write_text("smiles,activity\n" + "\n".join(rows) + "\n")
+    return {**TABLES, "data": {"source": str(tmp_path / "m.csv"), "skip_invalid": True}}
+
+
+def test_what_was_left_out_is_told_and_kept(gaps, tmp_path):
+    reading = Reading()
+    settings, graphs = resolve(gaps, None, reading)
+    assert ([row.line for row in reading.skipped], reading.missing, reading.unlabelled) == ([2], {"n/a": 1}, 2)
+    assert settings.data.target == "activity"
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        start(settings, graphs, tmp_path / "stopped", reading=reading, on_epoch=stop)
+    for metrics in (start(settings, graphs, tmp_path / "run", reading=reading), resume(tmp_path / "stopped")):
+        told = metrics["data"]
+        assert (told["graphs"], told["skipped_rows"], told["without_class"]) == (30, 1, 2)
+        assert told["class_column"] == "activity"
+    assert RunSettings.from_file(tmp_path / "run" / "config.toml").data.target == "activity"
+
+
+def test_the_predictions_of_a_run_are_numbered_as_in_the_source(gaps, tmp_path):
+    settings, graphs = resolve(gaps)
+    start(settings, graphs, tmp_path / "run")
+    split = json.loads((tmp_path / "run" / "split.json").read_text())
+    with open(tmp_path / "run" / "predictions.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["graph"]) for row in rows] == [i + 3 for i in split["test"]]  # three rows come before them
+    assert [int(row["id"]) for row in rows] == [i + 5 for i in split["test"]]  # lines count from 1, with the header
+
+
 def test_a_new_folder_never_meets_an_old_one(tmp_path):
     first = run.new_folder(tmp_path, "synthetic:motifs asap")
     assert first.name == "synthetic-motifs-asap"
     first.mkdir()
     assert run.new_folder(tmp_path, "synthetic:motifs asap").name == "synthetic-motifs-asap-2"
     assert run.new_folder(tmp_path, "../..").parent == tmp_path
+
+
+def test_the_folder_of_a_cross_validation_is_refused(tmp_path):
+    (tmp_path / "runs.jsonl").write_text("")
+    with pytest.raises(ConfigError, match="holds the trainings of a cross-validation or of tables"):
+        start(*resolve(TABLES), tmp_path, overwrite=True)
+    assert not (tmp_path / "config.toml").exists()
