@@ -228,18 +228,14 @@ def _short(value: Any, path: Path, what: str) -> str:
     return name
 
 
-def _place(value: Any, path: Path, what: str) -> str:
+def _place(value: str, path: Path, what: str) -> str:
     """A path or the name of a data set; what lies beside the plan is found from any folder."""
-    if not isinstance(value, str) or not value:
-        raise ConfigError(f"{path}: {what} of a [[data]] must be a path or a name in quotes, got {value!r}")
     beside = path.parent / value
     try:
         return str(beside.resolve()) if beside.exists() else value
     except OSError as error:
-        raise ConfigError(
-            f"{path}: {what} of a [[data]] must be a path or a name, got one of {len(value)} letters that cannot be "
-            f"looked for ({error.strerror}). Give another one"
-        ) from None
+        told = f"{what} of a [[data]]: {value[:60]!r}… cannot be looked for ({error.strerror})"
+        raise ConfigError(f"{path}: {told}") from None
 
 
 def _whole(value: Any, path: Path, what: str) -> int:

@@ -258,10 +258,11 @@ def _moved(plan):
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ("source = 3", "source of a [[data]] must be a path or a name in quotes, got 3"),
-        ('source = ["a"]', "source of a [[data]] must be a path or a name in quotes, got ['a']"),
-        ('source = ""', "source of a [[data]] must be a path or a name in quotes, got ''"),
-        (f'source = "{"a" * 300}"', "source of a [[data]] must be a path or a name, got one of 300 letters"),
+        ("source = 3", "[[data]] 'd': data.source must be a path or a name in quotes, got 3"),
+        ('source = ["a"]', "[[data]] 'd': data.source must be a path or a name in quotes, got ['a']"),
+        ('source = ""', "[[data]] 'd': data.source must be a path or a name in quotes, got ''"),
+        (f'source = "{"a" * 300}"', f"[[data]] 'd': data.source: '{'a' * 60}'… cannot be looked for ("),
+        (f'data_root = "{"a" * 300}"', f"data_root of a [[data]]: '{'a' * 60}'… cannot be looked for ("),
         ("data_root = 5", "[[data]] 'd': data_root must be text, got 5. Write it in quotes"),
         ("encoding = 7", "[[data]] 'd': encoding must be text, got 7. Write it in quotes"),
         ("smiles = 1", "[[data]] 'd': smiles must be text, got 1. Write it in quotes"),
