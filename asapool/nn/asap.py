@@ -13,7 +13,7 @@ from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Pattern
 from asapool.nn.attention import Assignment, ClusterAttention, Master2Token, Source2Token, Token2Token
-from asapool.nn.boundary import check_features, check_rows, pack_batch
+from asapool.nn.boundary import check_belongs, check_features, check_hops, pack_batch
 from asapool.nn.gcn import GCN, has_hooks, is_plain
 from asapool.nn.leconv import BasicLEConv, LEConv
 from asapool.nn.peers import is_pyg_gcn, translate
@@ -70,8 +70,6 @@ class ASAPooling(nn.Module):
         super().__init__()
         if isinstance(in_channels, bool) or not isinstance(in_channels, (int, np.integer)) or in_channels < 1:
             raise ConfigError(f"in_channels must be a whole number of at least 1, got {in_channels!r}")
-        if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
-            raise ConfigError(f"hops must be a whole number of at least 1, got {hops!r}")
         if max_neighbours is not None and (not isinstance(max_neighbours, int) or max_neighbours < 1):
             raise ConfigError(f"max_neighbours must be None or a whole number of at least 1, got {max_neighbours!r}")
         if kwargs and GNN is None:
@@ -79,7 +77,7 @@ class ASAPooling(nn.Module):
                 f"ASAPooling does not know the option {next(iter(kwargs))!r}; only GNN= takes further ones"
             )
         self.rules = semantics_named(semantics)
-        self.in_channels, self.ratio, self.hops = int(in_channels), check_ratio(ratio), hops
+        self.in_channels, self.ratio, self.hops = int(in_channels), check_ratio(ratio), check_hops(hops)
         self.aggregate = choose("aggregate", aggregate, ("both", "cluster", "none"))
         self.soft_edges, self.max_neighbours = soft_edges, max_neighbours
         self.semantics, self.add_self_loops, self.GNN = semantics, add_self_loops, GNN
@@ -165,7 +163,7 @@ class ASAPooling(nn.Module):
         if x.dim() != 2 or x.size(1) != self.in_channels:
             check_features(x, self.in_channels)
         pattern = graph.pattern
-        check_rows(x, pattern)
+        check_belongs(x, pattern)
         clusters = kernels.reach(pattern, self.hops, backend=self.backend)
         count = kept_count(pattern.ptr.diff(), self.ratio)
         at_once = self._form_at_once(x, graph, clusters, count)

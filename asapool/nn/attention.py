@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Pattern
-from asapool.nn.boundary import as_graph, check_rows
+from asapool.nn.boundary import as_graph, check_belongs, check_hops
 from asapool.nn.gcn import is_plain
 
 
@@ -81,10 +81,8 @@ class ClusterAttention(nn.Module):
         """x (N, F) and edges (2, E), a packed graph, or clusters ready made; returns the memberships."""
         if not isinstance(edge_index, Pattern):
             x, graph = as_graph(x, edge_index, edge_weight, self.channels, self.backend)
-            if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
-                raise ConfigError(f"hops must be a whole number of at least 1, got {hops!r}")
-            edge_index = kernels.reach(graph.pattern, hops, backend=self.backend)
-        check_rows(x, edge_index)
+            edge_index = kernels.reach(graph.pattern, check_hops(hops), backend=self.backend)
+        check_belongs(x, edge_index)
         query, token = self.scores(x, edge_index)
         slope = 1.0 if self.sigma == "inside" else self.negative_slope
         alpha = kernels.attend(edge_index, query, token, slope, backend=self.backend)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from asapool import kernels
-from asapool.errors import InputError
+from asapool.errors import ConfigError, InputError
 from asapool.kernels import Graph, Pattern
 
 
@@ -36,6 +36,13 @@ def check_features(x: Tensor, channels: int) -> Tensor:
                 f"x must be finite, but node {int(bad[0])} has NaN or infinite features; clean the data first"
             )
     return x
+
+
+def check_hops(hops: int) -> int:
+    """The radius of a cluster."""
+    if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
+        raise ConfigError(f"hops must be a whole number of at least 1, got {hops!r}")
+    return hops
 
 
 def check_edges(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, x: Tensor) -> Tensor | None:
@@ -128,7 +135,7 @@ def pack_graph(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, ptr: T
     return Graph(pattern, total.to(x.dtype))
 
 
-def check_rows(x: Tensor, pattern: Pattern) -> None:
+def check_belongs(x: Tensor, pattern: Pattern) -> None:
     """A packed graph and features that belong together."""
     if x.size(0) != pattern.diag.numel():
         raise InputError(f"x must have one row per node, {pattern.diag.numel()}, got {x.size(0)}")
@@ -139,7 +146,7 @@ def as_graph(
 ) -> tuple[Tensor, Graph]:
     """For layers that do not care about graph borders: take a packed graph as it is, or pack edges as one graph."""
     if isinstance(edges, Graph):
-        check_rows(x, edges.pattern)
+        check_belongs(x, edges.pattern)
         return x, edges
     packed = pack_batch(x, edges, edge_weight, None, channels, backend)
     return packed.x, packed.graph

@@ -238,3 +238,18 @@ def test_who_listens_to_all_modules_hears_all(backend):
     finally:
         handle.remove()
     assert {pool.inner, pool.inner.lin, pool.attention, pool.fitness, pool} <= set(heard)
+
+
+@pytest.mark.filterwarnings("ignore:Grad strides")  # a column of three that were multiplied at once; a remark on speed
+def test_distributed_data_parallel_as_the_docs_say(tmp_path):
+    """Two steps: the first would leave the parameters that get no gradient waiting."""
+    group = torch.distributed
+    group.init_process_group("gloo", init_method=f"file://{tmp_path}/meeting", rank=0, world_size=1)
+    try:
+        pool = torch.nn.parallel.DistributedDataParallel(ASAPooling(5).double(), find_unused_parameters=True)
+        for _ in range(2):
+            out = pool(*random_batch(8))
+            (out.x.sum() + out.edge_weight.sum()).backward()
+        assert pool.module.fitness.W1.grad.abs().sum() > 0
+    finally:
+        group.destroy_process_group()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from asapool import kernels
 from asapool.kernels import Graph
-from asapool.nn.boundary import check_rows, pack_batch
+from asapool.nn.boundary import check_belongs, pack_batch
 from asapool.nn.ratio import kept_count
 from asapool.nn.step import Pooled
 
@@ -47,7 +47,7 @@ def keep_highest(layer: Scores, x: Tensor, graph: Graph, edges: bool) -> Coarse:
 
     Nodes are ranked by s and not by tanh(s), which is 1 for every large s and would leave the choice to node numbers.
     """
-    check_rows(x, graph.pattern)
+    check_belongs(x, graph.pattern)
     s = layer.scores(x, graph)
     score = s.tanh()
     pattern, backend = graph.pattern, layer.backend
