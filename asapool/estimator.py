@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from asapool.data import GraphSet, load
-from asapool.data.adopt import MAKES_X
+from asapool.data.recipe import MAKES_X
 from asapool.errors import ConfigError, DataError, InputError
 from asapool.models import ModelConfig, build
 from asapool.training.config import TrainConfig

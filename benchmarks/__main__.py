@@ -23,9 +23,7 @@ SHORT = {
 def main() -> int:
     """Run them one after the other, each in a process of its own."""
     if data_root(None) is None:
-        print(
-            "benchmarks: no data sets found. Put DD.zip, NCI1.zip and PROTEINS.zip where ASAPOOL_DATA points."
-        )
+        print("benchmarks: no data sets found. Put DD.zip, NCI1.zip and PROTEINS.zip where ASAPOOL_DATA points.")
         return 2
     for name, words in SHORT.items():
         print(f"benchmarks.{name} {' '.join(words)}", file=sys.stderr, flush=True)

@@ -18,16 +18,16 @@ from typing import Any
 
 from asapool.experiments import paper
 from asapool.experiments.compact import read_compact, together, write_compact
+from asapool.experiments.dataset_table import DataRow, StatisticsTable
 from asapool.experiments.markup import markdown
 from asapool.experiments.plan import Plan, load_plan
 from asapool.experiments.plan_file import plan_names, read_plan
-from asapool.experiments.properties import table1
+from asapool.experiments.property_table import table1
 from asapool.experiments.record import RunRecord
-from asapool.experiments.statistics import DataRow, StatisticsTable
 from asapool.experiments.store import Store
 from asapool.experiments.tables import make_table, to_markdown
 from asapool.experiments.verdicts import judge
-from asapool.training.folder import read_json, write_json, write_text
+from asapool.files.folder import read_json, write_json, write_text
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"

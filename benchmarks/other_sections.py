@@ -27,7 +27,11 @@ def scaling_section(found: dict[str, Any]) -> str:
                 [run["side"], f"{run['edges']:,}", f"{run['seconds']:.2f}", f"{run['nanoseconds_per_edge']:.0f}", peak]
             )
     ours, kept = (_per_edge(found["runs"], side) for side in ("asapool", "asapool, memory kept"))
-    start, cheapest, largest = min(edges for edges in ours if edges >= 0.9e5), min(ours, key=ours.__getitem__), max(ours)
+    start, cheapest, largest = (
+        min(edges for edges in ours if edges >= 0.9e5),
+        min(ours, key=ours.__getitem__),
+        max(ours),
+    )
     return (
         "\n## One big graph\n\nForward and backward of one ASAPooling, F = 64, on a torus with ten neighbours per node.\n\n"
         + table(["side", "directed edges", "seconds", "ns per edge", "peak memory"], rows)
@@ -70,7 +74,9 @@ def data_section(batching: dict[str, Any] | None, reading: dict[str, Any] | None
         )
     if reading:
         memory, molecules = reading["memory"], reading["molecules"]["asapool"]["median"]
-        lines.append(f"- Reading D&D from text: {times(reading['tu']['times_faster'])} the speed of torch_geometric's reader.")
+        lines.append(
+            f"- Reading D&D from text: {times(reading['tu']['times_faster'])} the speed of torch_geometric's reader."
+        )
         lines.append(f"- Memory while reading D&D: at most {memory['times_packed']:.1f}× the packed result.")
         lines.append(f"- Molecules from SMILES: {molecules:,.0f} per second on one core.")
     return "\n".join(lines) + "\n" + measured_on(batching or reading or {})
@@ -83,7 +89,16 @@ def predicting_section(found: dict[str, Any]) -> str:
          f"{run['graphs_per_second']:,.0f}", f"{run['graphs_per_processor_second']:,.0f}", f"{run['megabytes_per_second']:.1f}", f"{run['peak_bytes'] / 2**20:,.0f} MiB"]
         for file in found["files"] for run in file["runs"]
     ]  # fmt: skip
-    head = ["file", "graphs", "size", "seconds", "graphs per second", "and per processor second", "MB per second", "peak memory"]
+    head = [
+        "file",
+        "graphs",
+        "size",
+        "seconds",
+        "graphs per second",
+        "and per processor second",
+        "MB per second",
+        "peak memory",
+    ]
     growth = ", ".join(f"{file['memory_growth']:.2f}× ({file['what']})" for file in found["files"])
     return (
         f"\n## Predicting large files\n\n`asapool predict` as a process, start included, with torch's threads set to "

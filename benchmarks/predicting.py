@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from asapool.data import GraphSet, load
-from asapool.data.pack import owners
+from asapool.data.csr import owners
 from asapool.models import ModelConfig, build, checkpoint
 from benchmarks.measuring import machine, write
 

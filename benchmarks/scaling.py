@@ -107,11 +107,7 @@ def main(arguments: list[str] | None = None) -> None:
     if args.one:
         print(json.dumps(one(args.one, sizes[0], args.threads, args.rounds)))
         return
-    runs = [
-        {"side": side, **measure(side, edges, args.threads, args.rounds)}
-        for edges in sizes
-        for side in SIDES
-    ]
+    runs = [{"side": side, **measure(side, edges, args.threads, args.rounds)} for edges in sizes for side in SIDES]
     torch.set_num_threads(args.threads)
     write("scaling", {"what": "forward and backward of one ASAPooling, F = 64", "runs": runs, "machine": machine()})
 

@@ -45,7 +45,10 @@ def step_section(found: dict[str, Any]) -> str:
     )
     if pool:
         head += ["torch-geometric-pool ms", "paper faster"]
-        intro = intro.rstrip() + " torch-geometric-pool keeps the edges among the kept nodes instead of SᵀAS, which is less work.\n\n"
+        intro = (
+            intro.rstrip()
+            + " torch-geometric-pool keeps the edges among the kept nodes instead of SᵀAS, which is less work.\n\n"
+        )
     edges = (
         "\nEdges at the three levels, loops aside; the rules of a semantics decide which clusters stay, and so how many edges "
         "there are between them:\n\n" + table(["data", *WORKERS], _once(counts)) + "\n"
@@ -91,7 +94,9 @@ def epoch_section(found: dict[str, Any]) -> str:
     return (
         "\n## An epoch\n\nTraining and validation with the authors' settings: `asapool.training.fit` beside the same network in "
         "torch_geometric's layers and DataLoader. The last column is the throughput of two processes of ours, as `asapool cv -j 2` "
-        "runs them, beside that one torch_geometric process (goal: 5× and 9×).\n\n" + table(head, rows) + measured_on(found)
+        "runs them, beside that one torch_geometric process (goal: 5× and 9×).\n\n"
+        + table(head, rows)
+        + measured_on(found)
     )
 
 

@@ -26,7 +26,7 @@ class Watch:
     def __init__(self, plans: Sequence[Plan], graphs: Mapping[str, GraphSet]) -> None:
         from rich.console import Console
 
-        from asapool.experiments.clock import TimeLeft
+        from asapool.experiments.time_left import TimeLeft
 
         self.plans = plans
         self.places: dict[str, list[Place]] = {}  # key of a Run → the cells it belongs to
@@ -50,7 +50,7 @@ class Watch:
 
     def start(self, store: Store) -> None:
         """Begin with what the store has finished."""
-        from asapool.experiments.clock import TimeLeft
+        from asapool.experiments.time_left import TimeLeft
 
         waiting = []
         for key, run in self.runs.items():
@@ -78,7 +78,7 @@ class Watch:
             return
         self._count(record)
         if self.live is None:
-            from asapool.experiments.clock import in_words
+            from asapool.experiments.time_left import in_words
 
             score = (record.test or {}).get("accuracy")
             told = "–" if score is None else f"{100 * score:.2f}"
@@ -120,7 +120,7 @@ class Watch:
         from rich.table import Table
         from rich.text import Text
 
-        from asapool.experiments.clock import in_words
+        from asapool.experiments.time_left import in_words
 
         number = self.seen[0] if self.seen is not None else 0
         plan = self.plans[number]

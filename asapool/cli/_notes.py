@@ -10,7 +10,7 @@ from asapool.cli._output import note
 if TYPE_CHECKING:
     from asapool.data import Skipped
     from asapool.data.duplicates import Repeated
-    from asapool.training.reading import Reading
+    from asapool.data.reading import Reading
 
 SHOWN = 20  # skipped lines that are told one by one
 

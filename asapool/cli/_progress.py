@@ -12,7 +12,7 @@ from asapool.cli._output import note
 from asapool.errors import TrainingError
 
 if TYPE_CHECKING:
-    from asapool.training.comparison import FoldResult
+    from asapool.experiments.comparison import FoldResult
     from asapool.training.state import Epoch, Progress
 
 

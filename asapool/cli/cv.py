@@ -15,7 +15,7 @@ from asapool.cli._progress import FoldBar, ending
 from asapool.cli.report import leave_report
 
 if TYPE_CHECKING:
-    from asapool.training.comparison import Comparison
+    from asapool.experiments.comparison import Comparison
 
 
 def cv(
@@ -67,11 +67,12 @@ def cross(
     """Cross-validate methods (None = that of the settings) and show one table; by: engine, address and jobs."""
     from dataclasses import replace
 
+    from asapool.data.reading import Reading
+    from asapool.experiments import compare
+    from asapool.experiments.comparison_text import write_tables
     from asapool.experiments.crossval import InProcess, cross_validate, methods_plan, short_name
-    from asapool.training import compare, resolve
+    from asapool.training import resolve
     from asapool.training.presets import seeds as authors_seeds
-    from asapool.training.reading import Reading
-    from asapool.training.tables import write_tables
 
     worker = e.engine_named(*by)
     if by[0] == "local" and by[2] in (None, 1):

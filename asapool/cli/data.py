@@ -14,7 +14,7 @@ from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet, Skipped, Split
-    from asapool.theory import Forecast
+    from asapool.insight import Forecast
 
 data = typer.Typer(help="Look at, convert and split graph data.", no_args_is_help=True)
 
@@ -107,7 +107,7 @@ def info(
     if ratio is None:
         show(answer, rows, json)
         return
-    from asapool.theory import forecast
+    from asapool.insight import forecast
 
     with working("Pooling random selections"):
         ahead = forecast(graphs.rowptr, graphs.col, graphs.ptr, ratio, levels)

@@ -41,11 +41,11 @@ def explain(
 ) -> None:
     """Show which clusters a model formed and which nodes made the call, on one page that needs no network."""
     from asapool.data import load
+    from asapool.files.folder import write_text
     from asapool.insight import explain as look
-    from asapool.insight.subject import find_graph
+    from asapool.insight.inputs import find_graph
     from asapool.models import checkpoint
     from asapool.reports import explain_page
-    from asapool.training.folder import write_text
 
     trained = checkpoint.load(o.model_file(model))
     kinds = o.words_of(importance, "--importance")

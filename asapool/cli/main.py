@@ -79,7 +79,7 @@ def _run() -> int | str | None:
         app()
     except AsapoolError as error:
         _say(str(error))
-        unwritten = isinstance(error.__cause__, OSError)  # as asapool.data.atomic tells it
+        unwritten = isinstance(error.__cause__, OSError)  # as asapool.files.atomic tells it
         return 1 if unwritten or isinstance(error, TrainingError) else 2
     except KeyboardInterrupt:
         code: int | str | None = 130

@@ -61,8 +61,8 @@ def train(
     that was stopped, in whatever way, goes on with: asapool train --resume FOLDER
     """
     from asapool.data.duplicates import repeated
+    from asapool.data.reading import Reading
     from asapool.training import resolve, run
-    from asapool.training.reading import Reading
 
     if resume is not None:
         silent = ("resume", "json", "no_report")

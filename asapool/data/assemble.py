@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from asapool.data.classes import check_labels, number_classes
+from asapool.data.csr import Bytes, Edges, Floats, Ints, mirrored, pack_edges, pointer
 from asapool.data.features import Nodes, check_recipe, columns, resolve, write_recipe
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
-from asapool.data.pack import Bytes, Edges, Floats, Ints, mirrored, pack_edges, pointer
 from asapool.errors import DataError
 
 

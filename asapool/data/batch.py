@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.pack import Floats, Ints, pointer
+from asapool.data.csr import Floats, Ints, pointer
 
 if TYPE_CHECKING:
     import torch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.pack import Ints, owners
+from asapool.data.csr import Ints, owners
 from asapool.errors import DataError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from asapool.data.pack import Ints
+from asapool.data.csr import Ints
 from asapool.errors import DataError
 
 Labels = Literal["required", "optional", "ignored"]

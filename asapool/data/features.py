@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.pack import Floats, Ints
+from asapool.data.csr import Floats, Ints
 from asapool.errors import DataError, choose
 
 Recipe = dict[str, Any]
@@ -171,4 +171,3 @@ def _one_hot(codes: Sequence[Ints], widths: Sequence[int]) -> Floats:
 def _list(words: Sequence[str]) -> str:
     shown = ", ".join(repr(str(word)) for word in words[:8])
     return shown + (f" and {len(words) - 8} more" if len(words) > 8 else "") or "none"
-

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from asapool.data.batch import Batch, Cutter
 from asapool.data.check import check
-from asapool.data.pack import Bytes, Floats, Ints, pointer, spans
+from asapool.data.csr import Bytes, Floats, Ints, pointer, spans
 from asapool.errors import DataError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class GraphSet:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the content (not of the name or recipe), the same on every machine and after save and load."""
-        from asapool.data.store import digest
+        from asapool.data.npz import digest
 
         return digest(self)
 
@@ -213,13 +213,13 @@ class GraphSet:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the set as an .npz file, whole or not at all."""
-        from asapool.data.store import save
+        from asapool.data.npz import save
 
         save(self, path)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> GraphSet:
         """Read a set that save wrote."""
-        from asapool.data.store import read
+        from asapool.data.npz import read
 
         return read(path)

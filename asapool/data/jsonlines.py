@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.adopt import adopt
 from asapool.data.assemble import Record, assemble, refuse_twice
 from asapool.data.classes import as_text
+from asapool.data.csr import Floats, Ints
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions, Skipped
-from asapool.data.pack import Floats, Ints
+from asapool.data.recipe import adopt
 from asapool.errors import DataError
 
 VERSION = 1

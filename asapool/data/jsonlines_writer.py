@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from asapool.data.atomic import writing
+from asapool.data.csr import is_symmetric, owners
 from asapool.data.graphset import GraphSet
 from asapool.data.jsonlines import VERSION
-from asapool.data.pack import is_symmetric, owners
+from asapool.files.atomic import writing
 
 
 def write_jsonl(graphs: GraphSet, path: str | PathLike[str]) -> None:

@@ -7,10 +7,10 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from asapool.data.adopt import adopt
 from asapool.data.classes import Labels
 from asapool.data.graphset import GraphSet
 from asapool.data.options import Features, ReadOptions, Skipped
+from asapool.data.recipe import adopt
 from asapool.errors import ConfigError, DataError
 
 TABLES = (".csv", ".tsv", ".parquet", ".smi")

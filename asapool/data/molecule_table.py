@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asapool.data.classes import cell_class, check_labels, number_classes
+from asapool.data.csr import pointer
 from asapool.data.features import check_recipe
 from asapool.data.graphset import GraphSet
 from asapool.data.molecule_workers import read_many
 from asapool.data.molecules import ATOM_NAMES, VERSION, Molecules, atom_features, bond_features, load_rdkit
 from asapool.data.options import ReadOptions, Skipped
-from asapool.data.pack import pointer
 from asapool.data.tables import find, guess, open_table, refuse_several
 from asapool.errors import DataError
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.pack import Floats, Ints, pointer
+from asapool.data.csr import Floats, Ints, pointer
 from asapool.errors import MissingExtraError
 
 VERSION = 1

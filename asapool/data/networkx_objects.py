@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from asapool.data.assemble import Record, assemble, refuse_twice
 from asapool.data.classes import as_text
+from asapool.data.csr import Floats, is_symmetric
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
-from asapool.data.pack import Floats, is_symmetric
 from asapool.data.pyg_objects import span
 from asapool.errors import DataError
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from asapool.data.atomic import writing
+from asapool.data.csr import Ints
 from asapool.data.graphset import GraphSet
-from asapool.data.pack import Ints
 from asapool.errors import DataError
+from asapool.files.atomic import writing
 
 VERSION = 1
 PARTS = ("train", "val", "test")

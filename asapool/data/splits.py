@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from asapool.data.csr import Ints
 from asapool.data.graphset import GraphSet
-from asapool.data.pack import Ints
 from asapool.data.split import PARTS, Split, indices, read_json
 from asapool.errors import ConfigError, DataError
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from asapool.data.csr import Ints, is_symmetric, owners
 from asapool.data.graphset import GraphSet
-from asapool.data.pack import Ints, is_symmetric, owners
 
 
 @dataclass(frozen=True, kw_only=True)

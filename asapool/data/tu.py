@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from asapool.data.archive import Files, open_files
 from asapool.data.classes import as_text, check_labels, number_classes
+from asapool.data.csr import Floats, Ints, pack_edges, pointer
 from asapool.data.features import Nodes, Recipe, check_recipe, columns, resolve, write_recipe
 from asapool.data.graphset import GraphSet
-from asapool.data.number_text import expect_lines, read_table
 from asapool.data.options import ReadOptions
-from asapool.data.pack import Floats, Ints, pack_edges, pointer
+from asapool.data.tu_numbers import expect_lines, read_table
 from asapool.errors import DataError
 
 # What the authors use is the default here. For other sets: labels, else attributes, else degrees.

@@ -4,6 +4,7 @@
     Plan, Cell    the cells of a table                                  Store       records in a folder, append-only
     execute       the Runs of a plan that are not finished yet, by an Engine
     methods_plan, cross_validate      several methods on the folds of one data set
+    compare, paired_test              many results, one table
 
 Names are looked up when first used, so that a part that needs no torch does not load it.
 """
@@ -14,22 +15,51 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from asapool.experiments.comparison import Comparison, FoldResult, compare
     from asapool.experiments.crossval import cross_validate, methods_plan
     from asapool.experiments.local import LocalEngine
     from asapool.experiments.merging import merge
     from asapool.experiments.plan import Cell, Plan, load_plan
     from asapool.experiments.record import RunRecord
     from asapool.experiments.run import Run
+    from asapool.experiments.significance import PairedTest, paired_test
     from asapool.experiments.store import Store
 
 # run and execute are not here: they have the names of their modules (asapool.experiments.run.run)
 _HOME = {
-    "Cell": "plan", "LocalEngine": "local", "Plan": "plan", "Run": "run", "RunRecord": "record", "Store": "store",
-    "cross_validate": "crossval", "load_plan": "plan", "merge": "merging", "methods_plan": "crossval",
-}  # fmt: skip
+    "Cell": "plan",
+    "Comparison": "comparison",
+    "FoldResult": "comparison",
+    "LocalEngine": "local",
+    "PairedTest": "significance",
+    "Plan": "plan",
+    "Run": "run",
+    "RunRecord": "record",
+    "Store": "store",
+    "compare": "comparison",
+    "cross_validate": "crossval",
+    "load_plan": "plan",
+    "merge": "merging",
+    "methods_plan": "crossval",
+    "paired_test": "significance",
+}
 __all__ = [
-    "Cell", "LocalEngine", "Plan", "Run", "RunRecord", "Store", "cross_validate", "load_plan", "merge", "methods_plan",
-]  # fmt: skip
+    "Cell",
+    "Comparison",
+    "FoldResult",
+    "LocalEngine",
+    "PairedTest",
+    "Plan",
+    "Run",
+    "RunRecord",
+    "Store",
+    "compare",
+    "cross_validate",
+    "load_plan",
+    "merge",
+    "methods_plan",
+    "paired_test",
+]
 
 
 def __getattr__(name: str) -> Any:

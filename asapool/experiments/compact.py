@@ -15,12 +15,12 @@ from typing import Any
 
 from asapool.errors import AsapoolError, DataError
 from asapool.experiments.agreement import DIGITS, better
+from asapool.experiments.comparison import SCORES
 from asapool.experiments.record import RunRecord
 from asapool.experiments.run import Run
+from asapool.files.folder import write_text
 from asapool.models.config import ModelConfig
-from asapool.training.comparison import SCORES
 from asapool.training.config import TrainConfig
-from asapool.training.folder import write_text
 
 VERSION = 1
 OWN = ("best_epoch", "epochs", "stopped", "seconds", "cpu_seconds", "failure", "attempts")

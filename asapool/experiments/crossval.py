@@ -17,18 +17,18 @@ from typing import Any, Literal
 
 from asapool.data import GraphSet
 from asapool.errors import CheckpointError, ConfigError
+from asapool.experiments.comparison import FoldResult
 from asapool.experiments.execute import Engine, execute
 from asapool.experiments.local import LocalEngine
 from asapool.experiments.machine import machine
 from asapool.experiments.plan import Cell, Plan
+from asapool.experiments.processes import run_tasks
 from asapool.experiments.record import RunRecord, failed
 from asapool.experiments.run import Run, run
 from asapool.experiments.store import Store
+from asapool.files.folder import read_json, write_csv, write_json
 from asapool.models.config import ModelConfig
-from asapool.training.comparison import FoldResult
 from asapool.training.config import TrainConfig
-from asapool.training.folder import read_json, write_csv, write_json
-from asapool.training.processes import run_tasks
 from asapool.training.settings import DataConfig
 
 OnFold = Callable[[FoldResult, int], None]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from asapool.training.significance import paired_test
+from asapool.experiments.significance import paired_test
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 

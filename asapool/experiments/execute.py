@@ -22,9 +22,7 @@ OnProgress = Callable[[Run, int, int], None]
 class Engine(Protocol):
     """Something that trains: local processes, or a cluster."""
 
-    def work(
-        self, runs: Sequence[Run], graphs: Mapping[str, GraphSet], on_progress: OnProgress
-    ) -> Iterator[RunRecord]:
+    def work(self, runs: Sequence[Run], graphs: Mapping[str, GraphSet], on_progress: OnProgress) -> Iterator[RunRecord]:
         """Yield one record per Run when it ends, finished or failed; leaving the loop stops the workers.
 
         graphs are keyed by fingerprint and reach a worker (or a node) once. on_progress(run, finished epochs, all) is

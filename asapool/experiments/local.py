@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from asapool.experiments.machine import machine
+from asapool.experiments.processes import run_tasks
 from asapool.experiments.record import RunRecord, failed
 from asapool.experiments.run import Run
-from asapool.training.processes import run_tasks
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from asapool.errors import DataError
+from asapool.experiments.comparison import FoldResult, compare
 from asapool.experiments.merging import merge, read_records
 from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.reproducing import read_plans
 from asapool.experiments.run import Run
+from asapool.experiments.significance import paired_test
+from asapool.files.folder import read_json, working_in, write_json
 from asapool.models.config import ModelConfig
-from asapool.training.comparison import FoldResult, compare
 from asapool.training.config import TrainConfig
-from asapool.training.folder import read_json, working_in, write_json
-from asapool.training.significance import paired_test
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from asapool import __version__
 from asapool.data import GraphSet
-from asapool.training.processes import run_tasks
+from asapool.experiments.processes import run_tasks
 
 EVERY = 1.0  # seconds between two words of a worker about its epochs
 _sets: dict[str, GraphSet] = {}  # by fingerprint: one copy per process, on arrays that its whole machine shares

@@ -15,7 +15,7 @@ from asapool.experiments.plan import Plan, load_graphs, load_plan
 from asapool.experiments.plan_file import plan_names, read_plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.store import Store
-from asapool.training.folder import read_json, write_json
+from asapool.files.folder import read_json, write_json
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet
@@ -86,8 +86,8 @@ class Tables:
         self, folder: Path, names: Sequence[str], plans: Sequence[Plan], graphs: Mapping[str, GraphSet],
         records: Mapping[str, RunRecord],
     ) -> None:  # fmt: skip
-        from asapool.experiments.properties import table1
-        from asapool.experiments.statistics import table3
+        from asapool.experiments.dataset_table import table3
+        from asapool.experiments.property_table import table1
 
         self.folder, self.records, self.graphs = folder, records, graphs
         self.trained = [plan for plan in plans if plan.name in names]

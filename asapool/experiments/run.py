@@ -77,7 +77,7 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None) -> RunRecor
     """
     from asapool.experiments.machine import machine
     from asapool.experiments.record import RunRecord
-    from asapool.training.judging import fold_seed, train_and_judge
+    from asapool.training.evaluating import fold_seed, train_and_judge
 
     if graphs.fingerprint != run.fingerprint:
         raise DataError(

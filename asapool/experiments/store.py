@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
-from asapool.data.atomic import sync_folder
 from asapool.errors import CheckpointError, DataError, TrainingError
 from asapool.experiments.record import RunRecord
-from asapool.training.folder import working_in
+from asapool.files.atomic import sync_folder
+from asapool.files.folder import working_in
 
 FILE = "runs.jsonl"
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from asapool.errors import CheckpointError, DataError
 from asapool.experiments import paper
+from asapool.experiments.comparison import FoldResult, Row, compare
 from asapool.experiments.table_text import to_csv, to_dict, to_markdown, write
-from asapool.training.comparison import FoldResult, Row, compare
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet
@@ -114,9 +114,7 @@ class Table:
             raise CheckpointError(f"not a table of asapool ({type(error).__name__}: {error})") from None
 
 
-def make_table(
-    plan: Plan, records: Mapping[str, RunRecord], graphs: Mapping[str, GraphSet] | None = None
-) -> Table:
+def make_table(plan: Plan, records: Mapping[str, RunRecord], graphs: Mapping[str, GraphSet] | None = None) -> Table:
     """Sum up the records that belong to a plan.
 
     records: by key of the Run. graphs: by column; without them a column's graphs are those that the records name.
@@ -208,9 +206,7 @@ def _tests(
     order = [reference, *(name for name in names if name != reference)]
     results = [r for name in order for r in _folds(name, found[name, cells[0].column], "test")]
     tests = compare(results, folds).tests
-    return {
-        name: test | {"difference": _percent(-test["difference"])} for name, test in tests.items() if test["n"] > 0
-    }
+    return {name: test | {"difference": _percent(-test["difference"])} for name, test in tests.items() if test["n"] > 0}
 
 
 def _sum_up(found: Sequence[tuple[str, RunRecord]], metric: str, folds: int) -> Row | None:

@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from asapool.experiments.comparison import holm
 from asapool.experiments.evidence import Values, higher, interval, rising, steadier
 from asapool.experiments.paper import SETS, STAND_INS, Statement, canonical, claims
 from asapool.experiments.tables import Table
-from asapool.training.comparison import holm
 
 Word = Literal["holds", "does not hold", "too close to call", "not enough runs"]
 WORST: tuple[Word, ...] = ("does not hold", "not enough runs", "too close to call", "holds")  # the first one decides

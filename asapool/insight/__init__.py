@@ -1,7 +1,30 @@
-"""What was pooled, and why: the hierarchy of one graph, and what each of its nodes did to the answer."""
+"""What was pooled, and why: the hierarchy of one graph, what each node did to the answer, and a forecast for a set.
 
-from asapool.insight.explaining import explain
-from asapool.insight.hierarchy import Hierarchy
-from asapool.insight.level import Level
+Names are looked up when first used: the forecast needs no torch.
+"""
 
-__all__ = ["Hierarchy", "Level", "explain"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asapool.insight.explaining import explain
+    from asapool.insight.forecasting import Forecast, forecast
+    from asapool.insight.hierarchy import Hierarchy
+    from asapool.insight.level import Level
+
+_HOME = {
+    "Forecast": "forecasting",
+    "Hierarchy": "hierarchy",
+    "Level": "level",
+    "explain": "explaining",
+    "forecast": "forecasting",
+}
+__all__ = ["Forecast", "Hierarchy", "Level", "explain", "forecast"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"asapool.insight.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'asapool.insight' has no attribute {name!r}")

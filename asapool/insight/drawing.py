@@ -11,8 +11,8 @@ import numpy as np
 
 from asapool.errors import AsapoolError, choose
 from asapool.insight.canvas import INK, Canvas, canvas, plain
+from asapool.insight.coloring import PALETTE, territory
 from asapool.insight.level import Floats, Ints
-from asapool.insight.territory import PALETTE, territory
 
 if TYPE_CHECKING:
     from asapool.insight.hierarchy import Hierarchy

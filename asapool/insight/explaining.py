@@ -10,13 +10,13 @@ import torch
 
 from asapool.data import GraphSet
 from asapool.errors import choose
-from asapool.insight.evidence import answer, judging
 from asapool.insight.hierarchy import KINDS, Hierarchy
 from asapool.insight.importance import attention_importance, gradient_importance
+from asapool.insight.inputs import subject
 from asapool.insight.level import Floats, Ints
+from asapool.insight.log_odds import answer, judging
 from asapool.insight.occlusion import occlusion_importance
 from asapool.insight.steps import levels_of
-from asapool.insight.subject import subject
 
 
 def explain(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from asapool.data.batch import Batch
-from asapool.insight.evidence import answer, log_odds
 from asapool.insight.level import Floats, Level
+from asapool.insight.log_odds import answer, log_odds
 from asapool.models import GraphClassifier
 
 

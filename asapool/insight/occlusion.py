@@ -9,8 +9,8 @@ from torch import Tensor
 
 from asapool.data.batch import Batch
 from asapool.errors import choose
-from asapool.insight.evidence import answer, log_odds
 from asapool.insight.level import Floats
+from asapool.insight.log_odds import answer, log_odds
 from asapool.models import GraphClassifier
 
 PIECE = 16_384  # nodes that go through the model at once

@@ -88,7 +88,7 @@ def save(
 ) -> None:
     """Write the model as one file, whole or not at all; the same model and words give the same bytes."""
     data = to_bytes(model, classes=classes, recipe=recipe, summary=summary, fingerprint=fingerprint, extra=extra)
-    from asapool.data.atomic import writing
+    from asapool.files.atomic import writing
 
     try:
         with writing(path, durable=True) as out:

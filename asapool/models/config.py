@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from asapool.errors import ConfigError, choose
 from asapool.kernels import BACKENDS
-from asapool.nn.ratio import check_ratio
+from asapool.kernels.ratio import check_ratio
 from asapool.nn.semantics import TABLE
 
 Method = Literal["asap", "topk", "sagpool", "diffpool", "set2set", "global-attention", "sortpool", "none", "mlp"]

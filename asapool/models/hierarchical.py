@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError
 from asapool.kernels import Graph
+from asapool.kernels.ratio import kept_count
 from asapool.models.blocks import ConvBlock
 from asapool.models.config import ModelConfig
 from asapool.nn.asap import ASAPooling
 from asapool.nn.baselines import Coarse, DiffPooling, SAGPooling, TopKPooling
-from asapool.nn.ratio import kept_count
 from asapool.nn.semantics import semantics_named
 from asapool.nn.step import PoolStep
 

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Pattern
+from asapool.kernels.ratio import check_ratio, kept_count
 from asapool.nn.attention import Assignment, ClusterAttention, Master2Token, Source2Token, Token2Token
-from asapool.nn.boundary import check_belongs, check_features, check_hops, pack_batch
 from asapool.nn.gcn import GCN, has_hooks, is_plain
+from asapool.nn.inputs import check_belongs, check_features, check_hops, pack_batch
 from asapool.nn.leconv import BasicLEConv, LEConv
 from asapool.nn.peers import is_pyg_gcn, translate
-from asapool.nn.ratio import check_ratio, kept_count
 from asapool.nn.semantics import semantics_named
 from asapool.nn.step import Pooled, PoolStep
 

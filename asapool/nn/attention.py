@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Pattern
-from asapool.nn.boundary import as_graph, check_belongs, check_hops
 from asapool.nn.gcn import is_plain
+from asapool.nn.inputs import as_graph, check_belongs, check_hops
 
 
 class Assignment(NamedTuple):

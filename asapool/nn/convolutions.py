@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Loops
-from asapool.nn.boundary import as_graph
 from asapool.nn.gcn import GCN
+from asapool.nn.inputs import as_graph
 
 
 class GIN(nn.Module):

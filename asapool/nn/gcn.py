@@ -9,7 +9,7 @@ from torch.nn.modules import module as every
 from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Loops
-from asapool.nn.boundary import as_graph
+from asapool.nn.inputs import as_graph
 
 
 class GCN(nn.Module):

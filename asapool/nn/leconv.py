@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph
-from asapool.nn.boundary import as_graph
+from asapool.nn.inputs import as_graph
 
 
 class LEConv(nn.Module):

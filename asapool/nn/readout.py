@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from asapool import kernels
-from asapool.nn.boundary import sorting
+from asapool.nn.inputs import sorting
 
 
 class Readout(nn.Module):

@@ -13,11 +13,11 @@ from asapool.errors import CheckpointError
 from asapool.experiments.paper import claim
 from asapool.experiments.record import RunRecord
 from asapool.experiments.store import Store
+from asapool.files.folder import read_json
 from asapool.reports.charts import strip_chart
 from asapool.reports.method_cards import Named, method_section
 from asapool.reports.page import document, section, table, text
 from asapool.reports.run_page import facts
-from asapool.training.folder import read_json
 
 
 def is_comparison(folder: Path) -> bool:

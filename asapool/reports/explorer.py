@@ -8,8 +8,8 @@ import numpy as np
 
 from asapool.insight import Hierarchy
 from asapool.insight.canvas import Canvas, canvas
+from asapool.insight.coloring import PALETTE, territory
 from asapool.insight.drawing import ARCS, hulls, links, marks
-from asapool.insight.territory import PALETTE, territory
 from asapool.reports.explorer_tables import DIGITS, SIGNED, node_name, rounded, sizes, strongest, tables
 from asapool.reports.numbering import CROWDED, cluster_numbers, node_numbers
 from asapool.reports.page import data_block, text

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from asapool.errors import CheckpointError
+from asapool.files.folder import read_json
 from asapool.insight.level import Floats, Ints
-from asapool.training.folder import read_json
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

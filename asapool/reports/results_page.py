@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from asapool.errors import CheckpointError
+from asapool.experiments.dataset_table import WORDS
 from asapool.experiments.paper import PROPERTIES
 from asapool.experiments.reproducing import known
-from asapool.experiments.statistics import WORDS
 from asapool.experiments.verdicts import Verdict, judge
+from asapool.files.folder import write_text
 from asapool.reports.page import document, section, table, text
 from asapool.reports.ratio_figure import NAME as RATIO
 from asapool.reports.ratio_figure import ratio_file
 from asapool.reports.results_record import Results, read_results
 from asapool.reports.results_table import claims_list, table_section
 from asapool.reports.run_page import facts
-from asapool.training.folder import write_text
 
 
 def results_page(folder: Path) -> str:

@@ -6,12 +6,12 @@ from os import PathLike
 from pathlib import Path
 
 from asapool.data import GraphSet
+from asapool.files.folder import write_text
 from asapool.reports.comparison_page import comparison_page, is_comparison
 from asapool.reports.record import read_run
 from asapool.reports.results_page import results_page, write_figures
 from asapool.reports.results_record import is_results
 from asapool.reports.run_page import run_page
-from asapool.training.folder import write_text
 
 
 def report_page(folder: str | PathLike[str], *, graphs: GraphSet | None = None, mistakes: int = 3) -> str:

@@ -1,6 +1,6 @@
-"""The paper's theory as programs: receptive fields, connectivity bounds, exhaustive checks, a forecast for your data.
+"""The paper's theory as programs: receptive fields, connectivity bounds, exhaustive checks.
 
-Names are looked up when first used: the forecast needs no torch, the closed forms need nothing at all.
+Names are looked up when first used: the closed forms need no torch.
 """
 
 from __future__ import annotations
@@ -9,19 +9,17 @@ from importlib import import_module
 from typing import Any
 
 _PUBLIC = {
-    "Forecast": "outlook",
     "ReceptiveField": "receptive",
     "balanced_starlike_tree": "graphs",
     "edge_reach": "bounds",
-    "forecast": "outlook",
     "forced": "bounds",
     "k_star": "bounds",
     "k_star_limit": "bounds",
-    "optimum_nodes": "scattered",
+    "optimum_nodes": "optimum_sets",
     "path_graph": "graphs",
     "path_optimum": "bounds",
     "receptive_field": "receptive",
-    "scatter": "scattered",
+    "scatter": "optimum_sets",
     "starlike_optimum": "bounds",
     "tree_optimum": "bounds",
     "verify": "report",

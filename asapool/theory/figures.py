@@ -9,14 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from asapool.data.atomic import writing
 from asapool.errors import DataError
+from asapool.files.atomic import writing
 from asapool.theory.bounds import Family, Method, k_star, k_star_limit, k_star_printed
 from asapool.theory.exhaustive import TreeRow
 from asapool.theory.extremum import Training
 from asapool.theory.graphs import balanced_starlike_tree, starlike_tree
+from asapool.theory.optimum_sets import scatter
 from asapool.theory.report import Report
-from asapool.theory.scattered import scatter
 from asapool.theory.selections import SelectionRow
 
 COLOURS = {"topk": "#b5451b", "asap": "#1f5f99"}

@@ -17,11 +17,11 @@ from asapool.theory.equivariance import relabelling_error, tied_spectra
 from asapool.theory.exhaustive import TreeRow, census
 from asapool.theory.extremum import Training, train
 from asapool.theory.graphs import Neighbours, distances, path_graph
+from asapool.theory.misprints import SLIPS, gcn_can_learn_means, leconv_cannot_learn_all
 from asapool.theory.operators import dense, packed
 from asapool.theory.receptive import ReceptiveField, receptive_field
 from asapool.theory.representable import difference_matrix, gcn_must_fail, leconv, leconv_weights
 from asapool.theory.selections import SelectionRow, joined, try_all_selections
-from asapool.theory.slips import SLIPS, gcn_can_learn_means, leconv_cannot_learn_all
 
 Progress = Callable[[str, int, int], None]
 MOST_SELECTIONS = 9  # nodes of the largest trees of which every selection is pooled

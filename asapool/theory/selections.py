@@ -17,7 +17,7 @@ from asapool.theory.bounds import Family, Method, edge_reach, largest_disconnect
 from asapool.theory.exhaustive import all_trees
 from asapool.theory.graphs import Neighbours, neighbours, path_graph
 from asapool.theory.operators import undirected_edges
-from asapool.theory.scattered import optimum_nodes
+from asapool.theory.optimum_sets import optimum_nodes
 
 PowerOf = Literal["edges", "graph"]
 

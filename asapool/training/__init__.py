@@ -1,9 +1,9 @@
 """Training: from labelled graphs to a classifier, its honest scores, and predictions.
 
     TrainConfig, fit   one training         predict, score                  probabilities, and what they are worth
-    start, resume      a run in a folder    compare, paired_test            many results, one table
+    start, resume      a run in a folder
 
-Names are looked up when first used, so that a part that needs no torch (settings, tables, processes) does not load it.
+Names are looked up when first used, so that a part that needs no torch (the settings) does not load it.
 """
 
 from __future__ import annotations
@@ -12,35 +12,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from asapool.training.comparison import Comparison, FoldResult, compare
     from asapool.training.config import TrainConfig
     from asapool.training.fitting import Fit, fit
     from asapool.training.metrics import Scores, score
     from asapool.training.probability import predict
     from asapool.training.run import resume, start
     from asapool.training.settings import RunSettings, resolve
-    from asapool.training.significance import PairedTest, paired_test
     from asapool.training.state import Epoch
 
 _HOME = {
-    "Comparison": "comparison", "Epoch": "state", "Fit": "fitting", "FoldResult": "comparison",
-    "PairedTest": "significance", "RunSettings": "settings", "Scores": "metrics",
-    "TrainConfig": "config", "compare": "comparison", "fit": "fitting",
-    "paired_test": "significance", "predict": "probability", "resolve": "settings", "resume": "run", "score": "metrics",
+    "Epoch": "state",
+    "Fit": "fitting",
+    "RunSettings": "settings",
+    "Scores": "metrics",
+    "TrainConfig": "config",
+    "fit": "fitting",
+    "predict": "probability",
+    "resolve": "settings",
+    "resume": "run",
+    "score": "metrics",
     "start": "run",
-}  # fmt: skip
+}
 __all__ = [
-    "Comparison",
     "Epoch",
     "Fit",
-    "FoldResult",
-    "PairedTest",
     "RunSettings",
     "Scores",
     "TrainConfig",
-    "compare",
     "fit",
-    "paired_test",
     "predict",
     "resolve",
     "resume",

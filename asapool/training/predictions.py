@@ -19,8 +19,8 @@ from asapool.data import GraphSet, Skipped, load, stream
 from asapool.data.classes import Labels
 from asapool.data.loading import LINES, TABLES
 from asapool.errors import DataError
+from asapool.files.folder import whole
 from asapool.models.checkpoint import LoadedModel
-from asapool.training.folder import whole
 from asapool.training.metrics import Scores, score
 from asapool.training.probability import predict
 

@@ -23,14 +23,14 @@ import torch
 from asapool import __version__
 from asapool.data import GraphSet, Split
 from asapool.data.loading import class_column
+from asapool.data.reading import Reading
 from asapool.errors import AsapoolError, CheckpointError, ConfigError, TrainingError
+from asapool.files.folder import read_json, working_in, write_csv, write_json, write_text
 from asapool.models import GraphClassifier, build, checkpoint
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
-from asapool.training.folder import read_json, working_in, write_csv, write_json, write_text
 from asapool.training.metrics import score
 from asapool.training.predictions import write_predictions
 from asapool.training.probability import predict
-from asapool.training.reading import Reading
 from asapool.training.settings import RunSettings, read_graphs
 from asapool.training.state import Epoch
 

@@ -16,13 +16,13 @@ from typing import Any, Literal
 from asapool.data import GraphSet, load
 from asapool.data.loading import class_column
 from asapool.data.options import ReadOptions
+from asapool.data.reading import Reading
 from asapool.data.splits import Split, authors_folds, given, scaffold_split, stratified_folds, stratified_split
 from asapool.errors import ConfigError, choose
+from asapool.files.toml_text import read_toml, write_toml
 from asapool.models import ModelConfig
 from asapool.training.config import TrainConfig
 from asapool.training.presets import preset
-from asapool.training.reading import Reading
-from asapool.training.toml_text import read_toml, write_toml
 
 TABLES = ("data", "split", "model", "train")
 Tables = Mapping[str, Mapping[str, Any]]

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from asapool.errors import CheckpointError
-from asapool.training.folder import whole
+from asapool.files.folder import whole
 
 VERSION = 1
 

@@ -5,8 +5,8 @@ import zipfile
 import pytest
 
 from asapool.data import archive, load
-from asapool.data.atomic import writing
 from asapool.errors import DataError
+from asapool.files.atomic import writing
 from tests.data.sources import write_tu, zip_folder
 
 OUTSIDE = ["../TINY_A.txt", "/etc/TINY_A.txt", "a/../../TINY_A.txt", "..\\TINY_A.txt", "C:/TINY_A.txt"]
@@ -76,6 +76,7 @@ def test_a_zip_with_a_password(tmp_path):
 def test_a_file_that_failed_leaves_nothing_and_keeps_the_old(tmp_path):
     target = tmp_path / "a.npz"
     target.write_bytes(b"old")
+
     def fail(reason):
         with writing(target) as out:
             out.write(b"half")

@@ -9,11 +9,11 @@ import pytest
 from asapool.data import load
 from asapool.data.splits import authors_folds
 from asapool.errors import CheckpointError, ConfigError
-from asapool.experiments import Store, cross_validate, methods_plan
+from asapool.experiments import Store, compare, cross_validate, methods_plan
+from asapool.experiments.comparison_text import write_tables
 from asapool.experiments.crossval import short_name
 from asapool.models import ModelConfig
-from asapool.training import TrainConfig, compare
-from asapool.training.tables import write_tables
+from asapool.training import TrainConfig
 
 MODELS = {name: ModelConfig(method=name, hidden=4) for name in ("asap", "mlp")}
 SETTINGS = {"train": TrainConfig(epochs=2, batch_size=16), "folds": 3, "seeds": (8971, 7)}
@@ -76,7 +76,7 @@ def test_processes_change_nothing_and_finished_folds_are_not_trained_again(graph
 
 
 def test_folds_start_from_different_weights_and_methods_from_the_same_seed(graphs, plan, monkeypatch):
-    from asapool.training import judging
+    from asapool.training import evaluating as judging
 
     seeds, built = [], judging.build
 

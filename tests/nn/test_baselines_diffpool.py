@@ -7,7 +7,7 @@ import torch
 
 from asapool.errors import ConfigError
 from asapool.nn import DiffPooling
-from asapool.nn.boundary import pack_batch
+from asapool.nn.inputs import pack_batch
 from tests.graphs import PATH3, random_batch
 
 
@@ -54,9 +54,7 @@ def test_one_graph_equals_torch_geometric(seed, backend):
     x, edges, weight, _ = random_batch(seed, graphs=1, directed=seed % 2 == 0, loops=seed % 3 == 0)
     graph = packed(x, edges, weight)
     torch.manual_seed(seed)
-    pools = [
-        DiffPooling(5, 3, link_weight=1 - e, entropy_weight=e, backend=backend).double() for e in (0.0, 1.0)
-    ]
+    pools = [DiffPooling(5, 3, link_weight=1 - e, entropy_weight=e, backend=backend).double() for e in (0.0, 1.0)]
     pools[1].load_state_dict(pools[0].state_dict())
     steps = [pool.step(x, graph) for pool in pools]
     A = torch.zeros(len(x), len(x)).double()

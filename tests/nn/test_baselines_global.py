@@ -7,7 +7,7 @@ import torch
 
 from asapool.errors import ConfigError
 from asapool.nn import GlobalAttentionPool, Set2SetPool, SortPool
-from asapool.nn.boundary import pack_batch
+from asapool.nn.inputs import pack_batch
 from tests.graphs import random_batch
 
 

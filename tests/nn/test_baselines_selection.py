@@ -7,7 +7,7 @@ import torch
 
 from asapool.errors import ConfigError, InputError
 from asapool.nn import SAGPooling, TopKPooling
-from asapool.nn.boundary import pack_batch
+from asapool.nn.inputs import pack_batch
 from tests.graphs import PATH3, PATH4, random_batch
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from asapool.data import load
 from asapool.errors import CheckpointError
-from asapool.experiments import Store, cross_validate, methods_plan
+from asapool.experiments import Store, compare, cross_validate, methods_plan
+from asapool.experiments.comparison_text import write_tables
 from asapool.models import ModelConfig
 from asapool.reports import report_page, write_report
 from asapool.reports.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Series, line_chart
@@ -18,8 +19,7 @@ from asapool.reports.curves import calibration_points, confusion_table, shown_cl
 from asapool.reports.method_cards import Named, mean_curve, method_section, pooled, surest
 from asapool.reports.mistakes import surest_mistakes
 from asapool.reports.record import read_run
-from asapool.training import TrainConfig, compare
-from asapool.training.tables import write_tables
+from asapool.training import TrainConfig
 from tests.reports.browser import keep, opened
 
 RUDE = "<script>window.hurt=1</script>"

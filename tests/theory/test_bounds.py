@@ -19,7 +19,7 @@ from asapool.theory.bounds import (
     tree_optimum_printed,
 )
 from asapool.theory.graphs import balanced_starlike_tree, path_graph, starlike_tree
-from asapool.theory.scattered import optimum_nodes
+from asapool.theory.optimum_sets import optimum_nodes
 
 
 def test_closed_forms_count_what_is_there():

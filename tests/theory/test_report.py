@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from asapool.theory import claims
+from asapool.theory.misprints import SLIPS
 from asapool.theory.report import KNOWN_TO_FAIL, one_thread, power_reaches, verify
-from asapool.theory.slips import SLIPS
 
 
 @pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: slip.check.__name__)

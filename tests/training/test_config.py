@@ -3,11 +3,11 @@
 import pytest
 
 from asapool.errors import ConfigError
+from asapool.files.toml_text import read_toml, write_toml
 from asapool.models import ModelConfig
 from asapool.training import RunSettings, TrainConfig
 from asapool.training.presets import AUTHORS_SEEDS, preset, seeds
 from asapool.training.settings import DataConfig, overlay, resolve
-from asapool.training.toml_text import read_toml, write_toml
 
 
 def test_the_learning_rate_is_halved_after_epoch_50():

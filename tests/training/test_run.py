@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from asapool.data import GraphSet, load
+from asapool.data.reading import Reading
 from asapool.errors import CheckpointError, ConfigError, DataError, TrainingError
 from asapool.models import checkpoint
 from asapool.training import resolve, resume, run, start
-from asapool.training.reading import Reading
 from asapool.training.settings import RunSettings
 
 TABLES = {

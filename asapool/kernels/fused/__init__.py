@@ -1,8 +1,8 @@
 """The operator as compiled loops for float32 and float64 on the CPU, each as its namesake in `reference`."""
 
 from asapool.kernels.fused.attend import attend, cluster_max
-from asapool.kernels.fused.chance import drop
 from asapool.kernels.fused.coarsen import coarsen, strongest
+from asapool.kernels.fused.dropout import drop
 from asapool.kernels.fused.edges import list_edges
 from asapool.kernels.fused.gather import gate, gather
 from asapool.kernels.fused.induce import induce

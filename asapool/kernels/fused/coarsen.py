@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.blocks import LANE, block_rows, unblock, width
+from asapool.kernels.fused.coarsen_dense import LANE, block_rows, unblock, width
+from asapool.kernels.fused.coarsen_sparse import by_node, grow, unwalk_alpha, unwalk_hat, walk_rows
 from asapool.kernels.fused.compiled import Loop, part, sweep
 from asapool.kernels.fused.operation import PARTS, array, differentiable, empty
 from asapool.kernels.fused.pattern import SIX, complete, fake_structure, rows_from
-from asapool.kernels.fused.walks import by_node, grow, unwalk_alpha, unwalk_hat, walk_rows
 from asapool.kernels.graph import Array, Pattern, Rows
 from asapool.kernels.reference.coarsen import strongest
 

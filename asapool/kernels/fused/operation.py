@@ -35,6 +35,7 @@ def _library(name: str, run: Run, fake: Run, patterns: int, schema: str) -> Any:
         return run(*rows, *args[5 * patterns :])
 
     op = torch.library.custom_op(f"asapool::{name}", flat, mutates_args=(), device_types="cpu", schema=schema)
+
     def flat_fake(*args: Any) -> Any:
         rows = [Rows(*args[5 * k : 5 * k + 5]) for k in range(patterns)]
         return fake(*rows, *args[5 * patterns :])

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from asapool.kernels.fused.checks import check_edges, check_rows
 from asapool.kernels.fused.compiled import Loop, sweep
 from asapool.kernels.fused.operation import register
-from asapool.kernels.fused.sound import check_edges, check_rows
 from asapool.kernels.graph import Pattern
 
 Six = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]

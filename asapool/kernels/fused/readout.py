@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from asapool.kernels.fused.checks import check_pointer
 from asapool.kernels.fused.compiled import Loop, sweep
 from asapool.kernels.fused.operation import array, differentiable, fresh
-from asapool.kernels.fused.sound import check_pointer
 
 
 @Loop

@@ -1,8 +1,8 @@
 """The operator in plain torch: reads like the paper, runs on any device and dtype."""
 
 from asapool.kernels.reference.attend import attend, cluster_max, project
-from asapool.kernels.reference.chance import drop
 from asapool.kernels.reference.coarsen import coarsen, induce, strongest
+from asapool.kernels.reference.dropout import drop
 from asapool.kernels.reference.pattern import list_edges, pack, pack_rows, reach
 from asapool.kernels.reference.propagate import activate, normalise, propagate
 from asapool.kernels.reference.readout import readout

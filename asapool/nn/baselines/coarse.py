@@ -9,8 +9,8 @@ from torch import Tensor
 
 from asapool import kernels
 from asapool.kernels import Graph
-from asapool.nn.boundary import check_belongs, pack_batch
-from asapool.nn.ratio import kept_count
+from asapool.kernels.ratio import kept_count
+from asapool.nn.inputs import check_belongs, pack_batch
 from asapool.nn.step import Pooled
 
 

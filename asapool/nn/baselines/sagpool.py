@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import choose
 from asapool.kernels import Graph, Loops
+from asapool.kernels.ratio import check_ratio
 from asapool.nn.baselines.coarse import Coarse, keep_highest, pool_edges
 from asapool.nn.gcn import GCN
-from asapool.nn.ratio import check_ratio
 from asapool.nn.step import Pooled
 
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph
+from asapool.kernels.ratio import check_ratio
 from asapool.nn.baselines.coarse import Coarse, keep_highest, pool_edges
-from asapool.nn.ratio import check_ratio
 from asapool.nn.step import Pooled
 
 

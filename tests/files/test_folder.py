@@ -6,11 +6,11 @@ import sys
 import pytest
 
 from asapool.errors import CheckpointError, TrainingError
-from asapool.training.folder import read_json, working_in, write_csv, write_json
+from asapool.files.folder import read_json, working_in, write_csv, write_json
 
 HOLD = """
 import sys
-from asapool.training.folder import working_in
+from asapool.files.folder import working_in
 
 with working_in(sys.argv[1]):
     print("in", flush=True)

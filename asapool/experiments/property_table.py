@@ -196,7 +196,7 @@ def _ring(N: int) -> tuple[Tensor, Graph]:
     """Random features and a graph of degree 3: a ring of N nodes (even), and every node tied to one more."""
     import torch
 
-    from asapool.nn.boundary import pack_graph
+    from asapool.nn.inputs import pack_graph
 
     node, ends = torch.arange(N), torch.randperm(N).view(2, -1)
     pairs = torch.cat([torch.stack([node, (node + 1) % N]), ends], dim=1)

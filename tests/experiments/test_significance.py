@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from asapool.errors import InputError
-from asapool.training.significance import paired_test
+from asapool.experiments.significance import paired_test
 
 
 def test_the_corrected_t_by_hand():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from asapool.theory.outlook import Level
+    from asapool.insight.forecasting import Level
 
 ISOLATED = 0.2  # share of nodes without a neighbour from which message passing is said to stop
 SPLIT = 0.5  # share of graphs that fall apart from which a level is called disconnected

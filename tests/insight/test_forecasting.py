@@ -10,10 +10,10 @@ import torch
 
 from asapool import kernels
 from asapool.errors import ConfigError, InputError
-from asapool.theory import forecast
-from asapool.theory.advice import advise, guarantee
+from asapool.insight import forecast
+from asapool.insight.advice import advise, guarantee
+from asapool.insight.forecasting import _cut, _pool, kept
 from asapool.theory.graphs import path_graph, starlike_tree
-from asapool.theory.outlook import _cut, _pool, kept
 from asapool.theory.selections import pool_selections, shapes
 
 

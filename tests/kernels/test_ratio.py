@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from asapool import kernels
+from asapool.kernels.ratio import kept_count
 from asapool.nn import ASAPooling
-from asapool.nn.ratio import kept_count
 from tests.graphs import PATH4
 
 

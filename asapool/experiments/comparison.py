@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from asapool.training.significance import PairedTest, paired_test
+from asapool.experiments.significance import PairedTest, paired_test
 
 SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error")
 

@@ -87,7 +87,7 @@ def forecast(
     >>> [(level.method, level.nodes, level.pieces) for level in seen.levels if level.method != "topk"]
     [('input', 12.0, 1.0), ('asap', 6.0, 1.0)]
     """
-    from asapool.theory.advice import advise
+    from asapool.insight.advice import advise
 
     rowptr, col, ptr = (np.asarray(a, dtype=np.int64) for a in (rowptr, col, ptr))
     _check(rowptr, col, ptr)

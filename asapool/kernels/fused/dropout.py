@@ -8,7 +8,7 @@ from torch import Tensor
 
 from asapool.kernels.fused.compiled import Loop, sweep
 from asapool.kernels.fused.operation import fresh, register, scalar
-from asapool.kernels.reference.chance import BITS, FIRST, SECOND, STEP, threshold
+from asapool.kernels.reference.dropout import BITS, FIRST, SECOND, STEP, threshold
 
 STEP_, FIRST_, SECOND_ = (np.uint64(number % 2**64) for number in (STEP, FIRST, SECOND))
 

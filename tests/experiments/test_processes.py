@@ -9,8 +9,8 @@ import time
 import pytest
 
 from asapool.errors import ConfigError
-from asapool.training.processes import run_tasks
-from tests.training import workers
+from asapool.experiments.processes import run_tasks
+from tests.experiments import workers
 
 
 def test_every_task_is_done_once_in_any_number_of_processes():
@@ -44,7 +44,7 @@ def test_leaving_the_loop_ends_the_workers():
 
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     script = (
-        "from asapool.training.processes import run_tasks\nfrom tests.training import workers\n"
+        "from asapool.experiments.processes import run_tasks\nfrom tests.experiments import workers\n"
         f"if __name__ == '__main__':\n    list(run_tasks(['a', 'b'], workers.note_and_wait, {str(tmp_path)!r}, 2))\n"
     )
     (tmp_path / "parent.py").write_text(script)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from asapool.data.atomic import writing
 from asapool.errors import DataError
+from asapool.files.atomic import writing
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_a_pipe_that_nobody_reads_any_more_is_no_fault_of_the_disk(tmp_path):
 def test_standard_output_keeps_what_was_printed_when_it_goes_to_a_file(tmp_path):
     (tmp_path / "stdout").symlink_to("/proc/self/fd/1")  # as /dev/stdout is
     program = f"""if True:
-        from asapool.data.atomic import writing
+        from asapool.files.atomic import writing
         print("first", flush=True)
         with writing("{tmp_path}/stdout") as out:
             out.write(b"second\\n")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asapool.data.pack import is_symmetric, mirrored, owners, pack_edges, pointer, spans, transposed
+from asapool.data.csr import is_symmetric, mirrored, owners, pack_edges, pointer, spans, transposed
 
 EDGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 9)), max_size=30)
 

@@ -14,8 +14,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from asapool.data.atomic import writing
 from asapool.errors import CheckpointError, DataError, TrainingError
+from asapool.files.atomic import writing
 
 LOCK = ".lock"
 HALF_WRITTEN = re.compile(r"\..+\.(safetensors|json|csv|toml|md|html|svg|png)\.[a-z0-9_]{8}")
@@ -61,7 +61,7 @@ def _sign(handle: int, path: Path) -> None:
 
 
 def _sweep(path: Path) -> None:
-    """Remove what a killed process left half-written; the names are those of asapool.data.atomic."""
+    """Remove what a killed process left half-written; the names are those of asapool.files.atomic."""
     for left in path.iterdir():
         if HALF_WRITTEN.fullmatch(left.name) and left.is_file():
             left.unlink(missing_ok=True)
@@ -71,7 +71,7 @@ def _sweep(path: Path) -> None:
 def whole(path: str | PathLike[str], *, durable: bool = False) -> Iterator[BinaryIO]:
     """Write a file that appears whole or not at all; a full or read-only disk stops the work, which can go on later.
 
-    durable: see it on the disk, for what cannot be made again from other files (asapool.data.atomic).
+    durable: see it on the disk, for what cannot be made again from other files (asapool.files.atomic).
     """
     inside: BaseException | None = None
     try:

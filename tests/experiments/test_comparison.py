@@ -2,8 +2,8 @@
 
 import pytest
 
-from asapool.training.comparison import FoldResult, compare, holm
-from asapool.training.significance import paired_test
+from asapool.experiments.comparison import FoldResult, compare, holm
+from asapool.experiments.significance import paired_test
 
 
 def result(method, seed, fold, accuracy, **more):

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from asapool.experiments.clock import TimeLeft
 from asapool.experiments.record import RunRecord, failed
 from asapool.experiments.run import Run
+from asapool.experiments.time_left import TimeLeft
 from asapool.models import ModelConfig
 from asapool.training import TrainConfig
 

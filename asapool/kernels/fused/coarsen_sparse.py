@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from asapool.kernels.fused.blocks import emit
+from asapool.kernels.fused.coarsen_dense import emit
 from asapool.kernels.fused.compiled import part
 
 
