@@ -1,4 +1,4 @@
-"""Synthetic graphs, seeded and parameterised: motifs, cycles, blocks, and the trees and paths of the theory.
+"""Synthetic graphs, seeded and parameterised: motifs, cycles, blocks, chains, and the trees and paths of the theory.
 
 A source such as "synthetic:motifs?graphs=200&seed=3" names a function of this module and its arguments.
 """
@@ -96,8 +96,64 @@ def paths(*, graphs: int = 20, nodes: int = 2, seed: int = 0, options: ReadOptio
     return _make("paths", graphs, seed, lambda g, rng: (nodes + g, _path(nodes + g), None, None), options)
 
 
+def chains(*, graphs: int = 200, distance: int = 8, seed: int = 0, options: ReadOptions | None = None) -> GraphSet:
+    """Two chains with a motif at each of the four ends: two triangles and two squares in every graph.
+
+    Class "matched": one chain joins the triangles, the other the squares. Class "crossed": each chain joins a triangle
+    and a square. The motifs of a chain are distance edges apart, so the classes look alike within distance / 2 hops of
+    every node, and counts of motifs are the same in both. truth marks the motifs.
+
+    >>> made = chains(graphs=2, distance=3)
+    >>> made.class_names, np.diff(made.ptr).tolist(), int(made.truth.sum())
+    (('crossed', 'matched'), [18, 18], 28)
+    """
+    _positive(graphs=graphs, nodes=distance)
+
+    def make(g: int, rng: np.random.Generator) -> Drawn:
+        ends = ((3, 3), (4, 4)) if g % 2 == 0 else ((3, 4), (3, 4))
+        pairs, truth, first = [], [], 0
+        for left, right in ends:
+            inner = distance - 1  # nodes between the motifs
+            link = _path(inner + 2) + first + left - 1  # from the last node of one motif to the first of the other
+            pairs += [_ring(left) + first, link, _ring(right) + first + left + inner]
+            truth += [1] * left + [0] * inner + [1] * right
+            first += left + inner + right
+        return first, np.concatenate(pairs), ("matched", "crossed")[g % 2], np.array(truth, np.int8)
+
+    return _make("chains", graphs, seed, make, options)
+
+
+def multipartite(
+    *, graphs: int = 300, nodes: int = 24, density: float = 0.4, seed: int = 0, options: ReadOptions | None = None
+) -> GraphSet:
+    """Random graphs of 2, 3 or 4 groups of nodes without an edge inside a group; all have the same expected degree.
+
+    The class is the number of groups. Degrees and short cycles say little about it: what counts is which nodes form a
+    group.
+
+    >>> multipartite(graphs=3, nodes=12).class_names
+    ('2', '3', '4')
+    """
+    _positive(graphs=graphs, nodes=nodes)
+    if not 0 < density <= 0.5:
+        raise ConfigError(f"density must lie in (0, 0.5], got {density}")
+    if nodes > 5000:
+        raise ConfigError(f"nodes must be at most 5000 for multipartite, got {nodes}")
+    a, b = np.triu_indices(nodes, k=1)
+
+    def make(g: int, rng: np.random.Generator) -> Drawn:
+        groups = 2 + g % 3
+        across = a % groups != b % groups
+        chance = min(1.0, density * len(a) / max(1, int(across.sum())))  # the same number of edges for any groups
+        drawn = across & (rng.random(len(a)) < chance)
+        return nodes, np.stack([a[drawn], b[drawn]], axis=1), str(groups), None
+
+    return _make("multipartite", graphs, seed, make, options)
+
+
 SETS: dict[str, Callable[..., GraphSet]] = {
-    "motifs": motifs, "cycles": cycles, "blocks": blocks, "trees": trees, "paths": paths,
+    "motifs": motifs, "cycles": cycles, "blocks": blocks, "trees": trees, "paths": paths, "chains": chains,
+    "multipartite": multipartite,
 }  # fmt: skip
 
 

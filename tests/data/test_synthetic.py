@@ -75,3 +75,39 @@ def test_the_same_seed_gives_the_same_graphs(name):
 def test_parameters_that_make_no_sense(source, sentence):
     with pytest.raises(ConfigError, match=sentence):
         load(source)
+
+
+def view(g, v, hops=3):
+    """A hash of what lies within some hops of a node, with the distances to it."""
+    around = nx.ego_graph(g, v, hops).copy()
+    nx.set_node_attributes(around, nx.single_source_shortest_path_length(around, v), "distance")
+    return nx.weisfeiler_lehman_graph_hash(around, node_attr="distance")
+
+
+def test_chains_differ_only_beyond_half_their_distance():
+    graphs = load("synthetic:chains?graphs=6&distance=7&seed=2")
+    for g in graphs.iter_networkx():
+        halves = [g.subgraph(part) for part in nx.connected_components(g)]
+        rings = [sorted(len(c) for c in nx.cycle_basis(half)) for half in halves]
+        assert sorted(rings) == ([[3, 3], [4, 4]] if g.graph["label"] == "matched" else [[3, 4], [3, 4]])
+        for half in halves:
+            first, second = nx.cycle_basis(half)
+            assert min(nx.shortest_path_length(half, u, v) for u in first for v in second) == 7
+        assert sum(data["truth"] for _, data in g.nodes(data=True)) == 14
+    by_class = {}
+    for g in graphs.iter_networkx():  # what a node sees within three hops, all nodes together
+        views = [view(g, v) for v in g]
+        by_class.setdefault(g.graph["label"], set()).add(tuple(sorted(views)))
+    assert by_class["matched"] == by_class["crossed"]
+
+
+def test_multipartite_graphs_have_as_many_groups_as_their_class_says_and_the_same_density():
+    graphs = load("synthetic:multipartite?graphs=90&nodes=24&density=0.4")
+    counts = np.diff(graphs.rowptr[graphs.ptr])
+    means = [counts[graphs.y == c].mean() for c in range(3)]
+    assert max(means) < 1.05 * min(means)
+    for g in list(graphs.iter_networkx())[:6]:
+        groups = int(g.graph["label"])
+        assert max(nx.greedy_color(g, "DSATUR").values()) + 1 <= groups
+    with pytest.raises(ConfigError, match="density must lie"):
+        load("synthetic:multipartite?density=0.9")
