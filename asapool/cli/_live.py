@@ -62,7 +62,7 @@ class Watch:
         if self.done:
             self._say(f"{self.done} of {len(self.runs)} trainings are finished already")
 
-    def progress(self, run: Run, epoch: int, epochs: int) -> None:
+    def progress(self, run: Run, epoch: int, epochs: int, score: float | None = None) -> None:
         """Take note of the epochs of a training."""
         self.clock.progress(run, epoch, epochs)
         self.seen = self.places[run.key][0]

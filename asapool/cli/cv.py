@@ -88,7 +88,7 @@ def cross(
         train=chosen.train,
         folds=folds,
         seeds=authors_seeds(seeds) if seed is None else tuple(range(seed, seed + seeds)),
-        protocol=protocol,  # type: ignore[arg-type]
+        protocol=protocol,
         source=chosen.data,
     )
     folder = out or Path("runs") / f"{command}-{short_name(graphs, plan)}"

@@ -11,14 +11,15 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from asapool.data import GraphSet
 from asapool.errors import CheckpointError, ConfigError
 from asapool.experiments.comparison import FoldResult
-from asapool.experiments.execute import Engine, execute
+from asapool.experiments.execute import Engine, Inputs, OnProgress, execute
 from asapool.experiments.local import LocalEngine
 from asapool.experiments.machine import machine
 from asapool.experiments.plan import Cell, Plan
@@ -41,7 +42,7 @@ def methods_plan(
     train: TrainConfig | None = None,
     folds: int = 10,
     seeds: Sequence[int] = (8971,),
-    protocol: Literal["authors", "stratified"] = "authors",
+    protocol: str = "authors",
     source: DataConfig | None = None,
 ) -> Plan:
     """A plan with a row per model, all with one training setting on the same folds.
@@ -98,11 +99,9 @@ def fold_result(method: str, record: RunRecord) -> FoldResult:
 class InProcess:
     """The engine that needs no other process: one Run after the other, here."""
 
-    def work(
-        self, runs: Sequence[Run], graphs: Mapping[str, GraphSet], on_progress: Callable[[Run, int, int], None]
-    ) -> Iterator[RunRecord]:
+    def work(self, runs: Sequence[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
         """Yield a record per Run; an error of the training is a failed record."""
-        for outcome in run_tasks(runs, _train, (graphs, on_progress)):
+        for outcome in run_tasks(runs, _train, (inputs, on_progress)):
             yield outcome.result or failed(outcome.task, outcome.failure or "", machine())
 
 
@@ -163,6 +162,6 @@ def _counting(names: Mapping[str, str], store: Store, on_fold: OnFold) -> Callab
     return told
 
 
-def _train(shared: tuple[Mapping[str, GraphSet], Callable[[Run, int, int], None]], task: Run) -> RunRecord:
-    graphs, on_progress = shared
-    return run(graphs[task.fingerprint], task, lambda epoch, epochs: on_progress(task, epoch, epochs))
+def _train(shared: tuple[Inputs, OnProgress], task: Run) -> RunRecord:
+    inputs, on_progress = shared
+    return run(inputs[task.fingerprint], task, partial(on_progress, task), inputs.get(task.splits))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from asapool.data import GraphSet
 
 OnRecord = Callable[[RunRecord], None]
-OnProgress = Callable[[Run, int, int], None]
+OnProgress = Callable[[Run, int, int, float | None], None]  # finished epochs, all epochs, validation accuracy
+Inputs = Mapping[str, Any]  # by content digest: the graphs by their fingerprint, split files by their digest
 
 
 class Engine(Protocol):
     """Something that trains: local processes, or a cluster."""
 
-    def work(self, runs: Sequence[Run], graphs: Mapping[str, GraphSet], on_progress: OnProgress) -> Iterator[RunRecord]:
+    def work(self, runs: Sequence[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
         """Yield one record per Run when it ends, finished or failed; leaving the loop stops the workers.
 
-        graphs are keyed by fingerprint and reach a worker (or a node) once. on_progress(run, finished epochs, all) is
+        Inputs reach a worker (or a node) once. on_progress(run, finished epochs, all epochs, validation accuracy) is
         called in this process now and then.
         """
         ...
@@ -47,13 +48,15 @@ def execute(
     plans = [plan] if isinstance(plan, Plan) else list(plan)
     runs = list({run.key: run for one in plans for run in one.runs(graphs)}.values())
     waiting = [run for run in runs if not store.finished(run.key)]
-    needed = {run.fingerprint for run in waiting}
-    by_print = {g.fingerprint: g for g in graphs.values() if g.fingerprint in needed}
+    needed = {digest for run in waiting for digest in (run.fingerprint, run.splits)}
+    every: dict[str, Any] = {g.fingerprint: g for g in graphs.values()}
+    every |= {cell.splits.digest: cell.splits for one in plans for cell in one.cells if cell.splits is not None}
+    inputs = {digest: value for digest, value in every.items() if digest in needed}
     for _ in range(2):
         again = []
         if not waiting:
             break
-        with _stopping(engine.work(waiting, by_print, on_progress or _silent)) as records:
+        with _stopping(engine.work(waiting, inputs, on_progress or _silent)) as records:
             for record in records:
                 before = store.records().get(record.run.key)
                 known = replace(record, attempts=1 if before is None else before.attempts + 1)
@@ -78,5 +81,5 @@ def _stopping(records: Iterator[RunRecord]) -> Iterator[Iterator[RunRecord]]:
             close()
 
 
-def _silent(run: Run, epoch: int, epochs: int) -> None:
-    """Nobody asked."""
+def _silent(run: Run, epoch: int, epochs: int, score: float | None) -> None:
+    """Ignore the progress."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from asapool.errors import CheckpointError, ConfigError, choose
 from asapool.experiments.plan_file import DataEntry, PlanFile, read_plan
-from asapool.experiments.run import PROTOCOLS, Run
+from asapool.experiments.protocols import PROTOCOLS, SplitFile
+from asapool.experiments.run import Run
 from asapool.models.config import ModelConfig
 from asapool.training.config import TrainConfig
 from asapool.training.presets import preset
@@ -28,13 +29,23 @@ SMOKE_FOLDS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One cell of a table: a model with its schedule on a data set."""
+    """One cell of a table: a model with its schedule on a data set.
+
+    Args:
+        row: Name of the row.
+        column: Name of the data set.
+        source: Where its graphs come from.
+        model: The classifier.
+        train: Its schedule.
+        splits: Published splits of the data set, for a protocol that reads them.
+    """
 
     row: str
-    column: str  # name of the data set
+    column: str
     source: DataConfig
     model: ModelConfig
     train: TrainConfig
+    splits: SplitFile | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,17 +58,18 @@ class Plan:
     cells: tuple[Cell, ...]
     seeds: tuple[int, ...] = (8971,)
     folds: int = 10
-    protocol: Literal["authors", "stratified"] = "authors"
+    protocol: str = "authors"
     choose: bool = False  # per column the row with the best mean validation accuracy is chosen, and judged on test
 
     def __post_init__(self) -> None:
         choose("plan.metric", self.metric, ("test", "validation"))
-        choose("plan.protocol", self.protocol, PROTOCOLS)
+        choose("plan.protocol", self.protocol, tuple(PROTOCOLS))
         if not self.cells:
             raise ConfigError(f"plan {self.name}: there is nothing to train. Name at least one row and one data set")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ConfigError(f"plan {self.name}: seeds must be different numbers, at least one, got {self.seeds}")
-        if self.folds < 3:
+        from_file = PROTOCOLS[self.protocol].from_file
+        if self.folds < (1 if from_file else 3):
             raise ConfigError(f"plan {self.name}: folds must be at least 3 (training, validation, test): {self.folds}")
         seen = set()
         for cell in self.cells:
@@ -66,6 +78,11 @@ class Plan:
             seen.add((cell.row, cell.column))
             if cell.source != self.sources[cell.column]:
                 raise ConfigError(f"plan {self.name}: the data set {cell.column!r} has two sources")
+            if (cell.splits is None) == from_file:
+                raise ConfigError(
+                    f"plan {self.name}: protocol {self.protocol!r} takes {'a' if from_file else 'no'} split file, but "
+                    f"the data set {cell.column!r} has {'none' if from_file else cell.splits}. Set both or neither"
+                )
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -91,7 +108,7 @@ class Plan:
             {
                 "row": cell.row, "column": cell.column, "source": asdict(cell.source), "model": cell.model.to_dict(),
                 "train": cell.train.to_dict(),
-            }
+            } | ({} if cell.splits is None else {"splits": cell.splits.to_dict()})
             for cell in self.cells
         ]  # fmt: skip
         return {f.name: getattr(self, f.name) for f in fields(self)} | {"cells": cells, "seeds": list(self.seeds)}
@@ -104,6 +121,7 @@ class Plan:
                 Cell(
                     row=cell["row"], column=cell["column"], source=DataConfig(**cell["source"]),
                     model=ModelConfig.from_dict(cell["model"]), train=TrainConfig.from_dict(cell["train"]),
+                    splits=SplitFile(**cell["splits"]) if "splits" in cell else None,
                 )
                 for cell in plain["cells"]
             )  # fmt: skip
@@ -126,13 +144,11 @@ class Plan:
 
 # tables are made again and again while their Runs come in; making a Run and its key takes longer than to look it up
 @lru_cache(maxsize=4096)
-def _runs(
-    cell: Cell, fingerprint: str, seeds: tuple[int, ...], folds: int, protocol: Literal["authors", "stratified"]
-) -> tuple[Run, ...]:
+def _runs(cell: Cell, fingerprint: str, seeds: tuple[int, ...], folds: int, protocol: str) -> tuple[Run, ...]:
     return tuple(
         Run(
             data=cell.column, fingerprint=fingerprint, model=cell.model, train=cell.train, seed=seed, fold=fold,
-            folds=folds, protocol=protocol,
+            folds=folds, protocol=protocol, splits="" if cell.splits is None else cell.splits.digest,
         )
         for seed in seeds
         for fold in range(folds)
@@ -160,6 +176,7 @@ def load_plan(
     file = path_or_name if isinstance(path_or_name, PlanFile) else read_plan(path_or_name)
     rows = file.rows_named(methods)
     data = file.data_named(datasets, data_root, smoke)
+    splits = {} if smoke else {entry.name: SplitFile.read(entry.splits) for entry in data if entry.splits is not None}
     cells = []
     for row in rows:
         for entry in data:
@@ -174,20 +191,36 @@ def load_plan(
                     row=row.name,
                     column=f"{entry.name} (synthetic)" if smoke else entry.name,
                     source=DataConfig(source=SMOKE_DATA) if smoke else _source(entry, data_root),
-                    model=ModelConfig.from_dict(tables["model"]),
+                    model=ModelConfig.from_dict({"method": "asap"} | tables["model"]),
                     train=TrainConfig.from_dict(tables["train"]),
+                    splits=splits.get(entry.name),
                 )
             )
+    protocol = "authors" if smoke and splits_needed(file.protocol) else file.protocol
     return Plan(
         name=file.name,
         title=file.title,
         metric=file.metric,
         cells=tuple(cells),
         seeds=_seeds(file, 1 if smoke and seeds is None else seeds),
-        folds=folds or (SMOKE_FOLDS if smoke else file.folds),
-        protocol=file.protocol,
+        folds=folds or (SMOKE_FOLDS if smoke else _folds(file, splits)),
+        protocol=protocol,
         choose=file.choose,
     )
+
+
+def splits_needed(protocol: str) -> bool:
+    """Whether a protocol reads its folds from a file."""
+    return protocol in PROTOCOLS and PROTOCOLS[protocol].from_file
+
+
+def _folds(file: PlanFile, splits: Mapping[str, SplitFile]) -> int:
+    """Those of the split files, or else those of the plan."""
+    counts = {name: len(one.folds) for name, one in splits.items()}
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise ConfigError(f"{file.place}: the split files have different numbers of folds ({found}). Use one plan each")
+    return next(iter(counts.values()), file.folds)
 
 
 def load_graphs(plans: Sequence[Plan]) -> dict[str, GraphSet]:
@@ -199,10 +232,15 @@ def load_graphs(plans: Sequence[Plan]) -> dict[str, GraphSet]:
                 raise ConfigError(f"plan {plan.name}: the data set {column!r} has another source in another plan")
     graphs: dict[str, GraphSet] = {}
     for column, source in sources.items():
-        graphs[column] = read_graphs(source, SplitConfig()).renamed(column)
+        files = [cell.splits.path for one in plans for cell in one.cells if cell.column == column and cell.splits]
+        # published splits count all graphs, those without a label too
+        split = SplitConfig(kind="file", file=files[0]) if files else SplitConfig()
+        graphs[column] = read_graphs(source, split).renamed(column)
     for plan in plans:
         for column in plan.columns:  # refuses folds that these graphs cannot give, before anything is trained
-            plan.runs_of(next(c for c in plan.cells if c.column == column), graphs)[0].split(graphs[column])
+            first = next(c for c in plan.cells if c.column == column)
+            for run in plan.runs_of(first, graphs)[: plan.folds if first.splits else 1]:
+                run.split(graphs[column], first.splits)
     return graphs
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -22,8 +24,8 @@ SOURCE = tuple(f.name for f in fields(DataConfig))
 
 
 @dataclass(frozen=True)
-class Row:
-    """One [[row]]: its name, what it sets, and what it sets on single data sets besides."""
+class RowEntry:
+    """One [[row]], or one point of its grid: its name, its settings, and its settings on single data sets."""
 
     name: str
     tables: Mapping[str, Mapping[str, Any]]
@@ -36,12 +38,13 @@ class Row:
 
 @dataclass(frozen=True)
 class DataEntry:
-    """One [[data]]: its name, where it comes from, what it sets, and whether it takes part only where it is named."""
+    """One [[data]]: its name, its source, its settings, whether it must be asked for, and its split file."""
 
     name: str
     source: Mapping[str, Any]
     tables: Mapping[str, Mapping[str, Any]]
     on_request: bool = False
+    splits: str | None = None  # file of published splits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +57,11 @@ class PlanFile:
     metric: Literal["test", "validation"]
     seeds: int | tuple[int, ...]  # how many of the authors', or which
     folds: int
-    protocol: Literal["authors", "stratified"]
+    protocol: str
     choose: bool
     tables: Mapping[str, Mapping[str, Any]]
     data: tuple[DataEntry, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[RowEntry, ...]
 
     @property
     def methods(self) -> list[str]:
@@ -74,7 +77,7 @@ class PlanFile:
         """Whether the plan knows a data set of this name; capitals do not count, and D&D is DD."""
         return _folded(name) in self._choices()
 
-    def rows_named(self, names: Sequence[str] | None) -> list[Row]:
+    def rows_named(self, names: Sequence[str] | None) -> list[RowEntry]:
         """The rows of these names or methods, in the order of the plan."""
         if names is None:
             return list(self.rows)
@@ -93,7 +96,7 @@ class PlanFile:
                 raise ConfigError(f"{self.place}: has no data set {name!r}. It has {', '.join(self.datasets)}")
         return [self._choices()[_folded(name)] for name in names]
 
-    def _words(self, row: Row) -> tuple[str, str]:
+    def _words(self, row: RowEntry) -> tuple[str, str]:
         return row.name, row.tables["model"].get("method", self.tables["model"].get("method", "asap"))
 
     def _choices(self) -> dict[str, DataEntry]:
@@ -130,6 +133,8 @@ def read_plan(path_or_name: str | PathLike[str]) -> PlanFile:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}). Give the path of a plan in TOML") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: is not TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: tables are nested too deeply. A plan needs three levels at most") from None
     return _plan(content, path)
 
 
@@ -140,7 +145,7 @@ def _plan(content: dict[str, Any], path: Path) -> PlanFile:
     name = _short(head.get("name", path.stem), path, "plan.name")
     if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or name.startswith("."):
         raise ConfigError(f"{path}: plan.name becomes the name of files: letters, digits, - and _ only, got {name!r}")
-    rows = tuple(_row(entry, path) for entry in _list(content, "row", path))
+    rows = tuple(row for entry in _list(content, "row", path) for row in _rows(entry, path))
     file = PlanFile(
         place=str(path) if path.parent != FOLDER else name,
         name=name,
@@ -152,7 +157,7 @@ def _plan(content: dict[str, Any], path: Path) -> PlanFile:
         choose=_truth(head.get("choose", False), path, "plan.choose"),
         tables=_tables(content, path),
         data=tuple(_data(entry, path) for entry in _list(content, "data", path)),
-        rows=rows or (Row("asap", {"model": {}, "train": {}}),),
+        rows=rows or (RowEntry("asap", {"model": {}, "train": {}}),),
     )
     for strange in (data for row in rows for data in row.on if not file.has_data(data)):
         known = ", ".join(file.datasets)
@@ -160,17 +165,54 @@ def _plan(content: dict[str, Any], path: Path) -> PlanFile:
     return file
 
 
-def _row(entry: dict[str, Any], path: Path) -> Row:
-    _known(entry, ("name", "model", "train", "on"), path, "setting of [[row]]")
+def _rows(entry: dict[str, Any], path: Path) -> list[RowEntry]:
+    """The rows of an entry: one, or one per point of its grid."""
+    _known(entry, ("name", "model", "train", "on", "grid"), path, "setting of [[row]]")
     name = _name(entry.get("name"), path, "the name of a [[row]]")
     on = _table(entry.get("on", {}), path, "on")
     for data, settings in on.items():
         _known(_table(settings, path, f"on.{data}"), ("model", "train"), path, f"setting of on.{data} of a [[row]]")
-    return Row(name, _tables(entry, path), {data: _tables(settings, path) for data, settings in on.items()})
+    per_data = {data: _tables(settings, path) for data, settings in on.items()}
+    tables = _tables(entry, path)
+    if "grid" not in entry:
+        return [RowEntry(name, tables, per_data)]
+    grid = _table(entry["grid"], path, "grid")
+    _known(grid, ("model", "train"), path, "table of the grid of a [[row]]")
+    try:
+        points = grid_points(name, _tables(grid, path))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: the grid of the [[row]] {name!r}: {error}") from None
+    return [RowEntry(label, {t: {**tables[t], **point[t]} for t in tables}, per_data) for label, point in points]
+
+
+def grid_points(name: str, grid: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, dict[str, Any]]]]:
+    """Every combination of the values of a grid, with its name; the setting that the name has first varies slowest.
+
+    >>> [name for name, _ in grid_points("{lr}, {hidden}", {"model": {"hidden": [16, 32]}, "train": {"lr": [0.1, 1]}})]
+    ['0.1, 16', '0.1, 32', '1, 16', '1, 32']
+    """
+    values = {setting: (table, choices) for table, settings in grid.items() for setting, choices in settings.items()}
+    order = [setting for setting in re.findall(r"{(\w+)}", name) if setting in values]
+    for setting, (table, choices) in values.items():
+        if not isinstance(choices, list) or not choices:
+            raise ConfigError(f"{table}.{setting} must be a list of at least one value, got {choices!r}")
+        if order.count(setting) != 1:
+            raise ConfigError(f"its name must contain {{{setting}}} once, so that every row has a name of its own")
+    if not values:
+        raise ConfigError("has no settings. Write a list of values, such as model = { hidden = [16, 32] }")
+    points = []
+    for chosen in product(*(values[setting][1] for setting in order)):
+        tables: dict[str, dict[str, Any]] = {table: {} for table in grid}
+        label = name
+        for setting, value in zip(order, chosen, strict=True):
+            tables[values[setting][0]][setting] = value
+            label = label.replace(f"{{{setting}}}", str(value))
+        points.append((label, tables))
+    return points
 
 
 def _data(entry: dict[str, Any], path: Path) -> DataEntry:
-    _known(entry, ("name", "model", "train", "on_request", *SOURCE), path, "setting of [[data]]")
+    _known(entry, ("name", "model", "train", "on_request", "splits", *SOURCE), path, "setting of [[data]]")
     name = _short(entry.get("name"), path, "the name of a [[data]]")
     source = {key: entry[key] for key in SOURCE if key in entry}
     try:
@@ -179,7 +221,10 @@ def _data(entry: dict[str, Any], path: Path) -> DataEntry:
         raise ConfigError(f"{path}: [[data]] {name!r}: {error}") from None
     source |= {key: _place(source[key], path, key) for key in ("source", "data_root") if key in source}
     asked = _truth(entry.get("on_request", False), path, "on_request")
-    return DataEntry(name, source, _tables(entry, path), asked)
+    splits = entry.get("splits")
+    if splits is not None:
+        splits = _place(_name(splits, path, "splits of a [[data]]"), path, "splits")
+    return DataEntry(name, source, _tables(entry, path), asked, splits)
 
 
 def _or_instead(entry: DataEntry, root: str | PathLike[str] | None) -> DataEntry:
@@ -199,6 +244,8 @@ def _known(values: Mapping[str, Any], names: Sequence[str], path: Path, what: st
 
 def _list(content: dict[str, Any], name: str, path: Path) -> list[dict[str, Any]]:
     entries = content.get(name, [])
+    if name == "data" and isinstance(entries, list):  # data = ["DD", "NCI1"] is short for one [[data]] per name
+        entries = [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ConfigError(f"{path}: {name} must be written as [[{name}]], once for each")
     return entries

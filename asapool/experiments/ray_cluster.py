@@ -10,19 +10,17 @@ from __future__ import annotations
 import socket
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from asapool import __version__
 from asapool.errors import ConfigError
+from asapool.experiments.execute import Inputs, OnProgress
 from asapool.experiments.machine import machine
 from asapool.experiments.ray_connection import connected
 from asapool.experiments.record import RunRecord, failed
 from asapool.experiments.run import Run
-
-if TYPE_CHECKING:
-    from asapool.data import GraphSet
 
 POLL = 1.0  # seconds between two looks at the board
 GRACE = 1.0  # seconds in which a machine that goes down may follow its worker
@@ -42,13 +40,11 @@ class RayEngine:
             raise ConfigError(f"jobs must be at least 1, got {jobs}")
         self.address, self.jobs = address, jobs
 
-    def work(
-        self, runs: Sequence[Run], graphs: Mapping[str, GraphSet], on_progress: Callable[[Run, int, int], None]
-    ) -> Iterator[RunRecord]:
+    def work(self, runs: Sequence[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
         """Yield a record per Run when it ends; leaving the loop stops what is still being trained."""
         from asapool.experiments.ray_worker import packed
 
-        boxes = {name: packed(one) for name, one in graphs.items()}
+        boxes = {name: packed(one) for name, one in inputs.items()}
         shared = sum(getattr(value, "nbytes", 0) for box in boxes.values() for value in box.values())
         with connected(self.address, self.jobs, shared) as ray:
             yield from _Work(ray, boxes, self.jobs, on_progress).through(runs)
@@ -57,14 +53,12 @@ class RayEngine:
 class _Work:
     """One pass over a list of Runs on a connected cluster."""
 
-    def __init__(
-        self, ray: Any, boxes: Mapping[str, Any], jobs: int | None, on_progress: Callable[[Run, int, int], None]
-    ) -> None:
+    def __init__(self, ray: Any, boxes: Mapping[str, Any], jobs: int | None, on_progress: OnProgress) -> None:
         from asapool.experiments.ray_worker import Board, train
 
         self.ray, self.jobs, self.on_progress = ray, jobs, on_progress
         # kept by the driver's own node, from which each other node fetches a copy when it first needs one
-        self.boxes = {fingerprint: ray.put(box) for fingerprint, box in boxes.items()}
+        self.boxes = {digest: ray.put(box) for digest, box in boxes.items()}
         # retries are ours: Ray's would not tell a lost machine from a training that kills its process
         self.train = ray.remote(num_cpus=1, max_retries=0)(train)
         self.board = ray.remote(num_cpus=0, max_restarts=-1)(Board).options(scheduling_strategy=_here(ray)).remote()
@@ -96,7 +90,8 @@ class _Work:
         return self.jobs or max(2, int(2 * self.ray.cluster_resources().get("CPU", 0)))
 
     def _submit(self, run: Run) -> Any:
-        return self.train.remote(__version__, run.key, run.to_dict(), [self.boxes[run.fingerprint]], self.board)
+        boxes = [self.boxes[digest] for digest in (run.fingerprint, run.splits) if digest]
+        return self.train.remote(__version__, run.key, run.to_dict(), boxes, self.board)
 
     def _look(self) -> None:
         """Pass on what the board says; it is news for people, so one that does not answer is no trouble."""

@@ -15,8 +15,10 @@ from typing import Any
 from asapool import __version__
 from asapool.data import GraphSet
 from asapool.experiments.processes import run_tasks
+from asapool.experiments.protocols import SplitFile
 
-EVERY = 1.0  # seconds between two words of a worker about its epochs
+EVERY = 1.0  # seconds between two progress messages of a worker
+_splits: dict[str, SplitFile] = {}  # by digest
 _sets: dict[str, GraphSet] = {}  # by fingerprint: one copy per process, on arrays that its whole machine shares
 
 
@@ -25,14 +27,14 @@ class Board:
 
     def __init__(self) -> None:
         self._node: dict[str, str] = {}
-        self._news: dict[str, tuple[int, int]] = {}
+        self._news: dict[str, tuple[int, int, float | None]] = {}
 
-    def note(self, key: str, node: str, epoch: int, epochs: int) -> None:
+    def note(self, key: str, node: str, epoch: int, epochs: int, score: float | None) -> None:
         """Take down that the Run of this key has finished so many epochs, and on which node."""
         self._node[key] = node
-        self._news[key] = (epoch, epochs)
+        self._news[key] = (epoch, epochs, score)
 
-    def news(self) -> dict[str, tuple[int, int]]:
+    def news(self) -> dict[str, tuple[int, int, float | None]]:
         """What was noted since the last question."""
         told, self._news = self._news, {}
         return told
@@ -42,41 +44,46 @@ class Board:
         return self._node.get(key)
 
 
-def packed(graphs: GraphSet) -> dict[str, Any]:
-    """The fields of a set: arrays that Ray keeps in shared memory, and a few words."""
-    return {f.name: getattr(graphs, f.name) for f in fields(graphs)}
+def packed(value: GraphSet | SplitFile) -> dict[str, Any]:
+    """The fields of a data set (arrays that Ray keeps in shared memory, and a few words) or of a split file."""
+    if isinstance(value, SplitFile):
+        return {**value.to_dict(), "folds": value.folds}
+    return {f.name: getattr(value, f.name) for f in fields(value)}
 
 
-def train(version: str, key: str, task: dict[str, Any], box: list[Any], board: Any) -> dict[str, str]:
+def train(version: str, key: str, task: dict[str, Any], boxes: list[Any], board: Any) -> dict[str, str]:
     """Train a Run; the answer has its record as a line, or the failure, or why this worker must not work.
 
-    box: the reference to the packed graphs, in a list so that Ray does not fetch it for a process that has them.
+    boxes: references to the packed graphs and, where the Run has one, the packed split file; in a list so that Ray does
+    not fetch them for a process that has them.
     """
     if version != __version__:
         return {"refused": f"asapool {__version__}"}
     import ray
 
     note = partial(board.note.remote, key, ray.get_runtime_context().get_node_id())
-    note(0, task["train"]["epochs"])  # before anything that takes time: the driver must know where a Run is
-    [outcome] = run_tasks([task], _train, (box[0], note))  # in this process; an error becomes a sentence
+    note(0, task["train"]["epochs"], None)  # before anything that takes time: the driver must know where a Run is
+    [outcome] = run_tasks([task], _train, (boxes, note))  # in this process; an error becomes a sentence
     return {"record": outcome.result} if outcome.failure is None else {"failure": outcome.failure}
 
 
-def _train(shared: tuple[Any, Callable[[int, int], None]], task: dict[str, Any]) -> str:
+def _train(shared: tuple[list[Any], Callable[..., None]], task: dict[str, Any]) -> str:
     import ray
     import torch
 
     from asapool.experiments.run import Run, run
 
     torch.set_num_threads(1)
-    (reference, note), wanted, last = shared, Run.from_dict(task), [time.monotonic()]
+    (boxes, note), wanted, last = shared, Run.from_dict(task), [time.monotonic()]
 
-    def on_epoch(epoch: int, epochs: int) -> None:
+    def on_epoch(epoch: int, epochs: int, score: float | None) -> None:
         now = time.monotonic()
         if now - last[0] >= EVERY:
             last[0] = now
-            note(epoch, epochs)
+            note(epoch, epochs, score)
 
     if wanted.fingerprint not in _sets:
-        _sets[wanted.fingerprint] = GraphSet._trusted(**ray.get(reference))
-    return run(_sets[wanted.fingerprint], wanted, on_epoch).to_line()
+        _sets[wanted.fingerprint] = GraphSet._trusted(**ray.get(boxes[0]))
+    if wanted.splits and wanted.splits not in _splits:
+        _splits[wanted.splits] = SplitFile.unpacked(ray.get(boxes[1]))
+    return run(_sets[wanted.fingerprint], wanted, on_epoch, _splits.get(wanted.splits)).to_line()

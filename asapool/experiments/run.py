@@ -8,19 +8,31 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from asapool.data.splits import Split, authors_folds, stratified_folds
 from asapool.errors import ConfigError, DataError, choose
+from asapool.experiments.protocols import PROTOCOLS, SplitFile
 from asapool.models.config import ModelConfig
 from asapool.training.config import TrainConfig
 
 if TYPE_CHECKING:
-    from asapool.data import GraphSet
+    from asapool.data import GraphSet, Split
     from asapool.experiments.record import RunRecord
 
-PROTOCOLS = ("authors", "stratified")
-OnEpoch = Callable[[int, int], None]  # finished epochs, all epochs
+OnEpoch = Callable[[int, int, float | None], None]  # finished epochs, all epochs, validation accuracy of the last one
+
+# The settings that Runs of 0.1.0 had, with their defaults then. They are part of every key; a later setting only where
+# it is not at its default, so that old records keep their keys.
+FIRST_MODEL: dict[str, Any] = {
+    "method": "asap", "hidden": 64, "levels": 3, "ratio": 0.5, "conv": "gcn", "batch_norm": False, "jumping": False,
+    "dropout": 0.5, "attention_dropout": 0.0, "semantics": "paper", "hops": 1, "attention": "m2t", "master": "max",
+    "fitness": "leconv", "aggregate": "both", "soft_edges": True, "set2set_steps": 5, "attention_transform": False,
+    "link_weight": 1.0, "entropy_weight": 1.0, "backend": "auto",
+}  # fmt: skip
+FIRST_TRAIN: dict[str, Any] = {
+    "epochs": 100, "batch_size": 128, "lr": 0.01, "weight_decay": 5e-4, "lr_step": 50, "lr_gamma": 0.5,
+    "class_weights": "none",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,21 +40,35 @@ class Run:
     """One training: a data set, a model, a schedule, a seed and the number of the test fold.
 
     The seed and the threads of `train` play no part (the first follows from seed and fold, the second is always one).
+
+    Args:
+        data: Name of the data set.
+        fingerprint: Of its content.
+        model: The classifier.
+        train: The schedule.
+        seed: Of the protocol; it shuffles the folds and decides the training.
+        fold: Number of the test fold.
+        folds: How many there are.
+        protocol: How folds are made, a name of `asapool.experiments.protocols.PROTOCOLS`.
+        splits: Digest of the split file, where the protocol reads one.
     """
 
-    data: str  # name of the data set
-    fingerprint: str  # of its content
+    data: str
+    fingerprint: str
     model: ModelConfig
     train: TrainConfig
-    seed: int  # of the protocol: it shuffles the folds
-    fold: int  # number of the test fold
+    seed: int
+    fold: int
     folds: int = 10
-    protocol: Literal["authors", "stratified"] = "authors"
+    protocol: str = "authors"
+    splits: str = ""
 
     def __post_init__(self) -> None:
-        choose("protocol", self.protocol, PROTOCOLS)
+        choose("protocol", self.protocol, tuple(PROTOCOLS))
         if not 0 <= self.fold < self.folds:
             raise ConfigError(f"fold must lie in 0 to {self.folds - 1}, got {self.fold}")
+        if PROTOCOLS[self.protocol].from_file != bool(self.splits):
+            raise ConfigError(f"protocol {self.protocol!r} and a split file do not belong together: {self.splits!r}")
         if (self.train.seed, self.train.threads) != (0, None):
             object.__setattr__(self, "train", replace(self.train, seed=0, threads=None))
 
@@ -52,28 +78,45 @@ class Run:
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def split(self, graphs: GraphSet) -> Split:
-        """The parts of this fold; they depend on seed and fold, not on the model."""
-        make = authors_folds if self.protocol == "authors" else stratified_folds
-        return make(graphs, self.seed, self.fold, self.folds)
+    def split(self, graphs: GraphSet, splits: SplitFile | None = None) -> Split:
+        """The parts of this fold; they do not depend on the model. splits: the file of that digest, if there is one."""
+        if self.splits and (splits is None or splits.digest != self.splits):
+            raise DataError(f"{self.data}: the run needs the split file with digest {self.splits}. Give that file")
+        return PROTOCOLS[self.protocol].split(graphs, self.seed, self.fold, self.folds, {"splits": splits})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        train = {name: value for name, value in self.train.to_dict().items() if name != "seed"}
+        """Plain data for JSON, from which the key is made."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        return plain | {"model": self.model.to_dict(), "train": train}
+        plain |= {"model": settings_of(self.model), "train": settings_of(self.train)}
+        return plain if self.splits else {name: value for name, value in plain.items() if name != "splits"}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Run:
-        """The Run that to_dict was called on."""
-        model, train = ModelConfig.from_dict(values["model"]), TrainConfig.from_dict(values["train"])
+        """The Run that to_dict was called on; settings that are missing have the values of 0.1.0."""
+        model = ModelConfig.from_dict(FIRST_MODEL | values["model"])
+        train = TrainConfig.from_dict(FIRST_TRAIN | values["train"])
         return cls(**{**values, "model": model, "train": train})
 
 
-def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None) -> RunRecord:
-    """Train and judge; nothing but the graphs and the Run decides the scores.
+def settings_of(config: ModelConfig | TrainConfig) -> dict[str, Any]:
+    """What decides a training, as plain data: the settings of 0.1.0, and later ones that are not at their default.
 
-    on_epoch(finished, all) is called before the first epoch, with 0, and after every one.
+    >>> "seed" in settings_of(TrainConfig()), settings_of(TrainConfig())["lr"]
+    (False, 0.01)
+    """
+    first, usual = (FIRST_MODEL, ModelConfig()) if isinstance(config, ModelConfig) else (FIRST_TRAIN, TrainConfig())
+    default = usual.to_dict()
+    return {
+        name: value
+        for name, value in config.to_dict().items()
+        if name in first or (name not in ("seed", "threads") and default.get(name) != value)
+    }
+
+
+def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: SplitFile | None = None) -> RunRecord:
+    """Train and evaluate; nothing but the graphs, the Run and its split file decides the scores.
+
+    on_epoch(finished, all, validation accuracy) is called before the first epoch, with 0 and None, and after every one.
     """
     from asapool.experiments.machine import machine
     from asapool.experiments.record import RunRecord
@@ -85,11 +128,12 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None) -> RunRecor
             f"{graphs.fingerprint}. Give it the graphs it was planned for"
         )
     began, cpu, epochs = time.perf_counter(), time.process_time(), run.train.epochs
-    split = run.split(graphs)
+    split = run.split(graphs, splits)
+    hook = None
     if on_epoch is not None:
-        on_epoch(0, epochs)
-    told = None if on_epoch is None else (lambda epoch, progress: on_epoch(epoch.epoch, epochs))
-    judged = train_and_judge(graphs, split, run.model, run.train, fold_seed(run.seed, run.fold), told)
+        on_epoch(0, epochs, None)
+        hook = lambda epoch, progress: on_epoch(epoch.epoch, epochs, epoch.val_accuracy)  # noqa: E731
+    judged = train_and_judge(graphs, split, run.model, run.train, fold_seed(run.seed, run.fold), hook)
     return RunRecord(
         run=run,
         validation=judged.validation,

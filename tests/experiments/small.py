@@ -1,5 +1,7 @@
 """A small plan on small graphs, and an engine that is a few lines of Python in this process."""
 
+from functools import partial
+
 from asapool.data import load
 from asapool.experiments.local import LocalEngine
 from asapool.experiments.plan import Cell, Plan
@@ -33,13 +35,13 @@ class Here:
     def __init__(self, breaks=lambda run, attempt: None):
         self.breaks, self.tried, self.closed = breaks, [], False
 
-    def work(self, runs, graphs, on_progress):
+    def work(self, runs, inputs, on_progress):
         try:
             for run in runs:
                 self.tried.append(run.key)
                 why = self.breaks(run, self.tried.count(run.key))
                 if why is None:
-                    yield carry_out(graphs[run.fingerprint], run, lambda e, n, run=run: on_progress(run, e, n))
+                    yield carry_out(inputs[run.fingerprint], run, partial(on_progress, run), inputs.get(run.splits))
                 else:
                     yield failed(run, why, {"cpu": "abacus"})
         finally:

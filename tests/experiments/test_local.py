@@ -32,7 +32,7 @@ def test_numbers_epochs_a_killed_worker_an_error_and_an_early_end():
     lost = replace(RUNS[0], fingerprint="of other graphs")
     shared = {GRAPHS.fingerprint: GRAPHS, lost.fingerprint: GRAPHS}
 
-    def progress(run, epoch, epochs):
+    def progress(run, epoch, epochs, score):
         told.append((run, epoch, epochs))
         if run == RUNS[0] and not killed:
             killed.extend(workers() - before)

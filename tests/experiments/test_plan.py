@@ -1,6 +1,7 @@
 """Plans: what they train and in which order, the files they come from, and the words they refuse."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,11 @@ from asapool.errors import CheckpointError, ConfigError, DataError
 from asapool.experiments.plan import Plan, load_graphs, load_plan
 from asapool.experiments.plan_file import plan_names
 from asapool.experiments.reproducing import known, load_plans, names_of
-from asapool.training.presets import AUTHORS_SEEDS
+from asapool.models import ModelConfig
+from asapool.training import TrainConfig
+from asapool.training.presets import AUTHORS_SEEDS, preset
+from asapool.training.settings import overlay
+from tests.experiments.made_up import Prints
 from tests.experiments.small import graphs_of, plan_of
 
 OWN = """
@@ -287,3 +292,42 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path, table, what):
     with pytest.raises(ConfigError) as refused:
         load_plan(path)
     assert str(refused.value) == f"{path}: {what} may have 200 bytes, got 300. Choose a shorter one"
+
+
+def test_the_grid_is_the_old_48_lines():
+    """Names, order and keys: trainings of 0.1.0 belong to the same cells."""
+    lines = [
+        (f"hidden {h}, lr {lr}, dropout {d}", {"model": {"hidden": h, "attention_dropout": d}, "train": {"lr": lr}})
+        for h in (16, 32, 64, 128) for lr in (0.01, 0.001) for d in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+    ]  # fmt: skip
+    plan, prints = load_plan("table-hyper", datasets=["NCI1"], seeds=1), Prints(["NCI1"])
+    assert list(plan.rows) == [name for name, _ in lines]
+    for cell, (_, line) in zip(plan.cells, lines, strict=True):
+        tables = overlay(preset("NCI1"), {"model": {"semantics": "authors"}}, line)
+        by_hand = replace(
+            cell, model=ModelConfig.from_dict(tables["model"]), train=TrainConfig.from_dict(tables["train"])
+        )
+        assert [r.key for r in plan.runs_of(cell, prints)] == [r.key for r in plan.runs_of(by_hand, prints)]
+    assert plan.runs_of(plan.cells[0], prints)[0].key == "27c71506a8f067bf"  # as 0.1.0 had it
+    rates = load_plan("table-rates", datasets=["NCI1"], seeds=1)
+    assert rates.rows[:3] == ("topk, lr 0.01", "topk, lr 0.001", "sagpool, lr 0.01")
+
+
+@pytest.mark.parametrize(
+    ("grid", "says"),
+    [
+        ("{ model = { hidden = 4 } }", "model.hidden must be a list of at least one value, got 4"),
+        ("{ model = { hidden = [] } }", "at least one value"),
+        ("{ model = { levels = [1] } }", "must contain {levels} once"),
+        ("{ optimiser = { lr = [1] } }", "'optimiser' is not a table of the grid"), ("{}", "has no settings"),
+        ("{ model = { hiden = [1] } }", "must contain {hiden}"),
+    ],
+)  # fmt: skip
+def test_a_grid_with_a_mistake_is_refused(tmp_path, grid, says):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'data = ["NCI1"]\n[[row]]\nname = "{{hidden}}"\ngrid = {grid}\n')
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        load_plan(path)
+    path.write_text("a = " + "[" * 5000)
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        load_plan(path)

@@ -185,7 +185,7 @@ def test_a_run_that_fails_is_a_record_with_its_sentence(cluster, graphs):
 def test_a_worker_that_dies_is_a_failed_record_and_its_epochs_were_told(cluster, graphs):
     endless, told = one(graphs, train=TrainConfig(epochs=10**6)), []
 
-    def on_progress(wanted, epoch, epochs):
+    def on_progress(wanted, epoch, epochs, score):
         told.append((wanted, epochs))
         if epoch > 0:
             kill(processes("ray::train"))

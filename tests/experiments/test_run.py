@@ -72,10 +72,11 @@ def test_the_record_holds_what_is_needed_to_repeat_and_to_draw_it(record):
     assert record.cpu_seconds > 0
 
 
-def test_epochs_are_told_from_the_first_on():
+def test_epochs_are_reported_with_their_validation_accuracy(record):
     seen = []
     run(GRAPHS, RUN, lambda *epochs: seen.append(epochs))
-    assert seen == [(0, 2), (1, 2), (2, 2)]
+    assert [epochs for *epochs, _ in seen] == [[0, 2], [1, 2], [2, 2]]
+    assert [score for *_, score in seen] == [None, *(row["val_accuracy"] for row in record.history)]
 
 
 def test_a_record_is_one_line_and_back(record):
@@ -110,3 +111,14 @@ def test_graphs_of_another_set_are_refused():
         replace(RUN, fold=3)
     with pytest.raises(ConfigError, match="protocol must be one of"):
         replace(RUN, protocol="random")
+
+
+def test_keys_are_those_of_0_1_0():
+    """Written down when 0.1.0 was released: a key that changes orphans every record that was ever made."""
+    first = Run(
+        data="NCI1", fingerprint="f" * 16, model=ModelConfig(method="asap"), train=TrainConfig(), seed=8971, fold=0
+    )
+    assert first.key == "c18a6588c367dbdc"
+    other = replace(first, model=ModelConfig(method="topk", ratio=(0.8, 0.5, 0.5)), train=TrainConfig(clip=1.0, seed=3))
+    assert other.key == "7fab4e6d5821317c"
+    assert Run.from_dict({**other.to_dict(), "model": {"method": "topk", "ratio": [0.8, 0.5, 0.5]}}) == other
