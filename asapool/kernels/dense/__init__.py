@@ -1,0 +1,37 @@
+"""The operator on padded batches: plain torch with static shapes, for any device, torch.compile and ONNX.
+
+Every function has the name and the meaning of its namesake in `reference`; what is (N, F) there is (B, N, F) here, and
+what is (E,) there is (B, N, N). N is the padded number of nodes. Nothing waits for the device: the number of kept
+nodes follows from N and the ratio before anything is computed.
+"""
+
+from asapool.kernels.dense.attend import attend, cluster_max, project
+from asapool.kernels.dense.coarsen import coarsen, induce, strongest
+from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding, pad
+from asapool.kernels.dense.pattern import reach
+from asapool.kernels.dense.propagate import activate, normalise, propagate
+from asapool.kernels.dense.readout import readout
+from asapool.kernels.dense.score import score
+from asapool.kernels.dense.select import gate, gather, select
+
+__all__ = [
+    "DenseGraph",
+    "DensePattern",
+    "Padding",
+    "activate",
+    "attend",
+    "cluster_max",
+    "coarsen",
+    "gate",
+    "gather",
+    "induce",
+    "normalise",
+    "pad",
+    "project",
+    "propagate",
+    "reach",
+    "readout",
+    "score",
+    "select",
+    "strongest",
+]

@@ -1,0 +1,40 @@
+"""How strongly each node belongs to each cluster: a masked softmax."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from asapool.kernels.dense.graph import DensePattern
+
+BLOCK = 16  # features at a time, so that the largest tensor is (B, N, N, 16)
+
+
+def cluster_max(clusters: DensePattern, x: Tensor) -> Tensor:
+    """The largest value of each feature in each cluster: m_i = max_{j∈c(i)} x_j, 0 for padding.
+
+    x (B, N, F); returns m (B, N, F). Members that share the maximum share its gradient.
+    """
+    entries, lowest = clusters.entries[..., None], torch.finfo(x.dtype).min
+    parts = [torch.where(entries, part[:, None], lowest).amax(2) for part in torch.split(x, BLOCK, dim=2)]
+    return torch.cat(parts, dim=2) * clusters.ptr.mask[:, :, None].to(x.dtype)
+
+
+def attend(clusters: DensePattern, query: Tensor | None, token: Tensor, negative_slope: float = 1.0) -> Tensor:
+    """Share each cluster out among its members: α_ij = softmax_j(LeakyReLU(query_i + token_j)).
+
+    query (B, N) or None, token (B, N); returns α (B, N, N), zero outside the clusters.
+    """
+    score = token[:, None, :] if query is None else query[:, :, None] + token[:, None, :]
+    if negative_slope != 1.0:
+        score = torch.nn.functional.leaky_relu(score, negative_slope)
+    wide = score.to(torch.promote_types(score.dtype, torch.float32))
+    entries = clusters.entries
+    # a row of padding has no entry at all: the softmax of equal scores is finite, and the mask makes it zero
+    alpha = torch.where(entries, wide, torch.finfo(wide.dtype).min).softmax(2)
+    return torch.where(entries, alpha, 0.0).to(score.dtype)
+
+
+def project(x: Tensor, w: Tensor, negative_slope: float = 1.0) -> Tensor:
+    """One number per node: token_i = wᵀ LeakyReLU(x_i); x (B, N, F), w (F,); returns (B, N)."""
+    return (x if negative_slope == 1.0 else torch.nn.functional.leaky_relu(x, negative_slope)) @ w

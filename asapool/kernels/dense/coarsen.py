@@ -1,0 +1,53 @@
+"""Edges of the pooled graph as batched matrix products."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding
+from asapool.kernels.dense.select import rows
+
+
+def coarsen(
+    clusters: DensePattern, alpha: Tensor, pattern: DensePattern, hat: Tensor, perm: Tensor, ptr: Padding
+) -> tuple[DensePattern, Tensor]:
+    """Connect kept clusters that share a node or an edge: A^p = Ŝᵀ Â Ŝ with Ŝ_lp = α_{perm[p], l}.
+
+    alpha, hat (B, N, N); perm (B, K); returns the structure and the weights (B, K, K).
+    """
+    S_t = rows(perm, alpha)  # (B, K, N)
+    member = rows(perm, clusters.entries).to(torch.float32)
+    joined = member @ pattern.entries.to(torch.float32) @ member.transpose(1, 2) > 0
+    return DensePattern(ptr, joined), S_t @ hat @ S_t.transpose(1, 2)
+
+
+def induce(pattern: DensePattern, weight: Tensor, perm: Tensor, ptr: Padding) -> tuple[DensePattern, Tensor]:
+    """Keep just the edges of the input graph between kept nodes (and every diagonal entry)."""
+
+    def between(values: Tensor) -> Tensor:
+        return rows(perm, rows(perm, values).transpose(1, 2)).transpose(1, 2)
+
+    return DensePattern(ptr, between(pattern.entries)), between(weight)
+
+
+def strongest(graph: DenseGraph, most: int) -> DenseGraph:
+    """Keep at most the `most` strongest edges of every node, besides the diagonal.
+
+    Where the A of a graph is symmetric (to rounding), an edge stays only if it is among the strongest of both its ends,
+    so that A stays symmetric. Ties go to the lower neighbour number.
+    """
+    pattern, weight = graph.pattern, graph.weight
+    entries, strength = pattern.entries, weight.detach()
+    back = strength.transpose(1, 2)
+    same = (entries == entries.transpose(1, 2)) & torch.isclose(strength, back, rtol=1e-3, atol=1e-6)
+    mutual = same.flatten(1).all(1)[:, None, None]
+    strength = torch.where(mutual, strength + back, strength)
+    lowest = torch.finfo(strength.dtype).min
+    off = entries & ~pattern.eye
+    order = torch.where(off, strength, lowest).sort(dim=2, descending=True, stable=True).indices
+    place = torch.arange(order.size(2), device=order.device).expand_as(order)
+    rank = torch.empty_like(order).scatter(2, order, place)
+    stays = (off & (rank < most)) | pattern.eye
+    stays = torch.where(mutual, stays & stays.transpose(1, 2), stays)
+    return DenseGraph(DensePattern(pattern.ptr, stays), torch.where(stays, weight, 0.0))

@@ -1,0 +1,107 @@
+"""A padded batch of graphs: (B, N, N) matrices in place of the packed rows.
+
+Real nodes come first in every graph; the rest is padding. Rows and columns of padding are zero in every matrix, so what
+its features hold (a bias, for example) reaches no real node and no readout.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from asapool.kernels.graph import Graph, Loops
+
+
+class Padding:
+    """How many nodes each graph really has; takes the place of the pointer `ptr` of a packed batch.
+
+    Args:
+        sizes: Number of real nodes of each graph, (B,).
+        nodes: Padded number of nodes N, the same for all graphs.
+
+    >>> Padding(torch.tensor([2, 1]), 3).mask.int().tolist()
+    [[1, 1, 0], [1, 0, 0]]
+    """
+
+    def __init__(self, sizes: Tensor, nodes: int) -> None:
+        self.sizes, self.nodes = sizes, nodes
+
+    def diff(self) -> Tensor:
+        """The sizes (B,), as `ptr.diff()` gives them."""
+        return self.sizes
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """True for real nodes, (B, N)."""
+        return torch.arange(self.nodes, device=self.sizes.device) < self.sizes[:, None]
+
+
+class DensePattern:
+    """Which entries the adjacency of a padded batch has.
+
+    Args:
+        ptr: The sizes of the graphs.
+        entries: Entry (b, i, j) is True where graph b has the edge j → i, and on the diagonal of real nodes, (B, N, N).
+    """
+
+    def __init__(self, ptr: Padding, entries: Tensor) -> None:
+        self.ptr, self.entries = ptr, entries
+
+    @cached_property
+    def eye(self) -> Tensor:
+        """The diagonal of the real nodes, (B, N, N)."""
+        return torch.diag_embed(self.ptr.mask)
+
+
+class DenseGraph(Graph):
+    """A padded batch with its edge weights: entry (b, i, j) is the weight A_ij of the edge j → i in graph b."""
+
+    pattern: DensePattern  # type: ignore[assignment]
+
+    def __init__(self, pattern: DensePattern, weight: Tensor) -> None:
+        super().__init__(pattern, weight)  # type: ignore[arg-type]
+
+    def _hat(self, loops: Loops) -> Tensor:
+        eye = self.pattern.eye
+        if loops == "add":
+            return self.weight + eye.to(self.weight.dtype)
+        return torch.where(eye & (self.weight == 0), 1.0, self.weight)
+
+
+def pad(
+    x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, nodes: int | None = None
+) -> tuple[Tensor, DenseGraph]:
+    """Pad a batch that lies in rows, as data sets hold it.
+
+    Args:
+        x: Node features, (ΣN, F).
+        ptr: First node of each graph, (B+1,).
+        rowptr: First edge of each node, (ΣN+1,).
+        col: Neighbours j of the edges j → i of each row i, (E,).
+        weight: Edge weights, (E,); None means 1.
+        nodes: Padded number of nodes; None takes that of the largest graph, which waits for the device.
+
+    Returns:
+        The features (B, N, F) and the graph.
+
+    >>> x, graph = pad(torch.ones(3, 1), torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2, 2]), torch.tensor([1, 0]))
+    >>> x.squeeze(2).tolist(), graph.weight[0].tolist()
+    ([[1.0, 1.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]])
+    """
+    sizes, total = ptr.diff(), x.size(0)
+    B, N = sizes.numel(), int(sizes.max()) if nodes is None and sizes.numel() else (nodes or 0)
+    batch = torch.repeat_interleave(sizes, output_size=total)
+    local = torch.arange(total, device=x.device) - ptr[batch]
+    place = batch * N + local
+    padded = x.new_zeros(B * N, x.size(1)).index_copy(0, place, x).view(B, N, x.size(1))
+    row = torch.repeat_interleave(rowptr.diff(), output_size=col.numel())
+    entry = place[row] * N + local[col]
+    values: Any = x.new_ones(col.numel()) if weight is None else weight.to(x.dtype)
+    A = x.new_zeros(B * N * N).index_add(0, entry, values).view(B, N, N)
+    present = torch.zeros(B * N * N, dtype=torch.bool, device=x.device)
+    present = present.index_fill(0, entry, True).view(B, N, N)
+    padding = Padding(sizes, N)
+    return padded, DenseGraph(DensePattern(padding, present | torch.diag_embed(padding.mask)), A)
