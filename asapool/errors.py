@@ -5,17 +5,23 @@
     ├── ConfigError      (ValueError)   a setting is unknown or out of range
     ├── DataError        (ValueError)   a file or graph cannot be read as what it claims to be
     ├── CheckpointError  (ValueError)   a saved model or run does not fit what it is used for
-    ├── TrainingError    (RuntimeError) training cannot go on
+    ├── TrainingError    (RuntimeError) training cannot go on                      exit code 1
+    ├── WriteError       (OSError)      a file or folder cannot be written         exit code 1
     └── MissingExtraError (ImportError) an optional library is not installed
 
-A message is one sentence of where, what was expected and what came, and one of what to do next.
+The command line ends with the error's exit_code: 2, except where the tree says 1. A message is one
+sentence of where, what was expected and what came, and one of what to do next.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class AsapoolError(Exception):
     """The root of asapool's own errors."""
+
+    exit_code: ClassVar[int] = 2
 
 
 class InputError(AsapoolError, ValueError):
@@ -36,6 +42,14 @@ class CheckpointError(AsapoolError, ValueError):
 
 class TrainingError(AsapoolError, RuntimeError):
     """Training cannot go on."""
+
+    exit_code = 1
+
+
+class WriteError(AsapoolError, OSError):
+    """A file or folder cannot be written."""
+
+    exit_code = 1
 
 
 class MissingExtraError(AsapoolError, ImportError):

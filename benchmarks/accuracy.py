@@ -27,7 +27,7 @@ from asapool.experiments.record import RunRecord
 from asapool.experiments.store import Store
 from asapool.experiments.tables import make_table, to_markdown
 from asapool.experiments.verdicts import judge
-from asapool.files.folder import read_json, write_json, write_text
+from asapool.files import read_json, write_json, write_text
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"

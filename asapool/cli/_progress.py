@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from asapool.cli._output import note
-from asapool.errors import TrainingError
 
 if TYPE_CHECKING:
     from asapool.experiments.comparison import FoldResult
@@ -93,12 +90,9 @@ def _bar(what: str, total: int) -> tuple[Any, Any]:
 
 @contextmanager
 def ending(go_on: str) -> Iterator[None]:
-    """How work that can go on later ends early: a failure with code 1, Ctrl-C with 130, both with the next step."""
+    """Print the next step when Ctrl-C stops work that can be resumed."""
     try:
         yield
-    except TrainingError as error:
-        note(f"asapool: {error}")
-        raise typer.Exit(1) from None
     except KeyboardInterrupt:
         note(f"\nStopped. Go on with: {go_on}")
         raise

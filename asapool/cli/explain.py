@@ -41,7 +41,7 @@ def explain(
 ) -> None:
     """Show which clusters a model formed and which nodes made the call, on one page that needs no network."""
     from asapool.data import load
-    from asapool.files.folder import write_text
+    from asapool.files import write_text
     from asapool.insight import explain as look
     from asapool.insight.inputs import find_graph
     from asapool.models import checkpoint

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from asapool import __version__
-from asapool.errors import AsapoolError, TrainingError
+from asapool.errors import AsapoolError
 
 COMMANDS = (
     "train", "cv", "compare", "predict", "evaluate", "explain", "report", "reproduce", "results", "methods", "data",
@@ -79,8 +79,7 @@ def _run() -> int | str | None:
         app()
     except AsapoolError as error:
         _say(str(error))
-        unwritten = isinstance(error.__cause__, OSError)  # as asapool.files.atomic tells it
-        return 1 if unwritten or isinstance(error, TrainingError) else 2
+        return error.exit_code
     except KeyboardInterrupt:
         code: int | str | None = 130
     except SystemExit as end:

@@ -11,7 +11,7 @@ import numpy as np
 from asapool.data.csr import is_symmetric, owners
 from asapool.data.graphset import GraphSet
 from asapool.data.jsonlines import VERSION
-from asapool.files.atomic import writing
+from asapool.files import writing
 
 
 def write_jsonl(graphs: GraphSet, path: str | PathLike[str]) -> None:

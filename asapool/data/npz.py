@@ -20,7 +20,7 @@ import numpy.typing as npt
 from asapool.data.archive import check_sizes
 from asapool.data.graphset import GraphSet
 from asapool.errors import DataError
-from asapool.files.atomic import writing
+from asapool.files import writing
 
 VERSION = 1
 ARRAYS = ("x", "ptr", "rowptr", "col", "y", "weight", "truth", "edge_attr")

@@ -13,7 +13,7 @@ import numpy as np
 from asapool.data.csr import Ints
 from asapool.data.graphset import GraphSet
 from asapool.errors import DataError
-from asapool.files.atomic import writing
+from asapool.files import writing
 
 VERSION = 1
 PARTS = ("train", "val", "test")

@@ -18,7 +18,7 @@ from asapool.experiments.agreement import DIGITS, better
 from asapool.experiments.comparison import SCORES
 from asapool.experiments.record import RunRecord
 from asapool.experiments.run import Run
-from asapool.files.folder import write_text
+from asapool.files import write_text
 from asapool.models.config import ModelConfig
 from asapool.training.config import TrainConfig
 

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from asapool.experiments.comparison import SCORES, Comparison, FoldResult
-from asapool.files.folder import write_csv, write_json, write_text
+from asapool.files import write_csv, write_json, write_text
 
 
 def write_tables(folder: str | PathLike[str], results: Sequence[FoldResult], answer: Comparison) -> None:

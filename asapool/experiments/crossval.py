@@ -27,7 +27,7 @@ from asapool.experiments.processes import run_tasks
 from asapool.experiments.record import RunRecord, failed
 from asapool.experiments.run import Run, run
 from asapool.experiments.store import Store
-from asapool.files.folder import read_json, write_csv, write_json
+from asapool.files import read_json, write_csv, write_json
 from asapool.models.config import ModelConfig
 from asapool.training.config import TrainConfig
 from asapool.training.settings import DataConfig

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from asapool.files import csv_writer
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -26,8 +27,8 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     >>> csv_text(["a", "b"], [[None, "x,y"]])
     'a,b\\n,"x,y"\\n'
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    out = io.StringIO(newline="")
+    writer = csv_writer(out)
     writer.writerow(head)
     writer.writerows(rows)
     return out.getvalue()

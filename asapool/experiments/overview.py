@@ -16,7 +16,7 @@ from asapool.experiments.record import RunRecord
 from asapool.experiments.reproducing import read_plans
 from asapool.experiments.run import Run
 from asapool.experiments.significance import paired_test
-from asapool.files.folder import read_json, working_in, write_json
+from asapool.files import read_json, working_in, write_json
 from asapool.models.config import ModelConfig
 from asapool.training.config import TrainConfig
 

@@ -15,7 +15,7 @@ from asapool.experiments.plan import Plan, load_graphs, load_plan
 from asapool.experiments.plan_file import plan_names, read_plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.store import Store
-from asapool.files.folder import read_json, write_json
+from asapool.files import read_json, write_json
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from asapool.errors import CheckpointError, DataError, TrainingError
 from asapool.experiments.record import RunRecord
-from asapool.files.atomic import sync_folder
-from asapool.files.folder import working_in
+from asapool.files import sync_folder, working_in
 
 FILE = "runs.jsonl"
 

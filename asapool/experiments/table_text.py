@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from asapool.experiments import paper
 from asapool.experiments.markup import csv_text, markdown
-from asapool.files.folder import write_json, write_text
+from asapool.files import write_json, write_text
 from asapool.training.presets import preset
 
 if TYPE_CHECKING:

@@ -1,14 +1,15 @@
-"""Files appear whole or not at all: written under a temporary name beside the target, then renamed.
+"""Atomic writes: a file is written under a temporary name in the folder of its target, then renamed.
 
-A rename protects from a process that dies. Where the power may fail too, the bytes must be on the disk before the name
-is, and the name before anything goes on: durable=True waits for both.
+The rename protects against a process that dies. To survive a loss of power as well, the bytes must be on the disk
+before the name is, and the name before anything else happens: durable=True waits for both.
 
-A link stays a link: the file it leads to is the target. Devices and pipes are written into, and so is /dev/stdout,
+A symbolic link stays one: the file it points to is replaced. Devices and pipes are written into, and so is /dev/stdout,
 wherever it goes.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -17,16 +18,21 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from asapool.errors import DataError
+from asapool.errors import WriteError
+
+NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # file systems that have no fsync for folders
 
 
 @contextmanager
 def writing(path: str | PathLike[str], *, durable: bool = False) -> Iterator[BinaryIO]:
-    """Open a file for writing bytes; it takes its name only when the block ends well.
+    """Open a file for writing bytes; it takes its name only when the block ends without an error.
 
-    What cannot be written is a DataError whose cause is the OSError; a pipe that nobody reads is a BrokenPipeError.
+    Args:
+        path: the file to write.
+        durable: return only when content and name are on the disk.
 
-    durable: come back only when file and name are on the disk, for what must survive a loss of power.
+    Raises:
+        WriteError: the file cannot be written. A pipe whose reader has gone is a BrokenPipeError.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -36,21 +42,55 @@ def writing(path: str | PathLike[str], *, durable: bool = False) -> Iterator[Bin
     ['a.txt']
     """
     try:
-        with _way(path, durable) as out:
+        with _open(path, durable) as out:
             yield out
-    except BrokenPipeError:
+    except (BrokenPipeError, WriteError):
         raise
     except OSError as error:
-        raise DataError(
+        raise WriteError(
             f"{Path(path)}: cannot be written ({error.strerror or error}). Free space or choose another place"
         ) from error
 
 
-def _way(path: str | PathLike[str], durable: bool) -> AbstractContextManager[BinaryIO]:
-    """How to write there."""
+def write_text(path: str | PathLike[str], text: str, *, durable: bool = False) -> None:
+    """Write a whole text file as UTF-8."""
+    content = text.encode("utf-8")
+    with writing(path, durable=durable) as out:
+        out.write(content)
+
+
+def remove(path: str | PathLike[str]) -> None:
+    """Remove a file if it exists."""
+    try:
+        Path(path).unlink(missing_ok=True)
+    except OSError as error:
+        raise WriteError(f"{Path(path)}: cannot be removed ({error.strerror}). Remove it yourself") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk; a file system that cannot do this is not an error."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:  # a folder that may be written but not listed
+        return
+    except OSError as error:
+        raise WriteError(f"{folder}: cannot be opened ({error.strerror})") from error
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in NO_FOLDER_SYNC:
+            raise WriteError(
+                f"{folder}: the names of its files may not be on the disk ({error.strerror}). Check the disk"
+            ) from error
+    finally:
+        os.close(handle)
+
+
+def _open(path: str | PathLike[str], durable: bool) -> AbstractContextManager[BinaryIO]:
+    """Choose how to write to this path: through stdout, into a device or pipe, or by renaming."""
     with suppress(OSError):
         if os.path.samestat(os.stat(path), os.fstat(1)):
-            return open(os.dup(1), "wb")  # a second way into that file would write over what is printed
+            return open(os.dup(1), "wb")  # a second handle would overwrite what was printed
     if os.path.exists(path) and not os.path.isfile(path):
         return open(path, "wb")
     return _renamed(path, durable)
@@ -62,7 +102,7 @@ def _renamed(path: str | PathLike[str], durable: bool) -> Iterator[BinaryIO]:
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
-        raise DataError(
+        raise WriteError(
             f"{Path(path)}: cannot be written ({error.strerror}). Choose a folder that exists and is yours"
         ) from error
     try:
@@ -70,7 +110,7 @@ def _renamed(path: str | PathLike[str], durable: bool) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, out)
             if durable:
                 out.flush()
-                os.fsync(out.fileno())  # the name must not get to the disk before the bytes do
+                os.fsync(out.fileno())  # the name must not reach the disk before the bytes do
         os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes private files; a data file is an ordinary one
         os.replace(temporary, target)
     except BaseException:
@@ -79,16 +119,6 @@ def _renamed(path: str | PathLike[str], durable: bool) -> Iterator[BinaryIO]:
         raise
     if durable:
         sync_folder(target.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """See the names in a folder on the disk."""
-    with suppress(OSError):  # some file systems cannot do this for a folder, and then need not
-        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _umask() -> int:

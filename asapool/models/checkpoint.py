@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from asapool.errors import AsapoolError, CheckpointError
+from asapool.errors import CheckpointError
+from asapool.files import writing
 from asapool.models.classifier import GraphClassifier, build
 from asapool.models.config import ModelConfig
 
@@ -88,13 +89,8 @@ def save(
 ) -> None:
     """Write the model as one file, whole or not at all; the same model and words give the same bytes."""
     data = to_bytes(model, classes=classes, recipe=recipe, summary=summary, fingerprint=fingerprint, extra=extra)
-    from asapool.files.atomic import writing
-
-    try:
-        with writing(path, durable=True) as out:
-            out.write(data)
-    except AsapoolError as error:
-        raise CheckpointError(str(error)) from None
+    with writing(path, durable=True) as out:
+        out.write(data)
 
 
 def to_bytes(

@@ -13,7 +13,7 @@ from asapool.errors import CheckpointError
 from asapool.experiments.paper import claim
 from asapool.experiments.record import RunRecord
 from asapool.experiments.store import Store
-from asapool.files.folder import read_json
+from asapool.files import read_json
 from asapool.reports.charts import strip_chart
 from asapool.reports.method_cards import Named, method_section
 from asapool.reports.page import document, section, table, text

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from asapool.errors import CheckpointError
-from asapool.files.folder import read_json
+from asapool.files import read_json
 from asapool.insight.level import Floats, Ints
 
 

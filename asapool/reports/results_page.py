@@ -12,7 +12,7 @@ from asapool.experiments.dataset_table import WORDS
 from asapool.experiments.paper import PROPERTIES
 from asapool.experiments.reproducing import known
 from asapool.experiments.verdicts import Verdict, judge
-from asapool.files.folder import write_text
+from asapool.files import write_text
 from asapool.reports.page import document, section, table, text
 from asapool.reports.ratio_figure import NAME as RATIO
 from asapool.reports.ratio_figure import ratio_file

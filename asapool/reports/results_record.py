@@ -14,7 +14,7 @@ from asapool.experiments.record import RunRecord
 from asapool.experiments.reproducing import known, read_plans
 from asapool.experiments.store import FILE, Store
 from asapool.experiments.tables import Table, make_table
-from asapool.files.folder import read_json
+from asapool.files import read_json
 
 CURVES = ("loss", "val_loss", "val_accuracy")
 Floats = npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from asapool.data import GraphSet
-from asapool.files.folder import write_text
+from asapool.files import write_text
 from asapool.reports.comparison_page import comparison_page, is_comparison
 from asapool.reports.record import read_run
 from asapool.reports.results_page import results_page, write_figures

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from asapool.errors import DataError
-from asapool.files.atomic import writing
+from asapool.files import writing
 from asapool.theory.bounds import Family, Method, k_star, k_star_limit, k_star_printed
 from asapool.theory.exhaustive import TreeRow
 from asapool.theory.extremum import Training

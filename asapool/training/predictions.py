@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from asapool.data import GraphSet, Skipped, load, stream
 from asapool.data.classes import Labels
 from asapool.data.loading import LINES, TABLES
 from asapool.errors import DataError
-from asapool.files.folder import whole
+from asapool.files import csv_writer, writing
 from asapool.models.checkpoint import LoadedModel
 from asapool.training.metrics import Scores, score
 from asapool.training.probability import predict
@@ -96,7 +95,7 @@ def write_predictions(
     path: str | PathLike[str], pairs: Iterable[Pair], classes: Sequence[str], labels: bool = False
 ) -> Summary:
     """Write the table as CSV, whole or not at all, one set at a time."""
-    with whole(path, durable=True) as out:
+    with writing(path, durable=True) as out:
         text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
         try:
             return print_predictions(text, pairs, classes, labels)
@@ -108,7 +107,7 @@ def write_predictions(
 def print_predictions(out: TextIO, pairs: Iterable[Pair], classes: Sequence[str], labels: bool = False) -> Summary:
     """Write the table as CSV to an open stream."""
     pairs = _begun(pairs)
-    table = csv.writer(out, lineterminator="\n")
+    table = csv_writer(out)
     table.writerow(header(classes, labels))
     summary = Summary()
     for pair in pairs:

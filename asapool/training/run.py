@@ -25,7 +25,7 @@ from asapool.data import GraphSet, Split
 from asapool.data.loading import class_column
 from asapool.data.reading import Reading
 from asapool.errors import AsapoolError, CheckpointError, ConfigError, TrainingError
-from asapool.files.folder import read_json, working_in, write_csv, write_json, write_text
+from asapool.files import read_json, remove, working_in, write_csv, write_json, write_text
 from asapool.models import GraphClassifier, build, checkpoint
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
 from asapool.training.metrics import score
@@ -72,7 +72,7 @@ def start(
                 "or choose another folder with --out"
             )
         for name in FILES:  # the mark of a finished run goes first, so that a kill in between leaves no false one
-            (path / name).unlink(missing_ok=True)
+            remove(path / name)
         write_json(path / "split.json", split.to_json(), durable=True)
         write_text(path / "config.toml", settings.to_toml(HEADING), durable=True)
         return _carry_out(settings, graphs, split, path, on_epoch, reading)
@@ -189,19 +189,16 @@ def _write(
         "source": settings.data.source,
         "name": graphs.name,
     }
-    try:
-        checkpoint.save(
-            path / "model.safetensors", model, classes=graphs.class_names, recipe=graphs.recipe, summary=told,
-            fingerprint=graphs.fingerprint,
-        )  # fmt: skip
-    except CheckpointError as error:
-        raise TrainingError(str(error)) from None
+    checkpoint.save(
+        path / "model.safetensors", model, classes=graphs.class_names, recipe=graphs.recipe, summary=told,
+        fingerprint=graphs.fingerprint,
+    )  # fmt: skip
     write_csv(path / "history.csv", [f.name for f in fields(Epoch)], map(astuple, done.history), durable=True)
     if len(split.test):
         tested = graphs.subset(split.test)
         write_predictions(path / "predictions.csv", [(tested, predict(model, tested))], graphs.class_names, labels=True)
     write_json(path / "metrics.json", metrics, durable=True)  # the mark of a finished run comes after all that it marks
-    (path / "state.safetensors").unlink(missing_ok=True)
+    remove(path / "state.safetensors")
 
 
 def _digest(value: Any) -> str:

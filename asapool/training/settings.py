@@ -19,7 +19,7 @@ from asapool.data.options import ReadOptions
 from asapool.data.reading import Reading
 from asapool.data.splits import Split, authors_folds, given, scaffold_split, stratified_folds, stratified_split
 from asapool.errors import ConfigError, choose
-from asapool.files.toml_text import read_toml, write_toml
+from asapool.files import read_toml, to_toml
 from asapool.models import ModelConfig
 from asapool.training.config import TrainConfig
 from asapool.training.presets import preset
@@ -120,7 +120,7 @@ class RunSettings:
 
     def to_toml(self, heading: str = "") -> str:
         """The text of config.toml."""
-        return write_toml(self.to_dict(), heading)
+        return to_toml(self.to_dict(), heading)
 
     @classmethod
     def from_dict(cls, tables: Tables) -> RunSettings:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from asapool.errors import CheckpointError
-from asapool.files.folder import whole
+from asapool.files import writing
 
 VERSION = 1
 
@@ -79,7 +79,7 @@ def save_state(
         "index": index,
     }
     content = save(vectors, {"asapool.state": json.dumps(said)})
-    with whole(path) as out:
+    with writing(path) as out:
         out.write(content)
 
 

@@ -5,8 +5,8 @@ import zipfile
 import pytest
 
 from asapool.data import archive, load
-from asapool.errors import DataError
-from asapool.files.atomic import writing
+from asapool.errors import DataError, WriteError
+from asapool.files import writing
 from tests.data.sources import write_tu, zip_folder
 
 OUTSIDE = ["../TINY_A.txt", "/etc/TINY_A.txt", "a/../../TINY_A.txt", "..\\TINY_A.txt", "C:/TINY_A.txt"]
@@ -92,9 +92,9 @@ def test_a_file_that_failed_leaves_nothing_and_keeps_the_old(tmp_path):
 
 
 def test_a_place_that_cannot_be_written(tmp_path):
-    with pytest.raises(DataError, match=r"cannot be written .*No such file"), writing(tmp_path / "no" / "a"):
+    with pytest.raises(WriteError, match=r"cannot be written .*No such file"), writing(tmp_path / "no" / "a"):
         pass
     (tmp_path / "folder").mkdir()
-    with pytest.raises(DataError, match="folder: cannot be written"), writing(tmp_path / "folder") as out:
+    with pytest.raises(WriteError, match="folder: cannot be written"), writing(tmp_path / "folder") as out:
         out.write(b"x")
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]

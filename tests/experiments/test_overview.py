@@ -9,7 +9,7 @@ from asapool.experiments.overview import differences, merge_folders, overview
 from asapool.experiments.plan import Plan
 from asapool.experiments.reproducing import read_plans
 from asapool.experiments.store import Store
-from asapool.files.folder import write_json
+from asapool.files import write_json
 from tests.experiments.made_up import Prints, plan_of, records_of
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from asapool.errors import DataError, TrainingError
+from asapool.errors import DataError, TrainingError, WriteError
 from asapool.experiments.record import failed
 from asapool.experiments.run import run
 from asapool.experiments.store import FILE, Store
@@ -81,7 +81,7 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path, records):
 def test_one_writer_at_a_time_and_any_number_of_readers(tmp_path, records):
     with Store.open(tmp_path) as store:
         store.append(records[0])
-        with pytest.raises(TrainingError, match=f"process {os.getpid()} is working in this folder"):
+        with pytest.raises(WriteError, match=f"process {os.getpid()} is working in this folder"):
             Store.open(tmp_path).__enter__()
         assert len(Store.read(tmp_path)) == 1
 

@@ -1,5 +1,6 @@
 """Files that appear whole or not at all, and what is waited for until it is on the disk."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from asapool.errors import DataError
-from asapool.files.atomic import writing
+from asapool.errors import WriteError
+from asapool.files import writing
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_a_disk_that_cannot_keep_the_bytes_leaves_the_file_before(tmp_path, monk
 
     monkeypatch.setattr(os, "fsync", full)
     with (
-        pytest.raises(DataError, match=r"a: cannot be written \(No space left on device\)"),
+        pytest.raises(WriteError, match=r"a: cannot be written \(No space left on device\)"),
         writing(tmp_path / "a", durable=True) as out,
     ):
         out.write(b"after")
@@ -61,11 +62,27 @@ def test_a_disk_that_cannot_keep_the_bytes_leaves_the_file_before(tmp_path, monk
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+def test_a_folder_that_cannot_be_synced_is_an_error_except_where_there_is_no_such_call(tmp_path, monkeypatch):
+    def failing(number):
+        def fsync(handle):
+            if stat.S_ISDIR(os.fstat(handle).st_mode):
+                raise OSError(number, os.strerror(number))
+
+        return fsync
+
+    monkeypatch.setattr(os, "fsync", failing(errno.EIO))
+    with pytest.raises(WriteError, match="may not be on the disk"), writing(tmp_path / "a", durable=True):
+        pass
+    monkeypatch.setattr(os, "fsync", failing(errno.EINVAL))
+    with writing(tmp_path / "a", durable=True):
+        pass
+
+
 def test_what_cannot_be_written_keeps_the_system_s_reason_as_its_cause(tmp_path):
-    with pytest.raises(DataError, match="Choose a folder that exists") as said, writing(tmp_path / "no" / "a"):
+    with pytest.raises(WriteError, match="Choose a folder that exists") as said, writing(tmp_path / "no" / "a"):
         pass
     assert isinstance(said.value.__cause__, FileNotFoundError)
-    with pytest.raises(DataError, match=r"cannot be written \(Is a directory\)") as said, writing(tmp_path):
+    with pytest.raises(WriteError, match=r"cannot be written \(Is a directory\)") as said, writing(tmp_path):
         pass
     assert isinstance(said.value.__cause__, IsADirectoryError)
 
@@ -103,7 +120,7 @@ def test_a_device_is_written_into_and_stays_a_device(tmp_path):
             pytest.skip("NOT TESTED: writing into a device; making one takes root")
     with writing(null) as out:
         out.write(b"gone")
-    with pytest.raises(DataError, match=r"full: cannot be written \(No space left on device\)"), writing(full) as out:
+    with pytest.raises(WriteError, match=r"full: cannot be written \(No space left on device\)"), writing(full) as out:
         out.write(b"too much")
     assert null.is_char_device()
     assert full.is_char_device()
@@ -126,7 +143,7 @@ def test_a_pipe_that_nobody_reads_any_more_is_no_fault_of_the_disk(tmp_path):
 def test_standard_output_keeps_what_was_printed_when_it_goes_to_a_file(tmp_path):
     (tmp_path / "stdout").symlink_to("/proc/self/fd/1")  # as /dev/stdout is
     program = f"""if True:
-        from asapool.files.atomic import writing
+        from asapool.files import writing
         print("first", flush=True)
         with writing("{tmp_path}/stdout") as out:
             out.write(b"second\\n")

@@ -3,7 +3,7 @@
 import pytest
 
 from asapool.errors import ConfigError
-from asapool.files.toml_text import read_toml, write_toml
+from asapool.files import read_toml, to_toml
 from asapool.models import ModelConfig
 from asapool.training import RunSettings, TrainConfig
 from asapool.training.presets import AUTHORS_SEEDS, preset, seeds
@@ -82,7 +82,7 @@ def test_values_of_every_kind_survive_toml(tmp_path):
         "g": float("inf"),
     }
     file = tmp_path / "v.toml"
-    file.write_text(write_toml({"t": values}), encoding="utf-8")
+    file.write_text(to_toml({"t": values}), encoding="utf-8")
     assert read_toml(file, ("t",)) == {"t": values}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from asapool.data import load
-from asapool.errors import AsapoolError, CheckpointError, DataError, TrainingError
+from asapool.errors import AsapoolError, CheckpointError, DataError, WriteError
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.training import predict
 from asapool.training.predictions import (
@@ -131,7 +131,7 @@ def test_the_csv_appears_whole_or_not_at_all(trained, table, tmp_path):
         write_predictions(target, predict_source(trained, table, chunk=2), trained.classes)
     assert target.read_text() == "old"
     assert not list(tmp_path.glob(".out.csv*"))
-    with pytest.raises(TrainingError, match="cannot be written"):
+    with pytest.raises(WriteError, match="cannot be written"):
         write_predictions(table / "x.csv", [], trained.classes)
 
 

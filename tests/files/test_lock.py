@@ -1,16 +1,19 @@
 """A folder belongs to one process at a time; half-written files are swept up, other people's are not."""
 
+import csv
+import errno
+import os
 import subprocess
 import sys
 
 import pytest
 
-from asapool.errors import CheckpointError, TrainingError
-from asapool.files.folder import read_json, working_in, write_csv, write_json
+from asapool.errors import DataError, WriteError
+from asapool.files import read_json, working_in, write_csv, write_json
 
 HOLD = """
 import sys
-from asapool.files.folder import working_in
+from asapool.files import working_in
 
 with working_in(sys.argv[1]):
     print("in", flush=True)
@@ -30,7 +33,7 @@ def holder(tmp_path):
 
 
 def test_a_second_process_is_refused_and_told_who_works_there(tmp_path, holder):
-    with pytest.raises(TrainingError, match=f"process {holder.pid} is working in this folder"), working_in(tmp_path):
+    with pytest.raises(WriteError, match=f"process {holder.pid} is working in this folder"), working_in(tmp_path):
         pass
 
 
@@ -52,8 +55,35 @@ def test_half_written_files_are_swept_and_nothing_else(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_refused_in_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(TrainingError, match=r"file/run: cannot be written \(Not a directory\). Choose another folder"):
+    with pytest.raises(WriteError, match=r"file/run: cannot be written \(Not a directory\). Choose another folder"):
         working_in(tmp_path / "file" / "run").__enter__()
+
+
+def test_a_lock_that_is_a_link_is_refused_and_its_target_left_alone(tmp_path):
+    (tmp_path / "precious").write_text("content")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(WriteError, match=r"\.lock: is a symbolic link"), working_in(tmp_path / "run"):
+        pass
+    assert (tmp_path / "precious").read_text() == "content"
+
+
+def test_a_file_that_cannot_be_removed_is_one_sentence(tmp_path, monkeypatch):
+    def read_only(path, *, dir_fd=None):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "unlink", read_only)
+    monkeypatch.setattr(type(tmp_path), "unlink", lambda self, missing_ok=False: os.unlink(self))
+    (tmp_path / ".metrics.json.00000000").write_text("x")
+    with pytest.raises(WriteError, match=r"cannot be removed \(Read-only file system\)"), working_in(tmp_path):
+        pass
+
+
+def test_a_carriage_return_in_a_cell_is_quoted(tmp_path):
+    rows = [["a\rb", "1"], ["c\r\nd", "2"], ["e", "3"]]
+    write_csv(tmp_path / "a.csv", ["id", "n"], rows)
+    with (tmp_path / "a.csv").open(newline="") as stream:
+        assert list(csv.reader(stream)) == [["id", "n"], *rows]
 
 
 def test_json_and_csv(tmp_path):
@@ -65,5 +95,5 @@ def test_json_and_csv(tmp_path):
     write_csv(tmp_path / "a.csv", ["x", "y"], [[1, "a,b"], [2, 'c"']])
     assert (tmp_path / "a.csv").read_text() == 'x,y\n1,"a,b"\n2,"c"""\n'
     (tmp_path / "a.json").write_text("{")
-    with pytest.raises(CheckpointError, match="is not JSON"):
+    with pytest.raises(DataError, match="is not JSON"):
         read_json(tmp_path / "a.json")
