@@ -1,11 +1,12 @@
-"""`make bench`: every benchmark at a size that ends within ten minutes, then the page that shows them."""
+"""`make bench`: every benchmark at a size that ends within ten minutes, then the page that shows them, and what
+became faster or slower than the committed numbers."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-from benchmarks import page
+from benchmarks import changes, page
 from benchmarks.measuring import data_root
 
 SHORT = {
@@ -33,7 +34,7 @@ def main() -> int:
         if done.returncode:
             return done.returncode
     page.main()
-    return 0
+    return changes.main()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Sentences of docs/performance.md that benchmarks work out, by hand."""
 
+from benchmarks.changes import changes
 from benchmarks.other_sections import scaling_section
 
 MACHINE = {"cpu": "abacus", "cores": 1, "python": "3.11", "torch": "2", "torch_geometric": "2",
@@ -16,3 +17,23 @@ def test_growth_is_told_from_the_fastest_size_too():
     said = scaling_section({"runs": runs, "machine": MACHINE})
     assert "From 100,000 to 10,000,000 edges the time per edge grows 1.20× (goal: at most 1.5×), or 1.30× after" in said
     assert "From 1,000,000 edges, where an edge takes least time, it grows 1.80×, or 2.60×." in said
+
+
+def measured(median, spread=0.1):
+    return {"median": median, "quartile_1": median - spread, "quartile_3": median + spread, "runs": 9}
+
+
+def test_changes_beyond_the_noise_are_listed_and_times_only_on_the_same_processor():
+    def result(cpu, ms, ratio):
+        run = {"data": "NCI1", "threads": 1, "milliseconds": {"asapool": measured(ms)}}
+        return {"runs": [run | {"times_faster_than_pyg": {"asapool": measured(ratio)}}], "machine": {"cpu": cpu}}
+
+    before = result("abacus", 20.0, 7.0)
+    slower = [str(change) for change in changes(before, result("abacus", 24.0, 6.0))]
+    assert slower == [
+        "runs / data NCI1, threads 1 / milliseconds / asapool: 20 → 24 (1.20 × worse)",
+        "runs / data NCI1, threads 1 / times_faster_than_pyg / asapool: 7 → 6 (1.17 × worse)",
+    ]
+    assert changes(before, result("abacus", 20.15, 7.1)) == []
+    elsewhere = changes(before, result("slide rule", 99.0, 9.0))
+    assert [(change.better, change.now) for change in elsewhere] == [(True, 9.0)]
