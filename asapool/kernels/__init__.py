@@ -7,6 +7,7 @@ applies.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 
 import torch
@@ -18,11 +19,13 @@ from asapool.kernels.graph import Graph, Loops, Pattern
 
 __all__ = [
     "BACKENDS",
+    "READOUTS",
     "Graph",
     "Loops",
     "Pattern",
     "activate",
     "attend",
+    "check_readout",
     "cluster_max",
     "coarsen",
     "drop",
@@ -30,6 +33,7 @@ __all__ = [
     "gather",
     "gcn_weights",
     "graph_from_rows",
+    "graph_norm",
     "induce",
     "list_edges",
     "normalise",
@@ -42,9 +46,12 @@ __all__ = [
     "score",
     "select",
     "strongest",
+    "sum_messages",
+    "sum_neighbours",
     "whole_layers",
 ]
 
+READOUTS = ("mean", "max", "sum")
 BACKENDS = ("auto", "reference", "fused")
 FUSED = (torch.float32, torch.float64, torch.int64)  # what the compiled loops take
 
@@ -86,12 +93,18 @@ def pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor, *, backend: str = "auto"
 
 
 def graph_from_rows(
-    ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None, dtype: torch.dtype, *, backend: str = "auto"
-) -> Graph:
-    """The packed graph of a batch cut from a data set; an edge without weight counts 1."""
+    ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None, dtype: torch.dtype, *,
+    edge_attr: Tensor | None = None, backend: str = "auto",
+) -> Graph:  # fmt: skip
+    """The packed graph of a batch cut from a data set; an edge without weight counts 1; edge_attr (E, D), if any."""
     pattern, slot = pack_rows(rowptr, col, ptr, backend=backend)
     given = torch.ones_like(slot, dtype=dtype) if weight is None else weight
-    return Graph(pattern, given.new_zeros(pattern.col.numel()).index_add(0, slot, given))
+    total = given.new_zeros(pattern.col.numel()).index_add(0, slot, given)
+    if edge_attr is not None:
+        edge_attr = edge_attr.new_zeros(pattern.col.numel(), edge_attr.size(1), dtype=dtype).index_copy(
+            0, slot, edge_attr.to(dtype)
+        )
+    return Graph(pattern, total, edge_attr)
 
 
 def reach(pattern: Pattern, hops: int, *, backend: str = "auto") -> Pattern:
@@ -125,6 +138,23 @@ def propagate(
 ) -> Tensor:
     """y_i = Σ_j w_ij x_j, plus bias, then ReLU, each if asked."""
     y: Tensor = backend_for(backend, weight, x).propagate(pattern, weight, x, bias, relu, transpose)
+    return y
+
+
+def sum_neighbours(
+    pattern: Pattern, weight: Tensor, x: Tensor, eps: Tensor | None = None, *, backend: str = "auto"
+) -> Tensor:
+    """y_i = (1 + ε) x_i + Σ_j A_ij x_j."""
+    y: Tensor = backend_for(backend, weight, x, eps).sum_neighbours(pattern, weight, x, eps)
+    return y
+
+
+def sum_messages(
+    pattern: Pattern, weight: Tensor, x: Tensor, eps: Tensor | None, edge_attr: Tensor, W: Tensor, *,
+    backend: str = "auto",
+) -> Tensor:  # fmt: skip
+    """y_i = (1 + ε) x_i + Σ_j A_ij max(x_j + W e_ij, 0)."""
+    y: Tensor = backend_for(backend, weight, x, eps, edge_attr, W).sum_messages(pattern, weight, x, eps, edge_attr, W)
     return y
 
 
@@ -215,7 +245,28 @@ def strongest(graph: Graph, most: int, *, backend: str = "auto") -> Graph:
     return thinned
 
 
-def readout(x: Tensor, ptr: Tensor, *, backend: str = "auto") -> Tensor:
-    """mean ‖ max over the nodes of each graph."""
-    r: Tensor = backend_for(backend, x).readout(x, ptr)
+def readout(x: Tensor, ptr: Tensor, parts: Sequence[str] = ("mean", "max"), *, backend: str = "auto") -> Tensor:
+    """Mean, maximum, sum over the nodes of each graph: any of them side by side, (B, len(parts)·F)."""
+    r: Tensor = backend_for(backend, x).readout(x, ptr, check_readout(parts))
     return r
+
+
+def check_readout(parts: Sequence[str]) -> tuple[str, ...]:
+    """A set of readouts as a tuple, each of them once.
+
+    >>> check_readout(["sum", "max"])
+    ('sum', 'max')
+    """
+    names = (parts,) if isinstance(parts, str) else tuple(parts)
+    if not names or len(set(names)) < len(names) or not set(names) <= set(READOUTS):
+        raise ConfigError(f"readout must be one or more of {', '.join(READOUTS)}, each once, got {parts!r}")
+    return names
+
+
+def graph_norm(
+    x: Tensor, ptr: Tensor, weight: Tensor, bias: Tensor, mean_scale: Tensor, eps: float = 1e-5, *,
+    backend: str = "auto",
+) -> Tensor:  # fmt: skip
+    """y_i = γ (x_i − α μ_b) / √(mean (x_i − α μ_b)² + ε) + β over the nodes of each graph."""
+    y: Tensor = backend_for(backend, x, weight).graph_norm(x, ptr, weight, bias, mean_scale, eps)
+    return y

@@ -69,15 +69,19 @@ class Pattern:
 
 
 class Graph:
-    """A packed batch with its edge weights: entry (i, j) is the weight A_ij of the edge j → i.
+    """A packed batch with its edge weights and, if it has them, edge features.
+
+    Entry (i, j) of weight (E,) is the weight A_ij of the edge j → i, that of edge_attr (E, D) its features e_ij; an
+    entry that is no edge, as the place of an absent self-loop, has zeros.
 
     Â and GCN's weights serve convolution, attention and coarsening alike, so each is worked out once per graph, and
     again when the weights were changed in place.
     """
 
-    def __init__(self, pattern: Pattern, weight: Tensor) -> None:
+    def __init__(self, pattern: Pattern, weight: Tensor, edge_attr: Tensor | None = None) -> None:
         self.pattern = pattern
         self.weight = weight
+        self.edge_attr = edge_attr
         self._kept: dict[tuple[str, str], tuple[object, Tensor]] = {}
 
     def hat(self, loops: Loops) -> Tensor:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from asapool.kernels import Graph
 from asapool.models.config import ModelConfig
 from asapool.nn.convolutions import convolution
+from asapool.nn.norms import NodeNorm
 from asapool.nn.semantics import semantics_named
 
 
@@ -30,16 +30,6 @@ class ConvBlock(nn.Module):
         """x (N, in) of a packed graph; returns (N, hidden)."""
         x = self.conv(x, graph)
         return x if self.norm is None else self.norm(x).relu()
-
-
-class NodeNorm(nn.BatchNorm1d):
-    """Batch normalisation over all nodes of a batch; a node alone has no spread, so it takes the running statistics."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """x (N, F); returns (N, F)."""
-        if self.training and input.size(0) < 2:
-            return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
-        return super().forward(input)
 
 
 class Head(nn.Module):

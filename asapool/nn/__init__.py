@@ -4,15 +4,18 @@ from asapool.kernels.graph import Graph
 from asapool.nn.asap import ASAPooling
 from asapool.nn.attention import Assignment, Master2Token, Source2Token, Token2Token
 from asapool.nn.baselines import DiffPooling, GlobalAttentionPool, SAGPooling, Set2SetPool, SortPool, TopKPooling
-from asapool.nn.convolutions import GIN, SAGE
+from asapool.nn.convolutions import SAGE
 from asapool.nn.gcn import GCN
+from asapool.nn.gin import GIN, GINE
 from asapool.nn.leconv import BasicLEConv, LEConv
+from asapool.nn.norms import GraphNorm, LayerNorm, NodeNorm, normalisation
 from asapool.nn.readout import Readout
 from asapool.nn.step import Pooled, PoolStep
 
 __all__ = [
     "GCN",
     "GIN",
+    "GINE",
     "SAGE",
     "ASAPooling",
     "Assignment",
@@ -20,8 +23,11 @@ __all__ = [
     "DiffPooling",
     "GlobalAttentionPool",
     "Graph",
+    "GraphNorm",
     "LEConv",
+    "LayerNorm",
     "Master2Token",
+    "NodeNorm",
     "PoolStep",
     "Pooled",
     "Readout",
@@ -31,4 +37,5 @@ __all__ = [
     "Source2Token",
     "Token2Token",
     "TopKPooling",
+    "normalisation",
 ]

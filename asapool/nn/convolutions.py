@@ -1,4 +1,4 @@
-"""The convolutions beside GCN: GIN and GraphSAGE on the packed graph, weighted as pooled graphs are."""
+"""Convolutions by name: GCN, GIN, and GraphSAGE, which is here, weighted as pooled graphs are."""
 
 from __future__ import annotations
 
@@ -9,43 +9,8 @@ from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Loops
 from asapool.nn.gcn import GCN
+from asapool.nn.gin import GIN
 from asapool.nn.inputs import as_graph
-
-
-class GIN(nn.Module):
-    """Sum the neighbourhood, then a small network: x'_i = h(x_i + Σ_j A_ij x_j), h = linear, ReLU, linear.
-
-    This is GIN-0 of "How Powerful are Graph Neural Networks?" (ICLR 2019); `relu` puts one more ReLU behind.
-
-    >>> layer = GIN(1, 1)
-    >>> for part in (layer.first, layer.second): _ = torch.nn.init.ones_(part.weight), torch.nn.init.zeros_(part.bias)
-    >>> layer(torch.tensor([[1.], [5.], [2.]]), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).view(-1).tolist()
-    [6.0, 8.0, 7.0]
-    """
-
-    def __init__(self, in_channels: int, out_channels: int, *, relu: bool = False, backend: str = "auto") -> None:
-        super().__init__()
-        _check_channels("GIN", in_channels, out_channels)
-        self.in_channels, self.out_channels, self.relu = in_channels, out_channels, relu
-        self.backend = choose("backend", backend, kernels.BACKENDS)
-        self.first = nn.Linear(in_channels, out_channels)
-        self.second = nn.Linear(out_channels, out_channels)
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew."""
-        self.first.reset_parameters()
-        self.second.reset_parameters()
-
-    def forward(self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None) -> Tensor:
-        """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out)."""
-        x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
-        around = kernels.propagate(graph.pattern, graph.weight, x, backend=self.backend)
-        y: Tensor = self.second(self.first(x + around).relu())
-        return y.relu() if self.relu else y
-
-    def extra_repr(self) -> str:
-        """What print shows."""
-        return f"{self.in_channels}, {self.out_channels}, relu={self.relu}"
 
 
 class SAGE(nn.Module):
@@ -61,7 +26,8 @@ class SAGE(nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, *, relu: bool = False, backend: str = "auto") -> None:
         super().__init__()
-        _check_channels("SAGE", in_channels, out_channels)
+        if in_channels < 1 or out_channels < 1:
+            raise ConfigError(f"SAGE needs at least one channel on each side, got {in_channels} and {out_channels}")
         self.in_channels, self.out_channels, self.relu = in_channels, out_channels, relu
         self.backend = choose("backend", backend, kernels.BACKENDS)
         self.W = nn.Linear(in_channels, out_channels)
@@ -105,9 +71,5 @@ def convolution(
     """
     if choose("conv", name, ("gcn", "gin", "sage")) == "gcn":
         return GCN(in_channels, out_channels, relu=relu, loops=loops, backend=backend)
-    return {"gin": GIN, "sage": SAGE}[name](in_channels, out_channels, relu=relu, backend=backend)
-
-
-def _check_channels(layer: str, in_channels: int, out_channels: int) -> None:
-    if in_channels < 1 or out_channels < 1:
-        raise ConfigError(f"{layer} needs at least one channel on each side, got {in_channels} and {out_channels}")
+    kind: type[GIN] | type[SAGE] = GIN if name == "gin" else SAGE
+    return kind(in_channels, out_channels, relu=relu, backend=backend)

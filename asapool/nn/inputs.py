@@ -71,6 +71,25 @@ def check_edges(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | 
     return edge_weight
 
 
+def check_edge_attr(edge_attr: Tensor, E: int) -> Tensor:
+    """Edge features as (E, D), finite."""
+    if not isinstance(edge_attr, Tensor) or not edge_attr.is_floating_point():
+        raise InputError(f"edge_attr must be a floating point tensor, got {_kind(edge_attr)}")
+    if edge_attr.dim() == 1:
+        edge_attr = edge_attr.unsqueeze(-1)
+    if edge_attr.dim() != 2 or edge_attr.size(0) != E or edge_attr.size(1) < 1:
+        raise InputError(
+            f"edge_attr must have one row of features per edge, shape ({E}, features), got {tuple(edge_attr.shape)}"
+        )
+    if not torch.compiler.is_compiling() and not bool(edge_attr.detach().sum().isfinite()):
+        bad = (~edge_attr.detach().isfinite()).any(dim=1).nonzero().view(-1)
+        if bad.numel():
+            raise InputError(
+                f"edge_attr must be finite, but edge {int(bad[0])} has NaN or infinite features; clean the data first"
+            )
+    return edge_attr
+
+
 def _check_values(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, N: int) -> None:
     if batch is not None and batch.numel() and int(batch.min()) < 0:
         raise InputError(f"batch must not be negative, got {int(batch.min())}")
@@ -101,11 +120,14 @@ def _kind(value: object) -> str:
 
 
 def pack_batch(
-    x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, channels: int, backend: str
-) -> Packed:
-    """Check a batch in PyG's form and pack it; repeated edges are summed."""
+    x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, channels: int, backend: str,
+    edge_attr: Tensor | None = None,
+) -> Packed:  # fmt: skip
+    """Check a batch in PyG's form and pack it; repeated edges are summed, and their features averaged by weight."""
     x = check_features(x, channels)
     edge_weight = check_edges(edge_index, edge_weight, batch, x)
+    if edge_attr is not None:
+        edge_attr = check_edge_attr(edge_attr, edge_index.size(1)).to(x.dtype)
     N = x.size(0)
     order = None
     if batch is None:
@@ -116,7 +138,7 @@ def pack_batch(
             place = torch.empty_like(order).index_copy(0, order, torch.arange(N, device=x.device))
             x, batch, edge_index = x[order], batch[order], place[edge_index]
         ptr = torch.cat([batch.new_zeros(1), torch.bincount(batch).cumsum(0)])
-    return Packed(x, pack_graph(x, edge_index, edge_weight, ptr, backend), order)
+    return Packed(x, pack_graph(x, edge_index, edge_weight, ptr, backend, edge_attr), order)
 
 
 def sorting(batch: Tensor) -> Tensor | None:
@@ -126,13 +148,27 @@ def sorting(batch: Tensor) -> Tensor | None:
     return None
 
 
-def pack_graph(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, ptr: Tensor, backend: str) -> Graph:
+def pack_graph(
+    x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, ptr: Tensor, backend: str,
+    edge_attr: Tensor | None = None,
+) -> Graph:  # fmt: skip
     """The packed graph of sound edges; an edge without weight counts 1."""
     pattern, slot = kernels.pack(edge_index, ptr, x.size(0), backend=backend)
     given = x.new_ones(slot.numel()) if edge_weight is None else edge_weight
     wide = torch.promote_types(x.dtype, torch.float32)  # a sum in bfloat16 stands still at 256
     total = x.new_zeros(pattern.col.numel(), dtype=wide).index_add(0, slot, given.to(wide))
-    return Graph(pattern, total.to(x.dtype))
+    if edge_attr is not None:
+        edge_attr = _average(edge_attr, given.to(wide), total, slot)
+    return Graph(pattern, total.to(x.dtype), edge_attr)
+
+
+def _average(edge_attr: Tensor, given: Tensor, total: Tensor, slot: Tensor) -> Tensor:
+    """Features (E, D) of the packed entries: means over repeated edges, by weight, or evenly where that is 0."""
+    count = torch.zeros_like(total).index_add(0, slot, torch.ones_like(given))[slot]
+    weight = total[slot]
+    share = torch.where(weight > 0, given / torch.where(weight > 0, weight, 1), 1 / count)
+    e = share[:, None] * edge_attr.to(total.dtype)
+    return e.new_zeros(total.numel(), e.size(1)).index_add(0, slot, e).to(edge_attr.dtype)
 
 
 def check_belongs(x: Tensor, pattern: Pattern) -> None:
@@ -142,11 +178,12 @@ def check_belongs(x: Tensor, pattern: Pattern) -> None:
 
 
 def as_graph(
-    x: Tensor, edges: Tensor | Graph, edge_weight: Tensor | None, channels: int, backend: str
-) -> tuple[Tensor, Graph]:
+    x: Tensor, edges: Tensor | Graph, edge_weight: Tensor | None, channels: int, backend: str,
+    edge_attr: Tensor | None = None,
+) -> tuple[Tensor, Graph]:  # fmt: skip
     """For layers that do not care about graph borders: take a packed graph as it is, or pack edges as one graph."""
     if isinstance(edges, Graph):
         check_belongs(x, edges.pattern)
         return x, edges
-    packed = pack_batch(x, edges, edge_weight, None, channels, backend)
+    packed = pack_batch(x, edges, edge_weight, None, channels, backend, edge_attr)
     return packed.x, packed.graph

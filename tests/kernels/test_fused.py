@@ -145,7 +145,10 @@ def sample_arguments():
         "coarsen": (*P, *P, grad(alpha), grad(hat), perm, ptr, kept_ptr),
         "induce": (pattern.rowptr, pattern.col, perm),
         "list_edges": (*P, grad(weight), pattern.diag, perm.new_tensor(range(len(x)))),
-        "readout": (grad(x), ptr),
+        "readout": (grad(x), ptr, "sum,max"),
+        "sum_neighbours": (*P, grad(weight), grad(x), grad(phi[:1])),
+        "sum_messages": (*P, grad(weight), grad(x), grad(phi[:1]), grad(x[pattern.col]), grad(x[:4].t())),
+        "graph_norm": (grad(x), ptr, grad(x[0]), grad(x[1]), grad(x[2]), 1e-5),
     }
 
 

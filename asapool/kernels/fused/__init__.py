@@ -7,7 +7,9 @@ from asapool.kernels.fused.edges import list_edges
 from asapool.kernels.fused.gather import gate, gather
 from asapool.kernels.fused.induce import induce
 from asapool.kernels.fused.layers import Clustering, convolve, form
+from asapool.kernels.fused.messages import sum_messages, sum_neighbours
 from asapool.kernels.fused.normalise import normalise
+from asapool.kernels.fused.norms import graph_norm
 from asapool.kernels.fused.pattern import pack, pack_rows, reach
 from asapool.kernels.fused.project import project
 from asapool.kernels.fused.propagate import activate, propagate
@@ -26,6 +28,7 @@ __all__ = [
     "form",
     "gate",
     "gather",
+    "graph_norm",
     "induce",
     "list_edges",
     "normalise",
@@ -38,4 +41,6 @@ __all__ = [
     "score",
     "select",
     "strongest",
+    "sum_messages",
+    "sum_neighbours",
 ]

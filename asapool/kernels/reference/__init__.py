@@ -3,6 +3,8 @@
 from asapool.kernels.reference.attend import attend, cluster_max, project
 from asapool.kernels.reference.coarsen import coarsen, induce, strongest
 from asapool.kernels.reference.dropout import drop
+from asapool.kernels.reference.messages import sum_messages, sum_neighbours
+from asapool.kernels.reference.norms import graph_norm
 from asapool.kernels.reference.pattern import list_edges, pack, pack_rows, reach
 from asapool.kernels.reference.propagate import activate, normalise, propagate
 from asapool.kernels.reference.readout import readout
@@ -17,6 +19,7 @@ __all__ = [
     "drop",
     "gate",
     "gather",
+    "graph_norm",
     "induce",
     "list_edges",
     "normalise",
@@ -29,4 +32,6 @@ __all__ = [
     "score",
     "select",
     "strongest",
+    "sum_messages",
+    "sum_neighbours",
 ]

@@ -1,0 +1,98 @@
+"""Normalisations between the layers of a network, all called as norm(x, ptr)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from asapool import kernels
+from asapool.errors import ConfigError, choose
+
+NORMS = ("batch", "graph", "layer", "none")
+
+
+class NodeNorm(nn.BatchNorm1d):
+    """Batch normalisation over all nodes of a batch; a single node has no variance, so it uses the running statistics.
+
+    >>> NodeNorm(1)(torch.tensor([[1.], [3.]])).round().tolist()
+    [[-1.0], [1.0]]
+    """
+
+    def forward(self, input: Tensor, ptr: Tensor | None = None) -> Tensor:
+        """x (N, F); `ptr` is not used; returns (N, F)."""
+        if self.training and input.size(0) < 2:
+            return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+        return super().forward(input)
+
+
+class LayerNorm(nn.LayerNorm):
+    """Layer normalisation of every node: y_i = γ (x_i − mean_f x_if) / √(var_f x_if + ε) + β."""
+
+    def forward(self, input: Tensor, ptr: Tensor | None = None) -> Tensor:
+        """x (N, F); `ptr` is not used; returns (N, F)."""
+        return super().forward(input)
+
+
+class NoNorm(nn.Identity):
+    """Leaves x as it is."""
+
+    def forward(self, input: Tensor, ptr: Tensor | None = None) -> Tensor:
+        """x (N, F); `ptr` is not used; returns x."""
+        return input
+
+
+def normalisation(name: str, channels: int, *, backend: str = "auto") -> nn.Module:
+    """Make the normalisation of that name, called as norm(x, ptr) with the nodes of a packed batch.
+
+    Args:
+        name: "batch" (over all nodes of the batch), "graph" (over the nodes of each graph, with a learned share of the
+            mean), "layer" (over the features of each node) or "none".
+        channels: the width of x.
+        backend: see asapool.kernels; only "graph" has kernels of its own.
+
+    Returns:
+        The module.
+
+    >>> x, ptr = torch.tensor([[1.], [3.], [10.], [14.]]), torch.tensor([0, 2, 4])
+    >>> normalisation("graph", 1)(x, ptr).round().view(-1).tolist()
+    [-1.0, 1.0, -1.0, 1.0]
+    """
+    choose("norm", name, NORMS)
+    if isinstance(channels, bool) or not isinstance(channels, int) or channels < 1:
+        raise ConfigError(f"channels must be a whole number of at least 1, got {channels!r}")
+    if name == "graph":
+        return GraphNorm(channels, backend=backend)
+    made: nn.Module = {"batch": NodeNorm, "layer": LayerNorm, "none": NoNorm}[name](channels)
+    return made
+
+
+class GraphNorm(nn.Module):
+    """Normalise every graph by itself, with a learned share α of its mean (GraphNorm, ICML 2021).
+
+    y_i = γ (x_i − α μ_b) / √(mean_{i∈b}(x_i − α μ_b)² + ε) + β, with μ_b = mean_{i∈b} x_i, feature by feature.
+
+    torch_geometric's GraphNorm gives the same numbers, and its state dict fits.
+    """
+
+    def __init__(self, channels: int, eps: float = 1e-5, *, backend: str = "auto") -> None:
+        super().__init__()
+        self.channels, self.eps = channels, eps
+        self.backend = choose("backend", backend, kernels.BACKENDS)
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.mean_scale = nn.Parameter(torch.ones(channels))
+
+    def reset_parameters(self) -> None:
+        """γ = α = 1, β = 0."""
+        nn.init.ones_(self.weight)
+        nn.init.zeros_(self.bias)
+        nn.init.ones_(self.mean_scale)
+
+    def forward(self, x: Tensor, ptr: Tensor) -> Tensor:
+        """x (N, F) and ptr (B+1,) of a packed batch; returns (N, F)."""
+        return kernels.graph_norm(x, ptr, self.weight, self.bias, self.mean_scale, self.eps, backend=self.backend)
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.channels}, eps={self.eps}"
