@@ -120,7 +120,30 @@ def test_scores_and_readout(both):
             phi = reference.score(both.pattern, weight, u, loops)
             assert torch.allclose(phi, both.real(dense.score(both.padded.pattern, padded, both.pad_nodes(u), loops)))
     noisy = both.padded_x + (~both.padded.pattern.ptr.mask)[:, :, None] * 1e6  # padding may hold anything
-    assert torch.allclose(reference.readout(both.x, both.ptr), dense.readout(noisy, both.padded.pattern.ptr))
+    for parts in (("mean", "max"), ("sum",), ("max", "sum", "mean")):
+        assert torch.allclose(
+            reference.readout(both.x, both.ptr, parts), dense.readout(noisy, both.padded.pattern.ptr, parts)
+        )
+
+
+def test_messages_and_norms(both):
+    E, D = both.pattern.col.numel(), 3
+    eps, e = torch.tensor(0.3), torch.randn(E, D, dtype=both.x.dtype) * (both.graph.weight != 0)[:, None]
+    W = torch.randn(F, D, dtype=both.x.dtype)
+    padded = torch.stack([both.pad_entries(e[:, d]) for d in range(D)], dim=3)
+    A, pattern = both.padded.weight, both.padded.pattern
+    y = reference.sum_messages(both.pattern, both.graph.weight, both.x, eps, e, W)
+    assert torch.allclose(y, both.real(dense.sum_messages(pattern, A, both.padded_x, eps, padded, W)))
+    y = reference.sum_neighbours(both.pattern, both.graph.weight, both.x, eps)
+    assert torch.allclose(y, both.real(dense.sum_neighbours(pattern, A, both.padded_x, eps)))
+    gamma, beta, share = torch.randn(3, F, dtype=both.x.dtype)
+    noisy = both.padded_x + (~pattern.ptr.mask)[:, :, None] * 1e6
+    y = reference.graph_norm(both.x, both.ptr, gamma, beta, share, 1e-5)
+    assert torch.allclose(y, both.real(dense.graph_norm(noisy, pattern.ptr, gamma, beta, share, 1e-5)))
+    mean, variance, count = dense.node_statistics(noisy, pattern.ptr)
+    assert torch.allclose(mean, both.x.mean(0))
+    assert torch.allclose(variance, both.x.var(0, correction=0))
+    assert int(count) == len(both.x)
 
 
 @pytest.mark.parametrize("ratio", [0.3, 0.5, 1.0, 2])

@@ -8,6 +8,8 @@ nodes follows from N and the ratio before anything is computed.
 from asapool.kernels.dense.attend import attend, cluster_max, project
 from asapool.kernels.dense.coarsen import coarsen, induce, strongest
 from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding, pad
+from asapool.kernels.dense.messages import sum_messages, sum_neighbours
+from asapool.kernels.dense.norms import graph_norm, node_statistics
 from asapool.kernels.dense.pattern import reach
 from asapool.kernels.dense.propagate import activate, normalise, propagate
 from asapool.kernels.dense.readout import readout
@@ -24,7 +26,9 @@ __all__ = [
     "coarsen",
     "gate",
     "gather",
+    "graph_norm",
     "induce",
+    "node_statistics",
     "normalise",
     "pad",
     "project",
@@ -34,4 +38,6 @@ __all__ = [
     "score",
     "select",
     "strongest",
+    "sum_messages",
+    "sum_neighbours",
 ]

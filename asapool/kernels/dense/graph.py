@@ -20,6 +20,7 @@ class Padding:
 
     Args:
         sizes: Number of real nodes of each graph, (B,).
+        edge_attr: Edge features, (E, D), if any.
         nodes: Padded number of nodes N, the same for all graphs.
 
     >>> Padding(torch.tensor([2, 1]), 3).mask.int().tolist()
@@ -57,12 +58,15 @@ class DensePattern:
 
 
 class DenseGraph(Graph):
-    """A padded batch with its edge weights: entry (b, i, j) is the weight A_ij of the edge j → i in graph b."""
+    """A padded batch with its edge weights (B, N, N) and, if it has them, edge features (B, N, N, D).
+
+    Entry (b, i, j) belongs to the edge j → i of graph b.
+    """
 
     pattern: DensePattern  # type: ignore[assignment]
 
-    def __init__(self, pattern: DensePattern, weight: Tensor) -> None:
-        super().__init__(pattern, weight)  # type: ignore[arg-type]
+    def __init__(self, pattern: DensePattern, weight: Tensor, edge_attr: Tensor | None = None) -> None:
+        super().__init__(pattern, weight, edge_attr)  # type: ignore[arg-type]
 
     def _hat(self, loops: Loops) -> Tensor:
         eye = self.pattern.eye
@@ -72,7 +76,13 @@ class DenseGraph(Graph):
 
 
 def pad(
-    x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, nodes: int | None = None
+    x: Tensor,
+    ptr: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    weight: Tensor | None = None,
+    edge_attr: Tensor | None = None,
+    nodes: int | None = None,
 ) -> tuple[Tensor, DenseGraph]:
     """Pad a batch that lies in rows, as data sets hold it.
 
@@ -82,6 +92,7 @@ def pad(
         rowptr: First edge of each node, (ΣN+1,).
         col: Neighbours j of the edges j → i of each row i, (E,).
         weight: Edge weights, (E,); None means 1.
+        edge_attr: Edge features, (E, D), if any.
         nodes: Padded number of nodes; None takes that of the largest graph, which waits for the device.
 
     Returns:
@@ -104,4 +115,7 @@ def pad(
     present = torch.zeros(B * N * N, dtype=torch.bool, device=x.device)
     present = present.index_fill(0, entry, True).view(B, N, N)
     padding = Padding(sizes, N)
-    return padded, DenseGraph(DensePattern(padding, present | torch.diag_embed(padding.mask)), A)
+    if edge_attr is not None:
+        D = edge_attr.size(1)
+        edge_attr = x.new_zeros(B * N * N, D).index_add(0, entry, edge_attr.to(x.dtype)).view(B, N, N, D)
+    return padded, DenseGraph(DensePattern(padding, present | torch.diag_embed(padding.mask)), A, edge_attr)
