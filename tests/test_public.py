@@ -7,7 +7,7 @@ import asapool
 import asapool.kernels
 import asapool.nn
 
-HEAVY = ("torch_geometric", "numba", "rdkit", "ray", "plotly", "pandas", "networkx", "sklearn")
+HEAVY = ("torch_geometric", "numba", "rdkit", "ray", "matplotlib", "pandas", "networkx", "sklearn")
 
 
 def test_public_names():

@@ -22,10 +22,13 @@ def theory(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from asapool.insight.drawing.figure import new_figure, save_figures
+    from asapool.reports.theory_figures import all_figures, make_folder, write_verdicts
     from asapool.theory import verify
-    from asapool.theory.figures import all_figures, make_folder, write_figures, write_verdicts
 
     folder = make_folder(out) if out else None
+    if folder:
+        new_figure(1, 1)  # a missing matplotlib is reported now, not after the work
     columns = (TextColumn("{task.description:24}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("all trees", total=1.0)
@@ -34,7 +37,7 @@ def theory(
         )
         if folder:
             bar.update(task, description="figures", completed=0)
-            written = [*write_figures(all_figures(report), folder), write_verdicts(report, folder)]
+            written = [*save_figures(all_figures(report), folder), write_verdicts(report, folder)]
     if json:
         show(report.to_dict(), {}, as_json=True)
     else:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from asapool.insight.explaining import explain
     from asapool.insight.forecasting import Forecast, forecast
     from asapool.insight.hierarchy import Hierarchy
-    from asapool.insight.level import Level
+    from asapool.insight.levels import Level
 
 _HOME = {
     "Forecast": "forecasting",
     "Hierarchy": "hierarchy",
-    "Level": "level",
+    "Level": "levels",
     "explain": "explaining",
     "forecast": "forecasting",
 }

@@ -10,13 +10,11 @@ import torch
 
 from asapool.data import GraphSet
 from asapool.errors import choose
-from asapool.insight.hierarchy import KINDS, Hierarchy
-from asapool.insight.importance import attention_importance, gradient_importance
+from asapool.insight.hierarchy import Hierarchy
+from asapool.insight.importance import KINDS, Question, frozen, logits_of
 from asapool.insight.inputs import subject
-from asapool.insight.level import Floats, Ints
-from asapool.insight.log_odds import answer, judging
-from asapool.insight.occlusion import occlusion_importance
-from asapool.insight.steps import levels_of
+from asapool.insight.levels import Floats, Ints, levels_of
+from asapool.insight.molecule import molecule
 
 
 def explain(
@@ -25,7 +23,7 @@ def explain(
     index: int | None = None,
     *,
     target: str | int | None = None,
-    importance: Sequence[str] = KINDS,
+    importance: Sequence[str] = tuple(KINDS),
     occlude: Literal["remove", "zero"] = "remove",
 ) -> Hierarchy:
     """Look inside one prediction: who was pooled with whom, and which nodes made the call.
@@ -49,22 +47,20 @@ def explain(
     [1.0, 1.0, 1.0]
     """
     for kind in importance:
-        choose("importance", kind, KINDS)
+        choose("importance", kind, tuple(KINDS))
     found, classes, one = subject(model, graph, index)
     batch = one.batch([0])
-    with judging(found):
+    with frozen(found):
         with torch.no_grad():
-            probability: Floats = answer(found, batch).double().softmax(dim=1)[0].numpy()
+            probability: Floats = logits_of(found, batch).double().softmax(dim=1)[0].numpy()
         levels, note = levels_of(found, batch)
         c = _class(target, classes, probability)
-        scores: dict[str, Floats] = {}
-        if "attention" in importance and levels:
-            aggregate = found.config.aggregate if found.config.method == "asap" else "none"
-            scores["attention"] = attention_importance(len(one.x), levels, aggregate)
-        if "gradient" in importance:
-            scores["gradient"] = gradient_importance(found, batch, c)
-        if "occlusion" in importance:
-            scores["occlusion"] = occlusion_importance(found, batch, c, occlude)
+        question = Question(found, batch, levels, c, occlude)
+        scores = {
+            kind: row.compute(question)
+            for kind, row in KINDS.items()
+            if kind in importance and (levels or not row.needs_levels)
+        }
     row = np.repeat(np.arange(len(one.x)), np.diff(one.rowptr))
     text = None if one.source_text is None else one.source_text[0]
     return Hierarchy(
@@ -87,8 +83,6 @@ def _class(target: str | int | None, classes: tuple[str, ...], probability: Floa
 
 def _names(one: GraphSet, text: str | None, row: Ints) -> tuple[str, ...]:
     """Atom symbols of a molecule; else the only feature that a node has, when the features have names."""
-    from asapool.insight.molecule import molecule
-
     mol = None if text is None else molecule(text, len(one.x), one.col, row)
     if mol is not None:
         return tuple(atom.GetSymbol() for atom in mol.GetAtoms())

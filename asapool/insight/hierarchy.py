@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from asapool.errors import ConfigError
-from asapool.insight.level import Connectivity, Floats, Ints, Level, connectivity
+import numpy as np
+
+from asapool.errors import ConfigError, DataError
+from asapool.insight.drawing.pictures import save_picture, to_html, to_svg
+from asapool.insight.levels import Connectivity, Floats, Ints, Level, connectivity
+from asapool.insight.networkx_view import to_networkx
 
 if TYPE_CHECKING:
     import networkx as nx
 
-KINDS = ("attention", "gradient", "occlusion")
+FORMAT, VERSION = "asapool.hierarchy", 1
+INTEGERS = ("kept", "medoid", "cluster", "member", "source", "target", "target_node", "truth")  # arrays of integers
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -85,36 +91,82 @@ class Hierarchy:
 
     def to_networkx(self, level: int = 0) -> nx.Graph[int]:
         """The graph of a level; level 0 carries importance, the others fitness, medoid and members of every cluster."""
-        from asapool.insight.networkx_view import to_networkx
-
         return to_networkx(self, level)
-
-    def to_json(self) -> str:
-        """Everything as one JSON text, which from_json reads."""
-        from asapool.insight.json_text import to_json
-
-        return to_json(self)
-
-    @staticmethod
-    def from_json(text: str) -> Hierarchy:
-        """Read what to_json wrote."""
-        from asapool.insight.json_text import from_json
-
-        return from_json(text)
 
     def to_svg(self, level: int = 0, colour: str | None = None, width: int = 480) -> str:
         """A picture of a level: its clusters in colour, or, with a kind of importance as colour, the nodes by that."""
-        from asapool.insight.drawing import to_svg
-
         return to_svg(self, level, colour, width)
 
-    def to_png(self, path: str | PathLike[str], level: int = 0, colour: str | None = None, width: int = 960) -> None:
-        """The same picture as a PNG file."""
-        from asapool.insight.drawing import to_png
+    def save_picture(
+        self, path: str | PathLike[str], level: int = 0, colour: str | None = None, width: int = 960
+    ) -> None:
+        """Write the same picture to a file: .svg, or by matplotlib .png or .pdf, as the name ends.
 
-        to_png(self, path, level, colour, width)
+        Args:
+            path: the file to write; it appears whole or not at all.
+            level: the level whose clusters are drawn; 0 is the graph itself.
+            colour: a kind of importance to colour the nodes by, instead of clusters.
+            width: width of the picture in pixels.
+        """
+        save_picture(self, path, level, colour, width)
+
+    def to_png(self, path: str | PathLike[str], level: int = 0, colour: str | None = None, width: int = 960) -> None:
+        """The same picture as a PNG file, whatever its name."""
+        save_picture(self, path, level, colour, width, "png")
 
     def _repr_html_(self) -> str:
-        from asapool.insight.drawing import to_html
-
         return to_html(self)
+
+    def to_json(self) -> str:
+        """All fields of Hierarchy and Level under their names as one JSON object; numbers as exact as they are."""
+        plain: dict[str, Any] = {"format": FORMAT, "version": VERSION}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.name == "levels":
+                plain["levels"] = [{g.name: getattr(level, g.name).tolist() for g in fields(Level)} for level in value]
+            elif f.name == "importance":
+                plain["importance"] = {kind: scores.tolist() for kind, scores in value.items()}
+            else:
+                plain[f.name] = value.tolist() if isinstance(value, np.ndarray) else value
+        return json.dumps(plain, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Hierarchy:
+        """Read what to_json wrote; anything else is a DataError."""
+        try:
+            plain = json.loads(text)
+        except ValueError as error:
+            raise DataError(f"a hierarchy is JSON, and this is not: {error}") from None
+        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+            raise DataError(f'a hierarchy has "format": "{FORMAT}". Give what Hierarchy.to_json wrote')
+        if plain.get("version") != VERSION:
+            raise DataError(
+                f"the hierarchy is of version {plain.get('version')!r}, this asapool reads {VERSION}. Update asapool"
+            )
+        try:
+            return cls._from_plain(plain)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(
+                f"the hierarchy is damaged ({type(error).__name__}: {error}). Write it again with to_json"
+            ) from None
+
+    @classmethod
+    def _from_plain(cls, plain: dict[str, Any]) -> Hierarchy:
+        values = {name: plain[name] for name in (f.name for f in fields(cls))}
+        levels = tuple(
+            Level(**{f.name: _array(f.name, level[f.name]) for f in fields(Level)}) for level in plain["levels"]
+        )
+        for name in ("probability", "source", "target_node", "weight"):
+            values[name] = _array(name, plain[name])
+        importance = {str(kind): _array("importance", scores) for kind, scores in plain["importance"].items()}
+        truth = None if plain["truth"] is None else _array("truth", plain["truth"])
+        values |= {"classes": tuple(plain["classes"]), "names": tuple(plain["names"]), "target": int(plain["target"])}
+        made = cls(**values | {"levels": levels, "importance": importance, "truth": truth})
+        lengths = {len(scores) for scores in importance.values()}
+        if lengths - {made.nodes} or len(made.classes) != len(made.probability):
+            raise ValueError("the lists have different lengths")
+        return made
+
+
+def _array(name: str, values: Any) -> Any:
+    return np.array(values, dtype=np.int64 if name in INTEGERS else np.float64)

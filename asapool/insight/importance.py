@@ -1,15 +1,58 @@
-"""How much each node mattered, read off the model itself: composed attention × fitness, and gradient × input."""
+"""How much each node matters for a prediction: composed attention, gradient × input, occlusion.
+
+The last two are about the log odds of a class, ln p/(1 − p).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from asapool.data.batch import Batch
-from asapool.insight.level import Floats, Level
-from asapool.insight.log_odds import answer, log_odds
+from asapool.errors import choose
+from asapool.insight.levels import Floats, Level
 from asapool.models import GraphClassifier
+
+PIECE = 16_384  # nodes that go through the model at once
+
+
+def log_odds(logits: Tensor, c: int) -> Tensor:
+    """ln p_c/(1 − p_c) = z_c − ln Σ_{k≠c} e^{z_k}, which does not flatten out where a model is sure, as p does.
+
+    logits (B, C); returns (B,). With a single class it is the logit itself.
+
+    >>> log_odds(torch.tensor([[0.5, 2.0]]), 1)
+    tensor([1.5000])
+    """
+    others = torch.cat([logits[:, :c], logits[:, c + 1 :]], dim=1)
+    return logits[:, c] - others.logsumexp(dim=1) if others.size(1) else logits[:, c]
+
+
+@contextmanager
+def frozen(model: GraphClassifier) -> Iterator[None]:
+    """Evaluation mode without gradients of the parameters; both are as before at the end."""
+    training = model.training
+    before = [(p, p.requires_grad) for p in model.parameters()]
+    model.eval()
+    for p, _ in before:
+        p.requires_grad_(False)
+    try:
+        yield
+    finally:
+        model.train(training)
+        for p, needed in before:
+            p.requires_grad_(needed)
+
+
+def logits_of(model: GraphClassifier, batch: Batch, x: Tensor | None = None) -> Tensor:
+    """Logits (B, C) of a batch, with other node features if given."""
+    logits: Tensor = model(batch.x if x is None else x, batch.ptr, batch.rowptr, batch.col, batch.weight)
+    return logits
 
 
 def attention_importance(nodes: int, levels: Sequence[Level], aggregate: str = "both") -> Floats:
@@ -44,11 +87,117 @@ def attention_importance(nodes: int, levels: Sequence[Level], aggregate: str = "
 def gradient_importance(model: GraphClassifier, batch: Batch, c: int) -> Floats:
     """Gradient × input through convolutions, attention, fitness and pooled edges: g_i = Σ_f x_if ∂(log odds_c)/∂x_if.
 
-    Returns (N,). The choice of the top ⌈kN⌉ is a step, so the gradient takes it as given. Call it within `judging`.
+    Returns (N,). The choice of the top ⌈kN⌉ is a step, so the gradient takes it as given. Call it within `frozen`.
     """
-    import torch
-
     x = batch.x.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(log_odds(answer(model, batch, x), c).sum(), x)
-    found: Floats = (batch.x * gradient).sum(dim=1).double().numpy()
-    return found
+    (gradient,) = torch.autograd.grad(log_odds(logits_of(model, batch, x), c).sum(), x)
+    scores: Floats = (batch.x * gradient).sum(dim=1).double().numpy()
+    return scores
+
+
+def occlusion_importance(
+    model: GraphClassifier, batch: Batch, c: int, occlude: Literal["remove", "zero"] = "remove"
+) -> Floats:
+    """o_i = log odds_c of the graph − log odds_c without node i, (N,); call it within `frozen`.
+
+    occlude: "remove" takes the node and its edges out, "zero" leaves it in place without features.
+    """
+    choose("occlude", occlude, ("remove", "zero"))
+    N = batch.x.size(0)
+    # nothing is left of a single node: then an empty one takes its place
+    change = without if occlude == "remove" and N > 1 else blanked
+    step = max(1, PIECE // max(N, 1))
+    with torch.no_grad():
+        whole = log_odds(logits_of(model, batch), c)
+        pieces = [torch.arange(first, min(first + step, N)) for first in range(0, N, step)]
+        parts = [log_odds(logits_of(model, change(batch, nodes)), c) for nodes in pieces]
+    scores: Floats = (whole - torch.cat(parts) if parts else whole[:0]).double().numpy()
+    return scores
+
+
+def blanked(batch: Batch, nodes: Tensor) -> Batch:
+    """One copy of the graph per node of `nodes` (B,), in which that node has no features."""
+    B, N, E = nodes.numel(), batch.x.size(0), batch.col.numel()
+    x = batch.x.repeat(B, 1)
+    x[torch.arange(B) * N + nodes] = 0
+    shift = torch.arange(B).repeat_interleave(E)
+    return Batch(
+        x=x,
+        ptr=torch.arange(B + 1) * N,
+        rowptr=torch.cat([batch.rowptr[:1], batch.rowptr.diff().repeat(B).cumsum(0)]),
+        col=batch.col.repeat(B) + shift * N,
+        weight=None if batch.weight is None else batch.weight.repeat(B),
+        y=batch.y.repeat(B),
+    )
+
+
+def without(batch: Batch, nodes: Tensor) -> Batch:
+    """One copy of the graph per node of `nodes` (B,), which lacks that node and its edges.
+
+    >>> path = Batch(torch.eye(3), torch.tensor([0, 3]), torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1]),
+    ...              None, torch.tensor([0]))
+    >>> ends = without(path, torch.tensor([0, 1]))  # an edge is left, or nothing but two nodes
+    >>> ends.ptr.tolist(), ends.rowptr.tolist(), ends.col.tolist()
+    ([0, 2, 4], [0, 1, 2, 2, 2], [1, 0])
+    """
+    B, N = nodes.numel(), batch.x.size(0)
+    row = torch.arange(N).repeat_interleave(batch.rowptr.diff())
+    kept = torch.arange(N) != nodes[:, None]  # (B, N)
+    copy, entry = ((row != nodes[:, None]) & (batch.col != nodes[:, None])).nonzero(as_tuple=True)
+    gone = nodes[copy]
+    new_row = row[entry] - (row[entry] > gone).long() + copy * (N - 1)
+    new_col = batch.col[entry] - (batch.col[entry] > gone).long() + copy * (N - 1)
+    count = torch.bincount(new_row, minlength=B * (N - 1))
+    return Batch(
+        x=batch.x.repeat(B, 1)[kept.view(-1)],
+        ptr=torch.arange(B + 1) * (N - 1),
+        rowptr=torch.cat([count.new_zeros(1), count.cumsum(0)]),
+        col=new_col,
+        weight=None if batch.weight is None else batch.weight[entry],
+        y=batch.y.repeat(B),
+    )
+
+
+class Question(NamedTuple):
+    """What importance is about: a graph as a batch, its levels, a class, and how occlusion removes a node."""
+
+    model: GraphClassifier
+    batch: Batch
+    levels: Sequence[Level]
+    target: int
+    occlude: Literal["remove", "zero"]
+
+
+class Kind(NamedTuple):
+    """One kind of importance: how it is called, what it means, how it is computed."""
+
+    label: str
+    meaning: str
+    compute: Callable[[Question], Floats]
+    signed: bool = True  # positive supports the class, negative opposes it
+    needs_levels: bool = False
+
+
+def _attention(q: Question) -> Floats:
+    aggregate = q.model.config.aggregate if q.model.config.method == "asap" else "none"
+    return attention_importance(q.batch.x.size(0), q.levels, aggregate)
+
+
+# the one table of kinds: explain(), the command line and the pages iterate over it
+KINDS = {
+    "attention": Kind(
+        "Attention",
+        "Share of each node that reaches the readouts: attention × fitness, composed over the levels.",
+        _attention, signed=False, needs_levels=True,
+    ),
+    "gradient": Kind(
+        "Gradient",
+        "Gradient × input, in log odds: orange supports the explained class, blue opposes it.",
+        lambda q: gradient_importance(q.model, q.batch, q.target),
+    ),
+    "occlusion": Kind(
+        "Occlusion",
+        "Drop in log odds when the node is removed: orange supports the explained class, blue opposes it.",
+        lambda q: occlusion_importance(q.model, q.batch, q.target, q.occlude),
+    ),
+}  # fmt: skip

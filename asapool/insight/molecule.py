@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from asapool.insight.level import Ints
+from asapool.insight.levels import Ints
 
 
 def molecule(text: str, nodes: int, source: Ints, target: Ints) -> Any | None:

@@ -13,7 +13,7 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 42
 COLOURS = ("var(--accent)", "var(--plus)", "var(--third)", "var(--fourth)", "var(--pale)", "var(--bad)")
 
 
-class Series(NamedTuple):
+class Line(NamedTuple):
     """A line: its name, its points, and whether it only serves comparison (then it is thin and dashed).
 
     band: how far to both sides of each point the shade around the line goes.
@@ -56,13 +56,13 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def line_chart(
-    series: Sequence[Series], label: str, x_label: str, y_label: str,
+    lines: Sequence[Line], label: str, x_label: str, y_label: str,
     x_range: tuple[float, float] | None = None, y_range: tuple[float, float] | None = None, mark: float | None = None,
     whole: bool = False,
 ) -> str:  # fmt: skip
     """Lines over common axes, with a legend; mark draws a vertical line there, whole says that x counts something."""
-    xs, ys = [v for s in series for v in s.x], [v for s in series for v in s.y]
-    ys += [y + sign * b for s in series for y, b in zip(s.y, s.band, strict=False) for sign in (-1, 1)]
+    xs, ys = [v for s in lines for v in s.x], [v for s in lines for v in s.y]
+    ys += [y + sign * b for s in lines for y, b in zip(s.y, s.band, strict=False) for sign in (-1, 1)]
     low, high = min(ys, default=0.0), max(ys, default=1.0)
     room = 0.06 * (high - low) or 0.05  # a line that is flat lies in the middle
     frame = Frame(*(x_range or (min(xs, default=0.0), max(xs, default=1.0))), *(y_range or (low - room, high + room)))
@@ -73,21 +73,21 @@ def line_chart(
         body += (
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" class="frame" stroke-dasharray="3 4"/>'
         )
-    for k, s in enumerate(series):
+    for k, s in enumerate(lines):
         if s.band:
-            body += _shade(frame, s, _colour(series, k))
+            body += _shade(frame, s, _colour(lines, k))
         places = [frame.at(x, y) for x, y in zip(s.x, s.y, strict=True)]
         d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places) if places else ""
         thin = 'stroke-width="1.4" stroke-dasharray="5 4"' if s.aside else 'stroke-width="2.4"'
-        body += f'<path d="{d}" fill="none" stroke="{_colour(series, k)}" {thin} stroke-linejoin="round"/>'
+        body += f'<path d="{d}" fill="none" stroke="{_colour(lines, k)}" {thin} stroke-linejoin="round"/>'
         if s.dots or len(places) == 1:
             body += "".join(
-                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.6" fill="{_colour(series, k)}"/>' for x, y in places
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.6" fill="{_colour(lines, k)}"/>' for x, y in places
             )
     legend = "".join(
-        f'<li><i style="border-color:{_colour(series, k)};border-top-style:{"dashed" if s.aside else "solid"}"></i>'
+        f'<li><i style="border-color:{_colour(lines, k)};border-top-style:{"dashed" if s.aside else "solid"}"></i>'
         f"{text(s.name)}</li>"
-        for k, s in enumerate(series)
+        for k, s in enumerate(lines)
     )
     return _svg(label, body) + (f'<ul class="legend">{legend}</ul>' if legend else "")
 
@@ -125,7 +125,7 @@ def strip_chart(groups: Mapping[str, Mapping[str, Sequence[float]]], label: str,
     return _svg(label, body) + f'<ul class="legend">{legend}</ul>'
 
 
-def _shade(frame: Frame, s: Series, colour: str) -> str:
+def _shade(frame: Frame, s: Line, colour: str) -> str:
     """The band of a line, cut off at the frame."""
 
     def edge(sign: int) -> list[tuple[float, float]]:
@@ -136,10 +136,10 @@ def _shade(frame: Frame, s: Series, colour: str) -> str:
     return f'<polygon points="{points}" fill="{colour}" fill-opacity="0.16"/>'
 
 
-def _colour(series: Sequence[Series], k: int) -> str:
-    if series[k].aside:
+def _colour(lines: Sequence[Line], k: int) -> str:
+    if lines[k].aside:
         return "var(--pale)"
-    return COLOURS[sum(not s.aside for s in series[:k]) % len(COLOURS)]
+    return COLOURS[sum(not s.aside for s in lines[:k]) % len(COLOURS)]
 
 
 def _axes(frame: Frame, x_label: str, y_label: str, across: Sequence[float]) -> str:

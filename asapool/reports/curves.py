@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from asapool.insight.level import Floats, Ints
-from asapool.reports.charts import Series, line_chart
+from asapool.insight.levels import Floats, Ints
+from asapool.reports.charts import Line, line_chart
 from asapool.reports.page import text
 
 BINS = 10
@@ -42,11 +42,11 @@ def roc_chart(y: Ints, p: Floats, classes: Sequence[str], known: float | None = 
     """True against false positives; the diagonal is guessing. known: the area, if worked out from more digits."""
     from sklearn.metrics import roc_auc_score, roc_curve
 
-    lines = [Series("guessing", [0, 1], [0, 1], aside=True)]
+    lines = [Line("guessing", [0, 1], [0, 1], aside=True)]
     for c in shown_classes(y, len(classes)):
         fpr, tpr, _ = roc_curve(y == c, p[:, c])
         area = known if known is not None and len(classes) == 2 else roc_auc_score(y == c, p[:, c])
-        lines.append(Series(f"{classes[c]}: {area:.3f}", _few(fpr), _few(tpr)))
+        lines.append(Line(f"{classes[c]}: {area:.3f}", _few(fpr), _few(tpr)))
     return line_chart(lines, "ROC curve", "false positives", "true positives", (0, 1), (0, 1))
 
 
@@ -54,15 +54,15 @@ def pr_chart(y: Ints, p: Floats, classes: Sequence[str], known: float | None = N
     """Precision against recall; the dashed line is the share of the class. known: as for roc_chart."""
     from sklearn.metrics import average_precision_score, precision_recall_curve
 
-    lines: list[Series] = []
+    lines: list[Line] = []
     chosen = shown_classes(y, len(classes))
     for c in chosen:
         precision, recall, _ = precision_recall_curve(y == c, p[:, c])
         area = known if known is not None and len(classes) == 2 else average_precision_score(y == c, p[:, c])
-        lines.append(Series(f"{classes[c]}: {area:.3f}", _few(recall), _few(precision)))
+        lines.append(Line(f"{classes[c]}: {area:.3f}", _few(recall), _few(precision)))
     if len(chosen) == 1:
         share = float((y == chosen[0]).mean())
-        lines.append(Series(f"share of {classes[chosen[0]]}", [0, 1], [share, share], aside=True))
+        lines.append(Line(f"share of {classes[chosen[0]]}", [0, 1], [share, share], aside=True))
     return line_chart(lines, "precision and recall", "recall", "precision", (0, 1), (0, 1))
 
 
@@ -83,7 +83,7 @@ def calibration_chart(y: Ints, p: Floats) -> str:
     """How often the model is right when it says it is sure; on the diagonal it keeps its word."""
     x, r, n = calibration_points(y, p)
     low = min([0.5, *x])
-    lines = [Series("as sure as right", [low, 1], [low, 1], aside=True), Series("this model", x, r, dots=True)]
+    lines = [Line("as sure as right", [low, 1], [low, 1], aside=True), Line("this model", x, r, dots=True)]
     chart = line_chart(lines, "calibration", "probability of the answer", "share that is right", (low, 1), (0, 1))
     told = ", ".join(f"{a:.2f}: {k}" for a, k in zip(x, n, strict=True))
     return chart.replace("</ul>", f"<li>graphs per point — {told}</li></ul>")

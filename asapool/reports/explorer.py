@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from asapool.insight import Hierarchy
-from asapool.insight.canvas import Canvas, canvas
-from asapool.insight.coloring import PALETTE, territory
-from asapool.insight.drawing import ARCS, hulls, links, marks
+from asapool.insight.drawing.canvas import Canvas, canvas
+from asapool.insight.drawing.coloring import PALETTE, territory
+from asapool.insight.drawing.numbers import CROWDED, cluster_numbers, node_numbers
+from asapool.insight.drawing.overlays import ARCS, hulls, links, marks
 from asapool.reports.explorer_tables import DIGITS, SIGNED, node_name, rounded, sizes, strongest, tables
-from asapool.reports.numbering import CROWDED, cluster_numbers, node_numbers
 from asapool.reports.page import data_block, text
 
 KINDS = {

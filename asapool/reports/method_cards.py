@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asapool.experiments.record import RunRecord
-from asapool.insight.level import Floats, Ints
-from asapool.reports.charts import Series, line_chart
+from asapool.insight.levels import Floats, Ints
+from asapool.reports.charts import Line, line_chart
 from asapool.reports.curves import judged_cards
 from asapool.reports.page import section, table, text
 
@@ -102,9 +102,9 @@ def surest(found: Pooled, count: int = MISTAKES) -> list[int]:
 
 
 def _training(histories: Sequence[Sequence[dict[str, Any]]]) -> list[tuple[str, str]]:
-    def lines(*columns: tuple[str, str]) -> list[Series]:
+    def lines(*columns: tuple[str, str]) -> list[Line]:
         made = [(name, mean_curve(histories, column)) for name, column in columns]
-        return [Series(name, x, y, band=spread) for name, (x, y, spread) in made if x]
+        return [Line(name, x, y, band=spread) for name, (x, y, spread) in made if x]
 
     cards = []
     for title, unit, series in (

@@ -38,7 +38,7 @@ def data_block(value: Any) -> str:
 
 def document(title: str, body: str) -> str:
     """A whole page."""
-    script = _asset("explorer.js")
+    script = _asset("page.js")
     mark = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{mark}'"
     return (
@@ -73,4 +73,4 @@ def section(title: str, body: str, lead: str = "") -> str:
 
 @cache
 def _asset(name: str) -> str:
-    return files("asapool.reports").joinpath(name).read_text(encoding="utf-8")
+    return files("asapool.reports").joinpath("templates", name).read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import numpy as np
 
 from asapool.errors import CheckpointError
 from asapool.files import read_json
-from asapool.insight.level import Floats, Ints
+from asapool.insight.levels import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -12,10 +12,10 @@ from asapool.experiments.dataset_table import WORDS
 from asapool.experiments.paper import PROPERTIES
 from asapool.experiments.reproducing import known
 from asapool.experiments.verdicts import Verdict, judge
-from asapool.files import write_text
+from asapool.insight.drawing.figure import save_figures
 from asapool.reports.page import document, section, table, text
 from asapool.reports.ratio_figure import NAME as RATIO
-from asapool.reports.ratio_figure import ratio_file
+from asapool.reports.ratio_figure import ratio_figure
 from asapool.reports.results_record import Results, read_results
 from asapool.reports.results_table import claims_list, table_section
 from asapool.reports.run_page import facts
@@ -33,14 +33,10 @@ def results_page(folder: Path) -> str:
 
 
 def write_figures(folder: Path) -> list[Path]:
-    """Write the figures of a folder as SVG files beside its tables; return their paths."""
-    written = []
-    for made in read_results(folder, curves=False).tables:
-        drawing = ratio_file(made) if made.name == RATIO else ""
-        if drawing:
-            write_text(folder / f"{made.name}.svg", drawing)
-            written.append(folder / f"{made.name}.svg")
-    return written
+    """Write the figures of a folder beside its tables, as SVG, PNG and PDF; return their paths."""
+    tables = read_results(folder, curves=False).tables
+    figures = {made.name: ratio_figure(made) for made in tables if made.name == RATIO}
+    return save_figures({name: figure for name, figure in figures.items() if figure is not None}, folder)
 
 
 def _page(results: Results) -> str:

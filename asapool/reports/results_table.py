@@ -8,7 +8,7 @@ from typing import Any
 from asapool.experiments.table_text import behind, choices, full, lead, percent, pm, signed
 from asapool.experiments.tables import Table, TableCell
 from asapool.experiments.verdicts import Verdict, judge
-from asapool.reports.charts import Series, line_chart
+from asapool.reports.charts import Line, line_chart
 from asapool.reports.forest import Mark, forest_chart
 from asapool.reports.page import section, table, text
 from asapool.reports.ratio_figure import NAME as RATIO
@@ -144,9 +144,9 @@ def _curves(results: Results, made: Table) -> str:
     return _details("Training curves", f'{said}{left}<div class="grid">{drawn}</div>')
 
 
-def _course(name: str, curves: list[Any]) -> Series:
+def _course(name: str, curves: list[Any]) -> Line:
     mean, deviation = band(curves)
-    return Series(name, list(range(1, len(mean) + 1)), mean.tolist(), band=deviation.tolist())
+    return Line(name, list(range(1, len(mean) + 1)), mean.tolist(), band=deviation.tolist())
 
 
 def _settings(made: Table) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from asapool.data import GraphSet
 from asapool.experiments.paper import claim
-from asapool.reports.charts import Series, line_chart
+from asapool.reports.charts import Line, line_chart
 from asapool.reports.curves import judged_cards
 from asapool.reports.mistakes import mistakes_section
 from asapool.reports.page import document, section, table, text
@@ -115,9 +115,9 @@ def _repeat(record: RunRecord) -> str:
     return section("Settings and versions", table(["", ""], rows, "What it takes to repeat this run") + told)
 
 
-def _series(name: str, x: list[float], y: list[float | None]) -> Series:
+def _series(name: str, x: list[float], y: list[float | None]) -> Line:
     there = [(a, b) for a, b in zip(x, y, strict=False) if b is not None]
-    return Series(name, [a for a, _ in there], [b for _, b in there])
+    return Line(name, [a for a, _ in there], [b for _, b in there])
 
 
 def _number(value: float | None) -> str:

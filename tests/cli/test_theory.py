@@ -1,13 +1,15 @@
 """`asapool theory`: words in, verdicts out."""
 
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
 from asapool import theory
 from asapool.cli.main import app
-from asapool.errors import DataError
+from asapool.errors import MissingExtraError, WriteError
+from asapool.insight.drawing.figure import FORMATS
 
 run = CliRunner()
 
@@ -19,9 +21,8 @@ def report():
 
 @pytest.fixture
 def ready(report, monkeypatch):
-    """The checks themselves are done already, and no browser draws."""
+    """The checks themselves are done already."""
     monkeypatch.setattr("asapool.theory.report.verify", lambda max_nodes, progress: report)
-    monkeypatch.setattr("asapool.theory.figures.find_spec", lambda name: None)
 
 
 def test_tables_and_verdicts_on_standard_output(ready):
@@ -40,7 +41,7 @@ def test_json_is_the_report_and_files_are_written(ready, tmp_path):
     assert answer["sound"] is True
     assert json.loads((tmp_path / "out" / "verdicts.json").read_text()) == answer
     names = {file.name for file in (tmp_path / "out").iterdir()}
-    figures = {f"theory-{name}.html" for name in ("trees", "paths", "extremum", "optimum")}
+    figures = {f"theory-{name}.{kind}" for name in ("trees", "paths", "extremum", "optimum") for kind in FORMATS}
     assert names == {"verdicts.json", *figures}
     assert "wrote" in result.stderr
 
@@ -61,9 +62,16 @@ def test_a_check_that_fails_ends_with_code_1(ready, monkeypatch):
 def test_a_file_in_the_way_is_said_before_any_work(tmp_path):
     (tmp_path / "taken").write_text("")
     result = run.invoke(app, ["theory", "-o", str(tmp_path / "taken")])
-    assert isinstance(result.exception, DataError)
+    assert isinstance(result.exception, WriteError)
 
 
 @pytest.mark.parametrize("wrong", [["--max-nodes", "7"], ["--max-nodes", "40"], ["--max-nodes", "many"]])
 def test_sizes_out_of_range_are_refused(wrong):
     assert run.invoke(app, ["theory", *wrong]).exit_code == 2
+
+
+def test_a_missing_matplotlib_is_reported_before_any_work(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = run.invoke(app, ["theory", "-o", str(tmp_path)])
+    assert isinstance(result.exception, MissingExtraError)
+    assert str(result.exception) == 'matplotlib is not installed. Run: pip install "asapool[plot]"'

@@ -9,8 +9,8 @@ import torch
 import asapool
 from asapool.data import GraphSet, load
 from asapool.errors import CheckpointError, ConfigError, DataError
+from asapool.insight.importance import log_odds
 from asapool.insight.inputs import find_graph
-from asapool.insight.log_odds import log_odds
 from asapool.models import METHODS, ModelConfig, build, checkpoint
 from asapool.training import predict
 

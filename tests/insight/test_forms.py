@@ -9,9 +9,9 @@ import pytest
 import asapool
 from asapool.data import load
 from asapool.errors import ConfigError, DataError
-from asapool.insight.canvas import canvas
-from asapool.insight.coloring import PALETTE, territory
-from asapool.insight.layout import spread
+from asapool.insight.drawing.canvas import canvas
+from asapool.insight.drawing.coloring import PALETTE, territory
+from asapool.insight.drawing.layout import spread
 from asapool.models import ModelConfig, build
 from tests.insight.test_composition import path_of_eight
 
@@ -97,7 +97,7 @@ def test_every_node_has_a_home_where_its_share_is_largest():
 
 
 def test_clusters_that_touch_differ_in_colour_as_far_as_the_colours_go():
-    from asapool.insight.coloring import _colours
+    from asapool.insight.drawing.coloring import _colours
 
     hub = np.zeros(9, np.int64), np.arange(1, 10)  # ten clusters of a node each; the first touches all others
     colour = _colours(np.arange(10), 10, *hub)
@@ -148,15 +148,42 @@ def test_layouts_keep_components_apart_and_are_the_same_each_time():
     assert np.isfinite(spread(200, large, large + 1)).all()
 
 
-def test_png_has_the_asked_width(tmp_path):
+def test_a_picture_s_name_decides_its_format(tmp_path, molecule):
     from PIL import Image
 
-    from asapool.errors import AsapoolError
+    for one, view in ((path_of_eight(), {"level": 1}), (molecule, {"colour": "occlusion"})):
+        one.save_picture(tmp_path / "a.png", width=320, **view)
+        with Image.open(tmp_path / "a.png") as image:
+            assert image.format == "PNG"
+            assert image.size[0] == 320
+            assert len(image.convert("RGB").getcolors(100_000)) > 20
+        one.save_picture(tmp_path / "a.pdf", **view)
+        assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+        one.save_picture(tmp_path / "a.svg", **view)
+        assert (tmp_path / "a.svg").read_text() == one.to_svg(width=960, **view)
+    with pytest.raises(ConfigError, match=r"a\.jpg: the name of a picture must end in one of \.svg, \.png, \.pdf"):
+        molecule.save_picture(tmp_path / "a.jpg")
+    assert {file.name for file in tmp_path.iterdir()} == {"a.png", "a.pdf", "a.svg"}
 
-    try:
-        path_of_eight().to_png(tmp_path / "a.png", 1, width=320)
-    except AsapoolError as error:
-        pytest.skip(f"NOT TESTED: PNG; {error}")
-    with Image.open(tmp_path / "a.png") as image:
-        assert image.size[0] == 320
-        assert len(image.convert("RGB").getcolors(100_000)) > 20
+
+def test_a_png_shows_what_the_svg_says(tmp_path):
+    """Red where the circle is, its half-transparent neighbour mixed with white, a shifted line, and white elsewhere."""
+    import io
+
+    from PIL import Image
+
+    from asapool.insight.drawing.figure import svg_image
+
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 50 20" width="100" height="40">'
+        '<circle cx="10" cy="10" r="5" fill="#ff0000"/>'
+        '<circle cx="25" cy="10" r="5" fill="#ff0000" fill-opacity="0.5"/>'
+        '<g transform="translate(30 0)" stroke="#0000ff" stroke-width="4"><path d="M10 2L10 18" fill="none"/></g></svg>'
+    )
+    with Image.open(io.BytesIO(svg_image(svg, "png"))) as image:
+        pixels = image.convert("RGB")
+        assert pixels.size == (100, 40)
+        assert [pixels.getpixel(at) for at in ((20, 20), (80, 20), (80, 1), (2, 2))] == [
+            (255, 0, 0), (0, 0, 255), (255, 255, 255), (255, 255, 255),
+        ]  # fmt: skip
+        assert pixels.getpixel((50, 20)) in {(255, 127, 127), (255, 128, 128)}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from asapool.insight import explain
-from asapool.insight.canvas import canvas
+from asapool.insight.drawing.canvas import canvas
+from asapool.insight.drawing.numbers import node_numbers
 from asapool.models import ModelConfig, build
 from asapool.reports import explain_page
-from asapool.reports.numbering import node_numbers
 from asapool.reports.page import data_block
 from tests.reports.browser import keep, opened
 

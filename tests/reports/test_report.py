@@ -13,7 +13,7 @@ from asapool.experiments import Store, compare, cross_validate, methods_plan
 from asapool.experiments.comparison_text import write_tables
 from asapool.models import ModelConfig
 from asapool.reports import report_page, write_report
-from asapool.reports.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Series, line_chart
+from asapool.reports.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Line, line_chart
 from asapool.reports.comparison_page import comparison_page
 from asapool.reports.curves import calibration_points, confusion_table, shown_classes
 from asapool.reports.method_cards import Named, mean_curve, method_section, pooled, surest
@@ -108,7 +108,7 @@ def test_a_method_s_surest_mistakes_are_those_of_its_records(crossed):
 def test_a_band_reaches_as_far_as_the_trainings_deviate():
     histories = [[{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 0.5}], [{"epoch": 1, "loss": 3.0}]]
     assert mean_curve(histories, "loss") == ([1.0, 2.0], [2.0, 0.5], [1.0, 0.0])  # one of them stopped early
-    chart = line_chart([Series("a", [0, 1], [2, 2], band=[1, 0])], "a", "x", "y", (0, 1), (0, 4))
+    chart = line_chart([Line("a", [0, 1], [2, 2], band=[1, 0])], "a", "x", "y", (0, 1), (0, 4))
     width, height = WIDTH - RIGHT - LEFT, HEIGHT - BOTTOM - TOP
     upper, middle, lower = (f"{TOP + height * share:.1f}" for share in (0.25, 0.5, 0.75))
     left, right = f"{LEFT:.1f}", f"{LEFT + width:.1f}"

@@ -15,9 +15,11 @@ from asapool.experiments.store import Store
 from asapool.experiments.tables import make_table
 from asapool.reports import report_page, write_report
 from asapool.reports.forest import Mark, forest_chart
+from asapool.reports.ratio_figure import ratio_figure
 from asapool.reports.results_page import results_page
 from tests.reports.browser import keep, opened
 
+SVG = "{http://www.w3.org/2000/svg}"
 RUDE = "<script>window.hurt=1</script>"
 # small graphs under the names of the paper's data sets, so that its numbers stand beside
 PLANS = {
@@ -138,12 +140,16 @@ def test_the_charts_have_a_mark_for_every_number(browser, reproduced, tmp_path):
 def test_the_figure_is_a_file_of_its_own(reproduced):
     folder, tables = reproduced
     write_report(folder)
-    drawing = ET.fromstring((folder / "figure-ratio.svg").read_text())
-    texts = [element.text for element in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    texts = [element.text for element in ET.parse(folder / "figure-ratio.svg").iter(f"{SVG}text")]
     assert "sampling ratio k" in texts
     assert "NCI1, the paper at k = 0.5: 73.40 ± 0.40" in texts
-    assert len(list(drawing.iter("{http://www.w3.org/2000/svg}circle"))) == len(tables[1].rows) == 3
-    assert len(list(drawing.iter("{http://www.w3.org/2000/svg}polygon"))) == 2  # our band and the paper's
+    (axes,) = ratio_figure(tables[1]).axes
+    ours, paper = axes.lines
+    assert ours.get_ydata().tolist() == [cell.mean for cell in tables[1].cells]
+    assert paper.get_ydata().tolist() == [73.4, 73.4]
+    assert len(axes.collections) == 2  # our band and the paper's
+    assert (folder / "figure-ratio.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "figure-ratio.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_the_page_is_never_older_than_the_store(reproduced, tmp_path):

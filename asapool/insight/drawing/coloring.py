@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from asapool.insight.level import Floats, Ints
+from asapool.insight.levels import Floats, Ints
 
 if TYPE_CHECKING:
     from asapool.insight.hierarchy import Hierarchy

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from asapool.insight.layout import spread
-from asapool.insight.level import Floats
+from asapool.insight.drawing.layout import spread
+from asapool.insight.levels import Floats
 from asapool.insight.molecule import molecule
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from asapool.insight import Hierarchy
-from asapool.insight.canvas import Canvas
-from asapool.insight.coloring import PALETTE, territory
-from asapool.insight.level import Floats
+from asapool.insight.drawing.canvas import Canvas
+from asapool.insight.drawing.coloring import PALETTE, territory
+from asapool.insight.levels import Floats
 
 CROWDED = 60  # nodes from which on numbers are shown only when asked for
 WAYS = np.arange(16) * np.pi / 8  # directions in which a number may stand, from the right and clockwise

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from asapool.insight.level import Floats, Ints
+from asapool.insight.levels import Floats, Ints
 
 SMALL = 160  # nodes up to which distances between all pairs are fitted
 GAP = 1.5  # between components, in edges

@@ -1,18 +1,15 @@
-"""Clusters, pooled edges and importance as SVG over the drawn graph; whole pictures as SVG, PNG, and for notebooks."""
+"""Clusters, pooled edges and importance as SVG, to be laid over the drawn graph."""
 
 from __future__ import annotations
 
-import base64
-from html import escape
-from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from asapool.errors import AsapoolError, choose
-from asapool.insight.canvas import INK, Canvas, canvas, plain
-from asapool.insight.coloring import PALETTE, territory
-from asapool.insight.level import Floats, Ints
+from asapool.errors import choose
+from asapool.insight.drawing.canvas import INK, Canvas
+from asapool.insight.drawing.coloring import PALETTE, territory
+from asapool.insight.levels import Floats, Ints
 
 if TYPE_CHECKING:
     from asapool.insight.hierarchy import Hierarchy
@@ -100,69 +97,3 @@ def marks(hierarchy: Hierarchy, ground: Canvas, kind: str) -> str:
         for (x, y), v in zip(ground.position.tolist(), scores.tolist(), strict=True)
     )
     return f"<g>{discs}</g>"
-
-
-def picture(hierarchy: Hierarchy, ground: Canvas, level: int, colour: str | None) -> str:
-    """What lies under the graph, the graph, and what lies over it."""
-    under = over = ""
-    if colour is not None:
-        under = marks(hierarchy, ground, colour)
-    elif level:
-        under, over = hulls(hierarchy, ground, level), links(hierarchy, ground, level)
-    return under + over + ground.skeleton
-
-
-def to_svg(hierarchy: Hierarchy, level: int = 0, colour: str | None = None, width: int = 480) -> str:
-    """One picture, complete in itself."""
-    hierarchy.assignment(level)  # refuses a level that is not there
-    ground = canvas(hierarchy)
-    what = f"level {level}" if colour is None else f"importance by {colour}"
-    title = escape(f"{hierarchy.id}: {what}, predicted {hierarchy.answer} (p = {hierarchy.confidence:.3f})")
-    w, h = ground.width, ground.height
-    return plain(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w:.0f} {h:.0f}" width="{width}" '
-        f'height="{width * h / w:.0f}" role="img"><title>{title}</title>'
-        f"{picture(hierarchy, ground, level, colour)}</svg>"
-    )
-
-
-def to_png(
-    hierarchy: Hierarchy, path: str | PathLike[str], level: int = 0, colour: str | None = None, width: int = 960
-) -> None:
-    """The picture as pixels on white, drawn by the Chromium that kaleido finds."""
-    from plotly.graph_objects import Figure
-
-    svg = to_svg(hierarchy, level, colour, width)
-    ground = canvas(hierarchy)
-    height = max(round(width * ground.height / ground.width), 10)
-    data = "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode("ascii")
-    frame = {"x": 0, "y": 1, "sizex": 1, "sizey": 1, "xref": "paper", "yref": "paper", "sizing": "contain"}
-    figure = Figure()
-    figure.update_layout(
-        images=[{"source": data, **frame}], margin=dict.fromkeys("lrtb", 0), xaxis_visible=False, yaxis_visible=False,
-        plot_bgcolor="white",
-    )  # fmt: skip
-    try:
-        figure.write_image(fspath(path), format="png", width=width, height=height)
-    except Exception as error:  # no kaleido, no Chromium, or one that does not start: each has an error of its own
-        raise AsapoolError(
-            f"{fspath(path)}: a PNG takes kaleido and a Chromium ({type(error).__name__}). Install them, or use to_svg"
-        ) from None
-
-
-def to_html(hierarchy: Hierarchy) -> str:
-    """For notebooks: the answer, every level side by side, and the importance of the nodes."""
-    views: list[tuple[str, int, str | None]] = [
-        (f"level {depth}: {len(level)} clusters", depth, None) for depth, level in enumerate(hierarchy.levels, 1)
-    ]
-    views += [(f"importance: {kind}", 0, kind) for kind in hierarchy.importance]
-    cells = "".join(
-        f'<figure style="margin:0;flex:1 1 220px;max-width:340px">{to_svg(hierarchy, depth, c, 320)}'
-        f'<figcaption style="font-size:85%">{escape(words)}</figcaption></figure>'
-        for words, depth, c in views
-    ).replace("<svg ", '<svg style="max-width:100%;height:auto;background:#fff" ')
-    known = "" if hierarchy.label is None else f", labelled <b>{escape(hierarchy.label)}</b>"
-    said = f"predicted <b>{escape(hierarchy.answer)}</b>, p = {hierarchy.confidence:.3f}{known}"
-    head = f"<b>{escape(hierarchy.id)}</b>: {said}"
-    note = f"<p>{escape(hierarchy.note)}</p>" if hierarchy.note else ""
-    return f'<div><p>{head}</p>{note}<div style="display:flex;flex-wrap:wrap;gap:12px">{cells}</div></div>'
