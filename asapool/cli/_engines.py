@@ -1,4 +1,4 @@
-"""Who trains: the options of the commands that train many times, and the engine they name."""
+"""Where trainings run: the options of the commands that train many times, and the engine they name."""
 
 from __future__ import annotations
 
@@ -11,11 +11,24 @@ from asapool.errors import ConfigError, choose
 if TYPE_CHECKING:
     from asapool.experiments import execute
 
+ENGINE = "Engine"  # panel of the help
 Jobs = Annotated[
-    int | None, typer.Option("-j", "--jobs", min=1, help="Trainings at the same time; 1, or all of a Ray cluster.")
+    int | None,
+    typer.Option(
+        "-j", "--jobs", min=1, metavar="N", rich_help_panel=ENGINE,
+        help="Trainings at the same time; default: 1, or all processors of a Ray cluster.",
+    ),
+]  # fmt: skip
+Engine = Annotated[
+    str,
+    typer.Option("--engine", metavar="NAME", rich_help_panel=ENGINE, help="local (processes on this machine) or ray."),
 ]
-Engine = Annotated[str, typer.Option("--engine", help="Who trains: local (processes of this machine) or ray.")]
-Address = Annotated[str | None, typer.Option(help="Of a running Ray cluster; without it one is started here.")]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT", rich_help_panel=ENGINE, help="A running Ray cluster; default: start Ray on this machine."
+    ),
+]
 
 
 def engine_named(name: str, address: str | None, jobs: int | None) -> execute.Engine:
@@ -26,7 +39,7 @@ def engine_named(name: str, address: str | None, jobs: int | None) -> execute.En
 
         return RayEngine(address, jobs)
     if address is not None:
-        raise ConfigError("--address is that of a Ray cluster. Add --engine ray")
+        raise ConfigError("--address is the address of a Ray cluster. Add --engine ray")
     from asapool.experiments.local import LocalEngine
 
     return LocalEngine(jobs or 1)

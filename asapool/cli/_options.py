@@ -1,9 +1,15 @@
-"""Options that several commands share, and how they become the tables of settings."""
+"""The options of all commands, each defined once, and how they become tables of settings.
+
+An option that stands alone is an annotated type (`json: o.Json = False`). Options that always come together are a
+group, a dataclass whose fields are options: a command that takes `data: o.DataOptions` has all of them (`_groups.py`).
+A new option of a group is one line here, and every command that takes the group has it.
+"""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,33 +17,169 @@ import typer
 
 from asapool.errors import ConfigError
 
-Model = Annotated[Path, typer.Argument(help="A model.safetensors that asapool wrote, or the folder of its run.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for the results; by default a new one under runs/.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Decides the split, the first weights, order and dropout.")]
-Epochs = Annotated[int | None, typer.Option(min=1, help="How often to go through the training graphs.")]
-DataRoot = Annotated[Path | None, typer.Option(help="Folder in which TU names are looked up; else $ASAPOOL_DATA.")]
-Config = Annotated[Path | None, typer.Option(help="TOML file with the tables data, split, model and train.")]
-NoReport = Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
-Method = Annotated[str | None, typer.Option(help="asap, or another of: asapool methods.")]
-Semantics = Annotated[str | None, typer.Option(help="Whose ASAP: paper, authors or pyg.")]
-Hidden = Annotated[int | None, typer.Option(min=1, help="Width of every layer.")]
-BatchSize = Annotated[int | None, typer.Option(min=1, help="Graphs per step.")]
-Lr = Annotated[float | None, typer.Option(help="Adam's learning rate.")]
-Features = Annotated[str | None, typer.Option(help="Node features: auto, labels, attributes, both, degree, constant.")]
-Smiles = Annotated[str | None, typer.Option(help="Column of a table that holds the SMILES.")]
-Target = Annotated[str | None, typer.Option(help="Column of a table that holds the class.")]
-IdColumn = Annotated[str | None, typer.Option(help="Column of a table that holds the names of the graphs.")]
-Encoding = Annotated[str | None, typer.Option(help="Encoding of a text table.")]
-Skip = Annotated[bool, typer.Option("--skip-invalid", help="Leave out rows that cannot be read.")]
-Folds = Annotated[int, typer.Option(min=3, help="Number of folds.")]
-Seeds = Annotated[int, typer.Option(min=1, help="How many of the authors' seeds.")]
-Protocol = Annotated[str, typer.Option(help="Folds: authors (plain, shuffled) or stratified.")]
+DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"  # panels of the help
+SPLITS = ("stratified", "scaffold", "authors", "stratified-folds")
+SOURCE = "File, folder or TU name, nci-alerts, or synthetic:NAME (see docs/data.md)."
+
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model.safetensors written by asapool, or the run folder that has it.")
+]
+DataRoot = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", rich_help_panel=DATA, help="Where TU names are looked up; default: $ASAPOOL_DATA."),
+]
+Smiles = Annotated[
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Column of a table with the SMILES.")
+]
+Target = Annotated[
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Column of a table with the class.")
+]
+IdColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Column of a table with the graph ids.")
+]
+Encoding = Annotated[
+    str | None, typer.Option(metavar="NAME", rich_help_panel=DATA, help="Encoding of a text table; default: utf-8.")
+]
+Skip = Annotated[
+    bool, typer.Option("--skip-invalid", rich_help_panel=DATA, help="Skip rows that cannot be read, and list them.")
+]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND",
+        rich_help_panel=DATA,
+        help="Node features: auto, labels, attributes, both, degree or constant.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", rich_help_panel=DATA, help="Processes that read a large table of molecules."),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND|FILE",
+        rich_help_panel=DATA,
+        help="stratified (shares --val and --test), scaffold, authors or stratified-folds (one fold of several), or a "
+        "split file.",
+    ),
+]
+Val = Annotated[
+    float | None, typer.Option(metavar="SHARE", rich_help_panel=DATA, help="Share of validation graphs; default: 0.1.")
+]
+Test = Annotated[
+    float | None, typer.Option(metavar="SHARE", rich_help_panel=DATA, help="Share of test graphs; default: 0.1.")
+]
+Method = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", rich_help_panel=MODEL, help="asap (default), or another of `asapool methods`."),
+]
+Hidden = Annotated[
+    int | None, typer.Option(min=1, metavar="N", rich_help_panel=MODEL, help="Hidden units of every layer.")
+]
+Semantics = Annotated[
+    str | None,
+    typer.Option(metavar="WHOSE", rich_help_panel=MODEL, help="Which definition of ASAP: paper, authors or pyg."),
+]
+Epochs = Annotated[
+    int | None, typer.Option(min=1, metavar="N", rich_help_panel=TRAINING, help="Passes over the training graphs.")
+]
+BatchSize = Annotated[
+    int | None, typer.Option(min=1, metavar="N", rich_help_panel=TRAINING, help="Graphs per training step.")
+]
+Lr = Annotated[float | None, typer.Option(metavar="RATE", rich_help_panel=TRAINING, help="Learning rate of Adam.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        min=0, metavar="N", rich_help_panel=TRAINING, help="Seed of the split, the initial weights, shuffling, dropout."
+    ),
+]
+FirstSeed = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", rich_help_panel=TRAINING, help="First seed, instead of the authors' list."),
+]
+Seeds = Annotated[
+    int, typer.Option(min=1, metavar="N", rich_help_panel=TRAINING, help="How many of the authors' seeds to use.")
+]
+Folds = Annotated[int, typer.Option(min=3, metavar="N", rich_help_panel=TRAINING, help="Number of folds.")]
+Protocol = Annotated[
+    str, typer.Option(metavar="KIND", rich_help_panel=TRAINING, help="Folds: authors (shuffled) or stratified-folds.")
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", rich_help_panel=TRAINING, help="TOML file with the tables data, split, model and train."
+    ),
+]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="TABLE.NAME=VALUE", help="Any setting, such as model.jumping=true. Repeatable."),
+    typer.Option(
+        "--set",
+        metavar="TABLE.NAME=VALUE",
+        rich_help_panel=TRAINING,
+        help="Any setting, such as model.jumping=true. Repeatable.",
+    ),
 ]
-SOURCE = "A file or folder, a TU name, nci-alerts, or synthetic:motifs and its kin."
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "-o", "--out", metavar="FOLDER", rich_help_panel=OUTPUT, help="Folder for the results; default: under runs/."
+    ),
+]
+NoReport = Annotated[bool, typer.Option("--no-report", rich_help_panel=OUTPUT, help="Do not write report.html.")]
+Json = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print the result as JSON.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How to read graphs whose classes do not matter."""
+
+    smiles: Smiles = None
+    id_column: IdColumn = None
+    encoding: Encoding = None
+    skip_invalid: Skip = False
+    data_root: DataRoot = None
+
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments of asapool.load; what was not given is left out."""
+        return {name: value for name, value in asdict(self).items() if value not in (None, False)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledOptions(ReadOptions):
+    """How to read graphs and their classes."""
+
+    target: Target = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions(LabelledOptions):
+    """How to read graphs to train on."""
+
+    features: Features = None
+
+    def table(self, source: str | None) -> dict[str, Any]:
+        """The table `data` of a run's settings."""
+        root = {} if self.data_root is None else {"data_root": str(self.data_root)}
+        return {"source": source, **self.options(), **root}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """The commonest settings of a model; --set has the others."""
+
+    hidden: Hidden = None
+    semantics: Semantics = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """The commonest settings of a training; --set has the others."""
+
+    epochs: Epochs = None
+    batch_size: BatchSize = None
+    lr: Lr = None
 
 
 def with_settings(tables: dict[str, dict[str, Any]], assignments: Sequence[str] | None) -> dict[str, dict[str, Any]]:
@@ -60,8 +202,32 @@ def with_settings(tables: dict[str, dict[str, Any]], assignments: Sequence[str] 
     return tables
 
 
+def split_table(split: str | None) -> dict[str, Any]:
+    """The table `split` of a run's settings, from --split.
+
+    >>> split_table("scaffold")
+    {'kind': 'scaffold'}
+    """
+    if split is None:
+        return {}
+    if split in SPLITS:
+        return {"kind": split}
+    if not Path(split).is_file():
+        raise ConfigError(f"--split takes {', '.join(SPLITS)} or a split file, got {split!r}")
+    return {"kind": "file", "file": str(Path(split).resolve())}
+
+
+def protocol_named(word: str) -> str:
+    """The protocol of a plan, from --protocol; `stratified`, as 0.1 called it, still works.
+
+    >>> protocol_named("stratified-folds")
+    'stratified'
+    """
+    return "stratified" if word == "stratified-folds" else word
+
+
 def model_file(model: Path) -> Path:
-    """The file of a model: what was named, or the one in the run folder that was named."""
+    """The file of a model: the path itself, or model.safetensors in a run folder."""
     return model / "model.safetensors" if model.is_dir() else model
 
 

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from asapool.cli import _engines as e
 from asapool.cli import _options as o
-from asapool.cli.cv import _data, cross
+from asapool.cli.cv import cross
 
 ALL = "asap,topk,sagpool,diffpool,set2set,global-attention,sortpool,none,mlp"
 
 
 def compare(
-    source: Annotated[str, typer.Argument(help=o.SOURCE)],
+    source: o.Source,
+    *,
+    data: o.DataOptions,
     methods: Annotated[
-        str, typer.Option(help="Methods, separated by commas; the others are tested against the first.")
+        str,
+        typer.Option(
+            metavar="NAMES",
+            rich_help_panel=o.MODEL,
+            help="Methods, separated by commas; each is tested against the first.",
+        ),
     ] = ALL,
+    model: o.ModelOptions,
+    training: o.TrainOptions,
     folds: o.Folds = 10,
     seeds: o.Seeds = 1,
     jobs: e.Jobs = None,
-    epochs: o.Epochs = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="First seed, instead of the authors' list.")] = None,
+    seed: o.FirstSeed = None,
     out: o.Out = None,
     protocol: o.Protocol = "authors",
-    hidden: o.Hidden = None,
-    semantics: o.Semantics = None,
-    batch_size: o.BatchSize = None,
-    lr: o.Lr = None,
-    features: o.Features = None,
-    data_root: o.DataRoot = None,
-    smiles: o.Smiles = None,
-    target: o.Target = None,
-    skip_invalid: o.Skip = False,
     config: o.Config = None,
     settings: o.Settings = None,
     engine: e.Engine = "local",
@@ -44,13 +44,13 @@ def compare(
     """Cross-validate several methods on the same folds and test whether they differ.
 
     The paired tests are the corrected resampled t-test (folds share training graphs) and Wilcoxon's. Finished folds are
-    kept: the same command again goes on where it was stopped.
+    kept: run the same command again to resume.
     """
     tables = o.with_settings(
         {
-            "data": _data(source, features, data_root, smiles, target, skip_invalid),
-            "model": {"hidden": hidden, "semantics": semantics},
-            "train": {"epochs": epochs, "batch_size": batch_size, "lr": lr},
+            "data": data.table(source),
+            "model": asdict(model),
+            "train": asdict(training),
         },
         settings,
     )

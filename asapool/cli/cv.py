@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,24 +20,18 @@ if TYPE_CHECKING:
 
 
 def cv(
-    source: Annotated[str, typer.Argument(help=o.SOURCE)],
+    source: o.Source,
+    *,
+    data: o.DataOptions,
     method: o.Method = None,
+    model: o.ModelOptions,
+    training: o.TrainOptions,
     folds: o.Folds = 10,
     seeds: o.Seeds = 1,
     jobs: e.Jobs = None,
-    epochs: o.Epochs = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="First seed, instead of the authors' list.")] = None,
+    seed: o.FirstSeed = None,
     out: o.Out = None,
     protocol: o.Protocol = "authors",
-    hidden: o.Hidden = None,
-    semantics: o.Semantics = None,
-    batch_size: o.BatchSize = None,
-    lr: o.Lr = None,
-    features: o.Features = None,
-    data_root: o.DataRoot = None,
-    smiles: o.Smiles = None,
-    target: o.Target = None,
-    skip_invalid: o.Skip = False,
     config: o.Config = None,
     settings: o.Settings = None,
     engine: e.Engine = "local",
@@ -44,15 +39,15 @@ def cv(
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:
-    """Cross-validate a method: seeds × folds trainings, each judged on a fold it has not seen.
+    """Cross-validate a method: seeds × folds trainings, each scored on its held-out fold.
 
-    Finished folds are kept in the folder: the same command again goes on where it was stopped.
+    Finished folds are kept in the folder: run the same command again to resume.
     """
     tables = o.with_settings(
         {
-            "data": _data(source, features, data_root, smiles, target, skip_invalid),
-            "model": {"method": method, "hidden": hidden, "semantics": semantics},
-            "train": {"epochs": epochs, "batch_size": batch_size, "lr": lr},
+            "data": data.table(source),
+            "model": {"method": method, **asdict(model)},
+            "train": asdict(training),
         },
         settings,
     )
@@ -88,7 +83,7 @@ def cross(
         train=chosen.train,
         folds=folds,
         seeds=authors_seeds(seeds) if seed is None else tuple(range(seed, seed + seeds)),
-        protocol=protocol,
+        protocol=o.protocol_named(protocol),
         source=chosen.data,
     )
     folder = out or Path("runs") / f"{command}-{short_name(graphs, plan)}"
@@ -149,17 +144,3 @@ def percent(value: float | None) -> str:
 def _test_cells(test: dict[str, Any]) -> list[str]:
     values = (test["p_corrected_t"], test["p_holm"], test["p_wilcoxon"])
     return [f"{-100 * test['difference']:+.2f}", *("–" if p is None else f"{p:.3g}" for p in values)]
-
-
-def _data(
-    source: str,
-    features: str | None,
-    data_root: Path | None,
-    smiles: str | None,
-    target: str | None,
-    skip_invalid: bool,
-) -> dict[str, Any]:
-    return {
-        "source": source, "features": features, "data_root": None if data_root is None else str(data_root),
-        "smiles": smiles, "target": target, "skip_invalid": skip_invalid or None,
-    }  # fmt: skip

@@ -2,82 +2,57 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from asapool.cli import _options as o
+from asapool.cli._groups import Command, Group, grouped
 from asapool.cli._notes import tell_missing, tell_skipped
-from asapool.cli._output import plain, show, working
+from asapool.cli._output import note, plain, show, working
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
-    from asapool.data import GraphSet, Skipped, Split
+    from asapool.data import GraphSet, Skipped
     from asapool.insight import Forecast
 
-data = typer.Typer(help="Look at, convert and split graph data.", no_args_is_help=True)
+data = typer.Typer(cls=Group, help="Look at, convert and split graph data.", no_args_is_help=True)
 
 
-class Features(StrEnum):
-    """What node features are made of."""
-
-    auto = "auto"
-    labels = "labels"
-    attributes = "attributes"
-    both = "both"
-    degree = "degree"
-    constant = "constant"
+SPLIT_NOTE = "--method of data split is now called --split, with the words of train: "
+OLD_SPLITS = {"single": "stratified", "stratified": "stratified-folds"}  # what 0.1 called them here
 
 
-class Method(StrEnum):
-    """Ways to split."""
+@dataclass(frozen=True, kw_only=True)
+class Options(o.DataOptions):
+    """How to read graphs that are looked at or converted; labels may be missing."""
 
-    authors = "authors"
-    stratified = "stratified"
-    single = "single"
-    scaffold = "scaffold"
-    given = "given"
+    workers: o.Workers = None
 
 
-Source = Annotated[str, typer.Argument(help="A file, folder or TU name, nci-alerts, or synthetic:motifs and its kin.")]
-FeaturesOption = Annotated[Features, typer.Option(help="What node features are made of.")]
-RootOption = Annotated[Path | None, typer.Option(help="Folder in which TU names are looked up; else $ASAPOOL_DATA.")]
-SmilesOption = Annotated[str | None, typer.Option(help="Column of a table that holds the SMILES.")]
-TargetOption = Annotated[str | None, typer.Option(help="Column of a table that holds the class.")]
-IdOption = Annotated[str | None, typer.Option(help="Column of a table that holds the names of the graphs.")]
-EncodingOption = Annotated[str, typer.Option(help="Encoding of a text table.")]
-SkipOption = Annotated[bool, typer.Option("--skip-invalid", help="Leave out rows that cannot be read.")]
-WorkersOption = Annotated[int | None, typer.Option(min=1, help="Processes for a large table.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
-
-
-def _load(source: str, skip_invalid: bool, **options: Any) -> GraphSet:
+def _load(source: str, data: Options) -> GraphSet:
     from asapool.data import load
 
     skipped: list[Skipped] = []
     missing: dict[str, int] = {}
+    options = {"features": "auto", **data.options()}
     with working(f"Reading {source}"):
-        graphs = load(source, skip_invalid=skip_invalid, skipped=skipped, missing=missing, **options)
+        graphs = load(source, labels="optional", skipped=skipped, missing=missing, **options)
     tell_skipped(skipped)
     tell_missing(missing)
     return graphs
 
 
-@data.command()
+@data.command(cls=Command)
+@grouped
 def info(
-    source: Source,
-    features: FeaturesOption = Features.auto,
-    data_root: RootOption = None,
-    smiles: SmilesOption = None,
-    target: TargetOption = None,
-    id_column: IdOption = None,
-    encoding: EncodingOption = "utf-8",
-    skip_invalid: SkipOption = False,
-    workers: WorkersOption = None,
+    source: o.Source,
+    options: Options,
     ratio: Annotated[float | None, typer.Option(help="Also foresee what pooling to this share does.")] = None,
     levels: Annotated[int, typer.Option(min=1, max=10, help="How many poolings to foresee.")] = 3,
-    json: JsonOption = False,
+    json: o.Json = False,
 ) -> None:
     """Show what a source holds: the paper's statistics, and more. Labels may be missing.
 
@@ -86,10 +61,7 @@ def info(
     """
     from asapool.data.loading import class_column
 
-    graphs = _load(
-        source, skip_invalid, features=features.value, data_root=data_root, smiles=smiles, target=target,
-        id_column=id_column, encoding=encoding, workers=workers, labels="optional",
-    )  # fmt: skip
+    graphs = _load(source, options)
     s = graphs.summary()
     column = class_column(source, graphs)
     answer = plain(s) | ({} if column is None else {"class_column": column})
@@ -130,19 +102,13 @@ def show_forecast(ahead: Forecast) -> None:
         typer.echo(f"- {sentence}")
 
 
-@data.command()
+@data.command(cls=Command)
+@grouped
 def convert(
-    source: Source,
+    source: o.Source,
     out: Annotated[Path, typer.Argument(help="The file to write: .npz or .jsonl.")],
-    features: FeaturesOption = Features.auto,
-    data_root: RootOption = None,
-    smiles: SmilesOption = None,
-    target: TargetOption = None,
-    id_column: IdOption = None,
-    encoding: EncodingOption = "utf-8",
-    skip_invalid: SkipOption = False,
-    workers: WorkersOption = None,
-    json: JsonOption = False,
+    options: Options,
+    json: o.Json = False,
 ) -> None:
     """Write a source as .npz (packed, fast to read) or .jsonl (one graph per line, for other programs)."""
     from asapool.data.jsonlines_writer import write_jsonl
@@ -150,10 +116,7 @@ def convert(
     suffix = out.suffix.lower()
     if suffix not in (".npz", ".jsonl"):
         raise ConfigError(f"{out}: expected a name that ends with .npz or .jsonl")
-    graphs = _load(
-        source, skip_invalid, features=features.value, data_root=data_root, smiles=smiles, target=target,
-        id_column=id_column, encoding=encoding, workers=workers, labels="optional",
-    )  # fmt: skip
+    graphs = _load(source, options)
     with working(f"Writing {out}"):
         if suffix == ".npz":
             graphs.save(out)
@@ -163,47 +126,48 @@ def convert(
     show(answer, answer, json)
 
 
-@data.command()
+@data.command(cls=Command)
+@grouped
 def split(
-    source: Source,
+    source: o.Source,
     out: Annotated[Path, typer.Argument(help="The JSON file to write.")],
-    method: Annotated[Method, typer.Option(help="How to split.")] = Method.authors,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the shuffle.")] = 0,
-    fold: Annotated[int, typer.Option(min=0, help="Which fold is the test fold.")] = 0,
-    folds: Annotated[int, typer.Option(min=3, help="How many folds.")] = 10,
-    val: Annotated[float, typer.Option(help="Share to validate on (single, scaffold).")] = 0.1,
-    test: Annotated[float, typer.Option(help="Share to test on (single, scaffold).")] = 0.1,
-    given: Annotated[Path | None, typer.Option(help="The file of a split made elsewhere (given).")] = None,
-    features: FeaturesOption = Features.auto,
-    data_root: RootOption = None,
-    smiles: SmilesOption = None,
-    target: TargetOption = None,
-    id_column: IdOption = None,
-    encoding: EncodingOption = "utf-8",
-    skip_invalid: SkipOption = False,
-    workers: WorkersOption = None,
-    json: JsonOption = False,
+    options: Options,
+    split: o.Split = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, metavar="N", rich_help_panel=o.DATA, help="Seed of the shuffle.")
+    ] = 0,
+    fold: Annotated[
+        int, typer.Option(min=0, metavar="N", rich_help_panel=o.DATA, help="Which fold is the test fold.")
+    ] = 0,
+    folds: o.Folds = 10,
+    val: o.Val = None,
+    test: o.Test = None,
+    old_method: Annotated[str | None, typer.Option("--method", hidden=True)] = None,
+    old_given: Annotated[str | None, typer.Option("--given", hidden=True)] = None,
+    json: o.Json = False,
 ) -> None:
-    """Write which graphs to train on, to validate on and to test on; the file fits this source only."""
-    from asapool.data import splits
+    """Split a source into training, validation and test graphs, and write which graph is where.
 
-    graphs = _load(
-        source, skip_invalid, features=features.value, data_root=data_root, smiles=smiles, target=target,
-        id_column=id_column, encoding=encoding, workers=workers, labels="optional",
-    )  # fmt: skip
-    made: Split
-    if method is Method.authors:
-        made = splits.authors_folds(graphs, seed, fold, folds)
-    elif method is Method.stratified:
-        made = splits.stratified_folds(graphs, seed, fold, folds)
-    elif method is Method.single:
-        made = splits.stratified_split(graphs, seed, val, test)
-    elif method is Method.scaffold:
-        made = splits.scaffold_split(graphs, val, test)
-    elif given is not None:
-        made = splits.given(graphs, given)
-    else:
-        raise ConfigError("--method given needs the file of the split: --given FILE")
+    The default is --split authors: one fold of the authors' protocol. The file fits this source only; train takes it
+    as --split FILE.
+    """
+    from asapool.training.settings import SplitConfig, overlay
+
+    if old_method is not None or old_given is not None:
+        split = _renamed(old_method, old_given)
+    shares = {"val": val, "test": test, "seed": seed, "fold": fold, "folds": folds}
+    table = overlay({"split": {**shares, **o.split_table(split or "authors")}})["split"]
+    chosen = SplitConfig(**table)
+    made = chosen.make(_load(source, options))
     made.save(out)
     sizes = {"train": len(made.train), "val": len(made.val), "test": len(made.test)}
-    show(made.to_json(), {"out": str(out), "method": made.method, **sizes}, json)
+    show(made.to_json(), {"out": str(out), "split": chosen.kind, **sizes}, json)
+
+
+def _renamed(method: str | None, given: str | None) -> str:
+    """The value of --split that --method and --given of 0.1 meant."""
+    if method in (None, "given") and given is None:
+        raise ConfigError("--method given needs the split file. Write --split FILE instead")
+    new = given if given is not None and method in (None, "given") else OLD_SPLITS.get(str(method), str(method))
+    note(f"{SPLIT_NOTE}write --split {new}")
+    return str(new)

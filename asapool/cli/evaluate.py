@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING
 
 from asapool.cli import _options as o
 from asapool.cli._notes import tell_missing, tell_skipped
@@ -17,13 +15,8 @@ if TYPE_CHECKING:
 
 def evaluate(
     model: o.Model,
-    source: Annotated[str, typer.Argument(help=o.SOURCE)],
-    data_root: o.DataRoot = None,
-    smiles: o.Smiles = None,
-    target: o.Target = None,
-    id_column: o.IdColumn = None,
-    encoding: o.Encoding = None,
-    skip_invalid: o.Skip = False,
+    source: o.Source,
+    data: o.LabelledOptions,
     json: o.Json = False,
 ) -> None:
     """Score a model on labelled graphs: accuracy, balanced accuracy, ROC-AUC, PR-AUC, calibration error, confusion."""
@@ -36,16 +29,10 @@ def evaluate(
     prints: list[str] = []
 
     def watched() -> p.Pairs:
-        options: dict[str, Any] = {
-            "data_root": data_root,
-            "smiles": smiles,
-            "target": target,
-            "id_column": id_column,
-            "encoding": encoding,
-            "missing": missing,
-        }
-        found = p.predict_source(trained, source, labels=True, skip_invalid=skip_invalid, skipped=skipped, **options)
-        for graphs, probability in found:
+        options = data.options()
+        for graphs, probability in p.predict_source(
+            trained, source, labels=True, skipped=skipped, missing=missing, **options
+        ):
             prints.append(graphs.fingerprint)
             yield graphs, probability
 

@@ -9,7 +9,7 @@ import typer
 
 from asapool.cli import _options as o
 from asapool.cli._notes import tell_skipped
-from asapool.cli._output import show, working
+from asapool.cli._output import note, show, working
 
 if TYPE_CHECKING:
     from asapool.data import Skipped
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def explain(
     model: o.Model,
-    source: Annotated[str, typer.Argument(help=o.SOURCE)],
+    source: o.Source,
+    data: o.ReadOptions,
     graph: Annotated[
         list[str] | None,
         typer.Option(
@@ -28,15 +29,14 @@ def explain(
         ),
     ] = None,
     out: Annotated[Path, typer.Option("-o", "--out", help="HTML file to write.")] = Path("explanation.html"),
-    target: Annotated[str | None, typer.Option(help="Class to explain; by default the predicted one.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--class", metavar="NAME", help="Class to explain; default: the predicted one."),
+    ] = None,
+    old_target: Annotated[str | None, typer.Option("--target", hidden=True)] = None,
     importance: Annotated[
         str, typer.Option(help="Kinds to work out; occlusion runs the model once per node.")
     ] = "attention,gradient,occlusion",
-    data_root: o.DataRoot = None,
-    smiles: o.Smiles = None,
-    id_column: o.IdColumn = None,
-    encoding: o.Encoding = None,
-    skip_invalid: o.Skip = False,
     json: Annotated[bool, typer.Option("--json", help="Print the hierarchies as a JSON list.")] = False,
 ) -> None:
     """Show which clusters a model formed and which nodes made the call, on one page that needs no network."""
@@ -47,14 +47,14 @@ def explain(
     from asapool.models import checkpoint
     from asapool.reports import explain_page
 
+    if old_target is not None:
+        note("--target of explain is now called --class; --target still works")
+        target = target or old_target
     trained = checkpoint.load(o.model_file(model))
     kinds = o.words_of(importance, "--importance")
     skipped: list[Skipped] = []
     with working(f"Reading {source}"):
-        graphs = load(
-            source, recipe=trained.recipe, labels="optional", data_root=data_root, smiles=smiles, id_column=id_column,
-            encoding=encoding or "utf-8", skip_invalid=skip_invalid, skipped=skipped,
-        )  # fmt: skip
+        graphs = load(source, recipe=trained.recipe, labels="optional", skipped=skipped, **data.options())
     tell_skipped(skipped)
     chosen = list(dict.fromkeys(find_graph(graphs, word) for word in graph)) if graph else [0]
     with working("Explaining"):

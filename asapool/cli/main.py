@@ -1,7 +1,7 @@
 """`asapool`: the commands, and how errors end.
 
-A module of this folder gives one command under its own name: `theory.theory` is a function, `data.data` a group of
-them. Its name in COMMANDS adds it. Modules import nothing heavy at their top, so that help appears at once.
+Each module of this folder defines the command of its name: `theory.theory` is a function, `data.data` a group of
+functions. COMMANDS lists them. Modules import nothing heavy at the top, so that help appears at once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from asapool import __version__
+from asapool.cli._groups import Command, Group, grouped
 from asapool.errors import AsapoolError
 
 COMMANDS = (
@@ -22,14 +23,16 @@ COMMANDS = (
     "theory",
 )  # fmt: skip
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a disk says that can take no more
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a disk that is full
 
 app = typer.Typer(
     name="asapool",
+    cls=Group,
     help="Hierarchical graph classification with ASAP pooling.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -41,7 +44,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
 ) -> None:
     """Hierarchical graph classification with ASAP pooling."""
 
@@ -51,13 +56,13 @@ for _name in COMMANDS:
     if isinstance(_command, typer.Typer):
         app.add_typer(_command, name=_name)
     else:
-        app.command(_name)(_command)
+        app.command(_name, cls=Command)(grouped(_command))
 
 
 def main() -> None:
-    """Run a command; what ends it early is told in one sentence, and by the codes of docs/cli.md."""
-    if sys.stdout is None:  # the next file to be opened would take its place, and get what is printed
-        _say("standard output is closed, and the answer goes there. Leave out >&-, or send it to /dev/null")
+    """Run a command; an error is one sentence on standard error and an exit code of docs/cli.md."""
+    if sys.stdout is None:  # the next file that is opened would get its number, and everything printed
+        _say("standard output is closed, and the result goes there. Leave out >&-, or redirect it to /dev/null")
         sys.exit(1)
     code: int | str | None = 1
     try:
@@ -65,18 +70,18 @@ def main() -> None:
         sys.stdout.flush()
     except OSError as error:
         if error.errno in FULL:
-            _say(f"standard output: cannot be written ({error.strerror}). Free space or send it elsewhere")
-        elif not isinstance(error, BrokenPipeError):  # a reader that has seen enough, such as head, is no fault
+            _say(f"standard output: cannot be written ({error.strerror}). Free space or redirect it")
+        elif not isinstance(error, BrokenPipeError):  # a reader that stops early, such as head, is not an error
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again when it exits
         code = code or 1
     sys.exit(code)
 
 
 def _run() -> int | str | None:
-    """The code that a command ends with."""
+    """Run the command and return its exit code."""
     try:
-        app()
+        app(prog_name="asapool")
     except AsapoolError as error:
         _say(str(error))
         return error.exit_code
@@ -84,8 +89,8 @@ def _run() -> int | str | None:
         code: int | str | None = 130
     except SystemExit as end:
         code = end.code
-    if code == 130:  # which is also what typer makes of an interruption
-        _say("interrupted; nothing half-written was left behind")
+    if code == 130:  # typer turns an interruption into this code too
+        _say("interrupted; no partial files were left behind")
     return code
 
 

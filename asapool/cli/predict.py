@@ -18,16 +18,12 @@ if TYPE_CHECKING:
 
 def predict(
     model: o.Model,
-    source: Annotated[str, typer.Argument(help=o.SOURCE)],
+    source: o.Source,
+    data: o.ReadOptions,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="CSV file to write; else the rows are printed.")
     ] = None,
     chunk: Annotated[int, typer.Option(min=1, help="Graphs in memory at a time.")] = 2000,
-    data_root: o.DataRoot = None,
-    smiles: o.Smiles = None,
-    id_column: o.IdColumn = None,
-    encoding: o.Encoding = None,
-    skip_invalid: o.Skip = False,
     json: o.Json = False,
 ) -> None:
     """Predict new graphs, in the order of the source.
@@ -39,10 +35,7 @@ def predict(
 
     trained = checkpoint.load(o.model_file(model))
     skipped: list[Skipped] = []
-    pairs = p.predict_source(
-        trained, source, chunk=chunk, skip_invalid=skip_invalid, skipped=skipped, data_root=data_root, smiles=smiles,
-        id_column=id_column, encoding=encoding,
-    )  # fmt: skip
+    pairs = p.predict_source(trained, source, chunk=chunk, skipped=skipped, **data.options())
     try:
         if out is not None:
             with working(f"Predicting {source}"):

@@ -25,8 +25,15 @@ What = Annotated[str | None, typer.Argument(help=WHAT)]
 PlanOption = Annotated[Path | None, typer.Option("--plan", help="TOML file of a plan of your own, instead of WHAT.")]
 Datasets = Annotated[str | None, typer.Option(help="Only these data sets, separated by commas.")]
 Methods = Annotated[str | None, typer.Option(help="Only these rows or methods, separated by commas.")]
-Seeds = Annotated[int | None, typer.Option(min=1, help="The first so many seeds; by default the authors' twenty.")]
-Folds = Annotated[int | None, typer.Option(min=3, help="Number of folds; by default 10.")]
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", rich_help_panel=o.TRAINING, help="How many of the authors' seeds to use; default: all 20."
+    ),
+]
+Folds = Annotated[
+    int | None, typer.Option(min=3, metavar="N", rich_help_panel=o.TRAINING, help="Number of folds; default: 10.")
+]
 Semantics = Annotated[
     str | None, typer.Option(help="Whose ASAP: authors (default, as the paper's numbers), paper or pyg.")
 ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asapool.cli import _options as o
 from asapool.cli._output import note, show
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 def theory(
     max_nodes: Annotated[int, typer.Option(help="Largest trees to try all of.", min=8, max=16)] = 14,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for figures and verdicts.json.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    json: o.Json = False,
 ) -> None:
     """Check the paper's theorems on every small graph, and list what holds, what does not and what is misprinted."""
     from rich.console import Console

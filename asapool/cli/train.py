@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,81 +15,75 @@ from asapool.cli._progress import EpochBar, ending
 from asapool.cli.report import leave_report
 from asapool.errors import ConfigError
 
-Split = Annotated[
-    str | None, typer.Option(help="stratified, scaffold, authors, stratified-folds, or the file of a split.")
+Source = Annotated[str | None, typer.Argument(metavar="SOURCE", help=f"{o.SOURCE} Default: nci-alerts.")]
+Stop = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", rich_help_panel=o.TRAINING, help="Stop after this many epochs without improvement."
+    ),
 ]
-Val = Annotated[float | None, typer.Option(help="Share of the graphs by which the best epoch is chosen.")]
-Test = Annotated[float | None, typer.Option(help="Share of the graphs kept for the score.")]
-Stop = Annotated[int | None, typer.Option(min=1, help="Stop after this many epochs without improvement.")]
-Weights = Annotated[str | None, typer.Option(help="none, or balanced: every class counts the same.")]
-Resume = Annotated[Path | None, typer.Option(help="Go on with the run in this folder, with its settings.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in --out.")]
+Weights = Annotated[
+    str | None,
+    typer.Option(metavar="KIND", rich_help_panel=o.TRAINING, help="none, or balanced: all classes count the same."),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", rich_help_panel=o.OUTPUT, help="Resume the run in this folder, with its settings."),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", rich_help_panel=o.OUTPUT, help="Replace the run that is in --out.")
+]
 
 
 def train(
     ctx: typer.Context,
-    source: Annotated[str | None, typer.Argument(help=f"{o.SOURCE} Default: nci-alerts.")] = None,
+    *,
+    source: Source = None,
+    data: o.DataOptions,
+    split: o.Split = None,
+    val: o.Val = None,
+    test: o.Test = None,
     method: o.Method = None,
-    epochs: o.Epochs = None,
+    model: o.ModelOptions,
+    training: o.TrainOptions,
+    class_weights: Weights = None,
+    early_stopping: Stop = None,
     seed: o.Seed = None,
+    config: o.Config = None,
+    settings: o.Settings = None,
     out: o.Out = None,
     resume: Resume = None,
     overwrite: Overwrite = False,
-    split: Split = None,
-    val: Val = None,
-    test: Test = None,
-    hidden: o.Hidden = None,
-    semantics: o.Semantics = None,
-    batch_size: o.BatchSize = None,
-    lr: o.Lr = None,
-    class_weights: Weights = None,
-    early_stopping: Stop = None,
-    features: o.Features = None,
-    data_root: o.DataRoot = None,
-    smiles: o.Smiles = None,
-    target: o.Target = None,
-    id_column: o.IdColumn = None,
-    encoding: o.Encoding = None,
-    skip_invalid: o.Skip = False,
-    config: o.Config = None,
-    settings: o.Settings = None,
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:
-    """Train a classifier, score it on graphs it has not seen, and write the run folder.
+    """Train a classifier, score it on held-out test graphs, and write a run folder.
 
-    The folder gets model.safetensors, metrics.json, history.csv, predictions.csv, config.toml and split.json. A run
-    that was stopped, in whatever way, goes on with: asapool train --resume FOLDER
+    The folder holds model.safetensors, metrics.json, history.csv, predictions.csv, config.toml and split.json.
+
+    A run that was stopped, or killed, resumes with: asapool train --resume FOLDER
     """
     from asapool.data.duplicates import repeated
     from asapool.data.reading import Reading
     from asapool.training import resolve, run
 
     if resume is not None:
-        silent = ("resume", "json", "no_report")
+        allowed = ("resume", "json", "no_report")
         given = [
-            name for name, value in ctx.params.items() if value not in (None, False, [], ()) and name not in silent
+            name for name, value in ctx.params.items() if value not in (None, False, [], ()) and name not in allowed
         ]
         if given:
-            raise ConfigError(
-                f"--resume goes on with the settings of the run, so {', '.join(given)} cannot be given too"
-            )
+            raise ConfigError(f"--resume uses the settings of the run, so {', '.join(given)} cannot be given too")
         folder = resume
         with ending(f"asapool train --resume {folder}"), EpochBar(*run.extent(folder)) as bar:
             metrics = run.resume(folder, on_epoch=bar)
     else:
-        seeds = {"train": {"seed": seed}, "split": {"seed": seed}}
         tables: dict[str, dict[str, Any]] = {
-            "data": {
-                "source": source, "features": features, "data_root": None if data_root is None else str(data_root),
-                "smiles": smiles, "target": target, "id_column": id_column, "encoding": encoding,
-                "skip_invalid": skip_invalid or None,
-            },
-            "split": {**seeds["split"], "val": val, "test": test, **_split_table(split)},
-            "model": {"method": method, "hidden": hidden, "semantics": semantics},
+            "data": data.table(source),
+            "split": {"seed": seed, "val": val, "test": test, **o.split_table(split)},
+            "model": {"method": method, **asdict(model)},
             "train": {
-                **seeds["train"], "epochs": epochs, "batch_size": batch_size, "lr": lr, "class_weights": class_weights,
-                "early_stopping": early_stopping,
+                "seed": seed, "class_weights": class_weights, "early_stopping": early_stopping, **asdict(training),
             },
         }  # fmt: skip
         reading = Reading()
@@ -146,13 +141,3 @@ def score_rows(scores: dict[str, Any]) -> dict[str, str]:
 def number(value: float | None) -> str:
     """Four decimals, or a dash."""
     return "–" if value is None else f"{value:.4f}"
-
-
-def _split_table(split: str | None) -> dict[str, Any]:
-    if split is None:
-        return {}
-    if split in ("stratified", "scaffold", "authors", "stratified-folds"):
-        return {"kind": split}
-    if not Path(split).is_file():
-        raise ConfigError(f"--split takes stratified, scaffold, authors, stratified-folds or a file, got {split!r}")
-    return {"kind": "file", "file": str(Path(split).resolve())}

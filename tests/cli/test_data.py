@@ -93,26 +93,52 @@ def test_convert_refuses_other_formats(asapool, tmp_path):
     assert err.strip().endswith("a.xls: expected a name that ends with .npz or .jsonl")
 
 
-@pytest.mark.parametrize("method", ["authors", "stratified", "single"])
-def test_split_writes_a_file_for_this_source(asapool, tmp_path, method):
+@pytest.mark.parametrize("split", ["authors", "stratified", "stratified-folds"])
+def test_split_writes_a_file_for_this_source(asapool, tmp_path, split):
     source = "synthetic:cycles?graphs=60"
-    code, _, _ = asapool("data", "split", source, tmp_path / "s.json", "--method", method, "--seed", 7, "--fold", 3)
+    code, out, err = asapool("data", "split", source, tmp_path / "s.json", "--split", split, "--seed", 7, "--fold", 3)
+    assert (code, err) == (0, "")
+    assert any(line.split() == ["split", split] for line in out.splitlines())
+    made = Split.load(tmp_path / "s.json")
+    assert len(made.train) + len(made.val) + len(made.test) == 60
+    made.check(load(source))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("authors", "authors"), ("stratified", "stratified-folds"), ("single", "stratified")],
+)
+def test_the_old_words_of_data_split_mean_what_they_meant(asapool, tmp_path, old, new):
+    words = ("data", "split", "synthetic:cycles?graphs=60", tmp_path / "s.json", "--seed", 7)
+    assert asapool(*words, "--split", new)[0] == 0
+    expected = (tmp_path / "s.json").read_bytes()
+    code, _, err = asapool(*words, "--method", old)
     assert code == 0
-    split = Split.load(tmp_path / "s.json")
-    assert len(split.train) + len(split.val) + len(split.test) == 60
-    split.check(load(source))
+    assert err == f"--method of data split is now called --split, with the words of train: write --split {new}\n"
+    assert (tmp_path / "s.json").read_bytes() == expected
+
+
+def test_the_words_of_split_mean_the_same_in_train_and_data_split(asapool, tmp_path):
+    source = "synthetic:cycles?graphs=60"
+    for kind in ("stratified", "stratified-folds", "authors"):
+        out = tmp_path / kind
+        assert asapool("data", "split", source, tmp_path / "s.json", "--split", kind, "--seed", 3)[0] == 0
+        train = ("--seed", 3, "--epochs", 1, "--method", "mlp", "--hidden", 4, "--no-report", "--out", out)
+        assert asapool("train", source, "--split", kind, *train)[0] == 0
+        assert json.loads((out / "split.json").read_text()) == json.loads((tmp_path / "s.json").read_text())
 
 
 def test_scaffold_and_given_splits(asapool, tmp_path):
     rows = [f"m{k},{'C' * k}c1ccccc1,{k % 2}\n" for k in range(9)]
     (tmp_path / "m.csv").write_text("id,smiles,label\n" + "".join(rows))
-    assert asapool("data", "split", tmp_path / "m.csv", tmp_path / "s.json", "--method", "scaffold")[0] == 0
+    assert asapool("data", "split", tmp_path / "m.csv", tmp_path / "s.json", "--split", "scaffold")[0] == 0
     (tmp_path / "parts.csv").write_text("id,part\nm0,train\nm1,test\n")
-    words = ("data", "split", tmp_path / "m.csv", tmp_path / "g.json", "--method", "given")
-    assert asapool(*words, "--given", tmp_path / "parts.csv")[0] == 0
-    assert Split.load(tmp_path / "g.json").test.tolist() == [1]
-    code, _, err = asapool(*words)
-    assert (code, err) == (2, "asapool: --method given needs the file of the split: --given FILE\n")
+    words = ("data", "split", tmp_path / "m.csv", tmp_path / "g.json")
+    for more in (("--split", tmp_path / "parts.csv"), ("--method", "given", "--given", tmp_path / "parts.csv")):
+        assert asapool(*words, *more)[0] == 0
+        assert Split.load(tmp_path / "g.json").test.tolist() == [1]
+    code, _, err = asapool(*words, "--method", "given")
+    assert (code, err) == (2, "asapool: --method given needs the split file. Write --split FILE instead\n")
 
 
 def test_skipped_rows_are_told_on_standard_error(asapool, tmp_path):

@@ -34,7 +34,7 @@ def shell(*words, then="", unbuffered=""):
 def test_a_full_disk_behind_standard_output_is_one_sentence_and_code_1(words, unbuffered):
     code, said = shell(*words, then="> /dev/full", unbuffered=unbuffered)
     assert code == 1
-    full = "asapool: standard output: cannot be written (No space left on device). Free space or send it elsewhere\n"
+    full = "asapool: standard output: cannot be written (No space left on device). Free space or redirect it\n"
     assert said == full
 
 
