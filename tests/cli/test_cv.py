@@ -52,7 +52,7 @@ def test_failed_folds_end_with_code_1_and_their_reason(tmp_path):
     assert "mlp, seed 8971, fold 0 failed" in said.stderr
     assert said.stderr.count("fold 0 failed") == 1  # although it was tried twice
     assert "3 of 3 trainings failed" in said.stderr
-    with pytest.raises(ConfigError, match=r"--address is that of a Ray cluster\. Add --engine ray"):
+    with pytest.raises(ConfigError, match=r"--address is the address of a Ray cluster\. Add --engine ray"):
         call("cv", *SMALL, "--address", "127.0.0.1:6379")
 
 

@@ -166,7 +166,7 @@ def test_an_interruption_is_a_sentence_and_code_130(asapool, monkeypatch):
     monkeypatch.setattr(data, "load", interrupt)
     code, out, err = asapool("data", "info", "synthetic:trees")
     assert (code, out) == (130, "")
-    assert err == "asapool: interrupted; nothing half-written was left behind\n"
+    assert err == "asapool: interrupted; no partial files were left behind\n"
 
 
 def test_version_and_usage(asapool):

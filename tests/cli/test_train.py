@@ -111,7 +111,7 @@ def test_a_given_split_is_used(tmp_path):
         (("--split", "random"), "--split takes"), (("--set", "epochs=3"), "--set takes TABLE.NAME=VALUE"),
         (("--set", "train.speed=3"), "train.speed is not a setting"),
         (("--method", "best"), "model.method must be one of"),
-        (("--resume", "x"), "--resume goes on with the settings of the run, so source"),
+        (("--resume", "x"), "--resume uses the settings of the run, so source"),
         (("--lr", "0"), "train.lr must be"),
     ],
 )  # fmt: skip
