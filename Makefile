@@ -1,6 +1,7 @@
 # Two commands: `make test` and `make demo`. Each sets up .venv by itself when it is missing, and is quick when it is there.
 PYTHON ?= python3
-VENV   := .venv
+# another interpreter gets an environment of its own: make test PYTHON=python3.13
+VENV   := .venv$(if $(filter python3,$(PYTHON)),,-$(notdir $(PYTHON)))
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
@@ -13,6 +14,7 @@ demo: $(STAMP)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 unit: $(STAMP)
@@ -28,4 +30,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,6 +8,15 @@ import torch
 torch.set_num_threads(1)
 
 
+def pytest_unconfigure(config):
+    """End with one line that says what was not tested, and how to change that (the reasons say so)."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not hasattr(config, "workerinput"):
+        skipped = [str(report.longrepr[2]).removeprefix("Skipped: ") for report in reporter.stats.get("skipped", [])]
+        reasons = "; ".join(f"{reason} ({skipped.count(reason)})" for reason in dict.fromkeys(skipped))
+        print(f"Not tested: {reasons}" if reasons else "Not tested: nothing was skipped.")
+
+
 @pytest.fixture(params=["reference", "fused"])
 def backend(request):
     return request.param

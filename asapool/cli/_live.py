@@ -1,4 +1,4 @@
-"""What a person sees on standard error while an experiment runs: the table filling in, a bar, and the time left.
+"""The live view of an experiment on standard error: the table as it fills, a progress bar and the time left.
 
 Where standard error is not a terminal there is one plain line per finished training instead.
 """
@@ -21,7 +21,7 @@ Place = tuple[int, str, str]  # plan, row, column
 
 
 class Watch:
-    """Listens to an experiment; `with` draws it."""
+    """Follows an experiment; `with` draws it."""
 
     def __init__(self, plans: Sequence[Plan], graphs: Mapping[str, GraphSet]) -> None:
         from rich.console import Console
@@ -49,7 +49,7 @@ class Watch:
         self.live: Any = None
 
     def start(self, store: Store) -> None:
-        """Begin with what the store has finished."""
+        """Start from the trainings that the store has finished."""
         from asapool.experiments.time_left import TimeLeft
 
         waiting = []
@@ -60,15 +60,15 @@ class Watch:
                 waiting.append(run)
         self.clock = TimeLeft(waiting, self.nodes)
         if self.done:
-            self._say(f"{self.done} of {len(self.runs)} trainings are finished already")
+            self._say(f"{self.done} of {len(self.runs)} trainings were finished before")
 
     def progress(self, run: Run, epoch: int, epochs: int, score: float | None = None) -> None:
-        """Take note of the epochs of a training."""
+        """Update the epochs of a training."""
         self.clock.progress(run, epoch, epochs)
         self.seen = self.places[run.key][0]
 
     def record(self, record: RunRecord) -> None:
-        """Take note of a training that ended; a failed one is told at once."""
+        """Count a training that ended; report a failed one at once."""
         self.clock.record(record)
         self.seen = self.places[record.run.key][0]
         run = record.run
@@ -81,9 +81,9 @@ class Watch:
             from asapool.experiments.time_left import in_words
 
             score = (record.test or {}).get("accuracy")
-            told = "–" if score is None else f"{100 * score:.2f}"
+            text = "–" if score is None else f"{100 * score:.2f}"
             left = "" if self.done == len(self.runs) else f"; left: {in_words(self.clock.seconds())}"
-            note(f"{self.done}/{len(self.runs)}  {who}: test {told} in {record.seconds:.1f} s{left}")
+            note(f"{self.done}/{len(self.runs)}  {who}: test {text} in {record.seconds:.1f} s{left}")
 
     def _count(self, record: RunRecord) -> None:
         self.done += 1

@@ -1,4 +1,4 @@
-"""What a person should know of the graphs that were read: one line each, on standard error."""
+"""Notes about the graphs that were read, one line each on standard error."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from asapool.data.duplicates import Repeated
     from asapool.data.reading import Reading
 
-SHOWN = 20  # skipped lines that are told one by one
+SHOWN = 20  # skipped lines that are listed one by one
 
 
-def tell_skipped(skipped: Sequence[Skipped]) -> None:
+def note_skipped(skipped: Sequence[Skipped]) -> None:
     """Rows that could not be read."""
     for row in skipped[:SHOWN]:
         note(f"skipped line {row.line}: {row.reason}")
@@ -23,25 +23,25 @@ def tell_skipped(skipped: Sequence[Skipped]) -> None:
         note(f"skipped {len(skipped) - SHOWN} more lines, {len(skipped)} in all")
 
 
-def tell_missing(missing: Mapping[str, int]) -> None:
-    """Words of the class column that were taken for no class."""
+def note_missing(missing: Mapping[str, int]) -> None:
+    """Values of the class column that count as missing."""
     if missing:
         words = ", ".join(f"{word!r} ({count:,} rows)" for word, count in missing.items())
-        note(f"taken for no class: {words}. If such a word is meant as a class, write another one in the file")
+        note(f"treated as missing labels: {words}. Rename the value in the file if it is a class")
 
 
-def tell_reading(reading: Reading) -> None:
-    """What a training goes without."""
-    tell_skipped(reading.skipped)
-    tell_missing(reading.missing)
+def note_reading(reading: Reading) -> None:
+    """What is left out of a training."""
+    note_skipped(reading.skipped)
+    note_missing(reading.missing)
     if reading.unlabelled:
-        note(f"graphs without a class, which take no part: {reading.unlabelled:,}")
+        note(f"graphs without a label, left out: {reading.unlabelled:,}")
 
 
-def tell_repeated(found: Repeated, split: str) -> None:
-    """Molecules that occur more than once, and how to keep them in one part."""
+def note_repeated(found: Repeated, split: str) -> None:
+    """Duplicate molecules, and how to keep them in one part of the split."""
     if found.molecules:
-        advice = "" if split == "scaffold" else "; --split scaffold keeps equal molecules in one part"
+        advice = "" if split == "scaffold" else "; --split scaffold keeps duplicates in one part"
         note(
             f"{found.molecules:,} molecules occur more than once ({found.graphs:,} graphs), "
             f"{found.contradicting:,} of them with different classes{advice}"

@@ -1,18 +1,26 @@
-"""Answers go to standard output as text or JSON; progress goes to standard error."""
+"""Results go to standard output as text or JSON; progress and notes go to standard error.
+
+Names in a data set are arbitrary text. What is printed as text has its control characters escaped, so that a class name
+cannot move the cursor, change colours or reorder a line; JSON and files hold names as they are.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from typing import Any
+from typing import Any, TextIO, cast
 
 import typer
 
+# C0 and C1 controls but tab and newline, bidirectional overrides, line separators, and lone surrogates
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 def show(value: Any, rows: Mapping[str, Any], as_json: bool) -> None:
-    """Print the object itself as JSON, or its rows as aligned lines of text.
+    """Print the value as JSON, or its rows as aligned lines of text.
 
     >>> show({"graphs": 2}, {"graphs": 2, "mean nodes": 3.5}, as_json=False)
     graphs      2
@@ -23,7 +31,7 @@ def show(value: Any, rows: Mapping[str, Any], as_json: bool) -> None:
         return
     width = max(map(len, rows), default=0)
     for name, cell in rows.items():
-        typer.echo(f"{name:<{width}}  {words(cell)}")
+        typer.echo(clean(f"{name:<{width}}  {words(cell)}"))
 
 
 def plain(value: Any) -> Any:
@@ -47,10 +55,37 @@ def working(text: str) -> Iterator[None]:
     if not console.is_terminal:
         yield
         return
-    with console.status(text):
+    from rich.text import Text
+
+    with console.status(Text(clean(text))):  # Text: brackets in a name are not markup
         yield
 
 
 def note(text: str) -> None:
     """One line on standard error."""
-    typer.echo(text, err=True)
+    typer.echo(clean(text), err=True)
+
+
+def clean(text: str) -> str:
+    """The text with control characters written out as escapes.
+
+    >>> clean("\x1b[31mred")
+    '\\\\x1b[31mred'
+    """
+    return CONTROL.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def terminal_safe(stream: TextIO) -> TextIO:
+    """The stream itself, or for a terminal one that escapes control characters."""
+    return cast(TextIO, _Escaping(stream)) if stream.isatty() else stream
+
+
+class _Escaping:
+    """Writes to a terminal with control characters escaped."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text, escaped."""
+        return self.stream.write(clean(text.replace("\r\n", "\n")))

@@ -1,4 +1,4 @@
-"""What a person sees on standard error while a training runs; nothing at all when nobody is looking."""
+"""What a person sees on standard error while a training runs; nothing unless it is a terminal."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class EpochBar:
         self.bar, self.task = _bar("training", epochs)
 
     def __call__(self, epoch: Epoch, progress: Progress) -> None:
-        """Take note of a finished epoch."""
+        """Show a finished epoch."""
         self.last = epoch.epoch
         best = "" if progress.best_accuracy is None else f" (best {progress.best_accuracy:.3f})"
         accuracy = "–" if epoch.val_accuracy is None else f"{epoch.val_accuracy:.3f}{best}"
         rate = self.graphs / max(epoch.seconds, 1e-9)
         self.bar.update(
             self.task, completed=epoch.epoch, total=self.epochs,
-            said=f"loss {epoch.loss:.4f}  validation {accuracy}  {rate:,.0f} graphs/s",
+            text=f"loss {epoch.loss:.4f}  validation {accuracy}  {rate:,.0f} graphs/s",
         )  # fmt: skip
 
     def __enter__(self) -> EpochBar:
@@ -45,20 +45,20 @@ class FoldBar:
     def __init__(self, folds: int) -> None:
         self.folds = folds
         self.seen: dict[str, list[float]] = {}
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         self.bar, self.task = _bar("folds", folds)
 
     def __call__(self, result: FoldResult, left: int) -> None:
-        """Take note of a finished fold; a failed one is told at once, and once, although it is tried again."""
+        """Count a finished fold; report a failed one at once, and only once although it is tried again."""
         if result.failure is not None:
-            said = f"{result.method}, seed {result.seed}, fold {result.fold} failed: {result.failure}"
-            if said not in self.told:
-                note(said)
-            self.told.add(said)
+            message = f"{result.method}, seed {result.seed}, fold {result.fold} failed: {result.failure}"
+            if message not in self.reported:
+                note(message)
+            self.reported.add(message)
         elif result.test is not None and result.test["accuracy"] is not None:
             self.seen.setdefault(result.method, []).append(result.test["accuracy"])
         means = "  ".join(f"{method} {sum(v) / len(v):.3f}" for method, v in self.seen.items())
-        self.bar.update(self.task, completed=self.folds - left, said=f"mean test accuracy {means}")
+        self.bar.update(self.task, completed=self.folds - left, text=f"mean test accuracy {means}")
 
     def __enter__(self) -> FoldBar:
         self.bar.start()
@@ -82,10 +82,10 @@ def _bar(what: str, total: int) -> tuple[Any, Any]:
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
-        TextColumn("{task.fields[said]}"), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+        TextColumn("{task.fields[text]}", markup=False), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
     )  # fmt: skip
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    return bar, bar.add_task(what, total=total, said="")
+    return bar, bar.add_task(what, total=total, text="")
 
 
 @contextmanager
@@ -94,5 +94,5 @@ def ending(go_on: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        note(f"\nStopped. Go on with: {go_on}")
+        note(f"\nStopped. Resume with: {go_on}")
         raise

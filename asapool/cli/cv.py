@@ -10,7 +10,7 @@ import typer
 
 from asapool.cli import _engines as e
 from asapool.cli import _options as o
-from asapool.cli._notes import tell_reading
+from asapool.cli._notes import note_reading
 from asapool.cli._output import note, plain, working
 from asapool.cli._progress import FoldBar, ending
 from asapool.cli.report import leave_report
@@ -75,7 +75,7 @@ def cross(
     reading = Reading()
     with working(f"Reading {tables['data']['source']}"):
         chosen, graphs = resolve(tables, config, reading)
-    tell_reading(reading)
+    note_reading(reading)
     names = methods or [chosen.model.method]
     plan = methods_plan(
         graphs,

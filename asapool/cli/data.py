@@ -10,7 +10,7 @@ import typer
 
 from asapool.cli import _options as o
 from asapool.cli._groups import Command, Group, grouped
-from asapool.cli._notes import tell_missing, tell_skipped
+from asapool.cli._notes import note_missing, note_skipped
 from asapool.cli._output import note, plain, show, working
 from asapool.errors import ConfigError
 
@@ -40,8 +40,8 @@ def _load(source: str, data: Options) -> GraphSet:
     options = {"features": "auto", **data.options()}
     with working(f"Reading {source}"):
         graphs = load(source, labels="optional", skipped=skipped, missing=missing, **options)
-    tell_skipped(skipped)
-    tell_missing(missing)
+    note_skipped(skipped)
+    note_missing(missing)
     return graphs
 
 

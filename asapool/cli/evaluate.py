@@ -1,11 +1,11 @@
-"""`asapool evaluate`: a model and labelled graphs in, its scores out."""
+"""`asapool evaluate`: the scores of a model on labelled graphs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from asapool.cli import _options as o
-from asapool.cli._notes import tell_missing, tell_skipped
+from asapool.cli._notes import note_missing, note_skipped
 from asapool.cli._output import note, show, working
 from asapool.cli.train import number, score_rows
 
@@ -19,7 +19,7 @@ def evaluate(
     data: o.LabelledOptions,
     json: o.Json = False,
 ) -> None:
-    """Score a model on labelled graphs: accuracy, balanced accuracy, ROC-AUC, PR-AUC, calibration error, confusion."""
+    """Score a model on labelled graphs: accuracies, ROC AUC, PR AUC, calibration error and confusion matrix."""
     from asapool.models import checkpoint
     from asapool.training import predictions as p
 
@@ -40,10 +40,10 @@ def evaluate(
         with working(f"Predicting {source}"):
             scores = p.evaluate(watched(), trained.classes, source)
     finally:
-        tell_skipped(skipped)
-        tell_missing(missing)
+        note_skipped(skipped)
+        note_missing(missing)
     if prints == [trained.fingerprint]:
-        note("These are the graphs the model was trained on: the score says little about new ones.")
+        note("the model was trained on these graphs, so the scores say little about new ones")
     shown = {"graphs": scores.graphs, **score_rows(scores.to_dict()), "majority class": number(scores.majority)}
     shown = {name.replace("test accuracy", "accuracy"): cell for name, cell in shown.items()}
     show(scores, shown, json)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asapool.cli import _options as o
-from asapool.cli._notes import tell_skipped
+from asapool.cli._notes import note_skipped
 from asapool.cli._output import note, show, working
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def explain(
     skipped: list[Skipped] = []
     with working(f"Reading {source}"):
         graphs = load(source, recipe=trained.recipe, labels="optional", skipped=skipped, **data.options())
-    tell_skipped(skipped)
+    note_skipped(skipped)
     chosen = list(dict.fromkeys(find_graph(graphs, word) for word in graph)) if graph else [0]
     with working("Explaining"):
         found = [look(trained, graphs, i, target=target, importance=kinds) for i in chosen]

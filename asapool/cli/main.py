@@ -16,6 +16,7 @@ import typer
 
 from asapool import __version__
 from asapool.cli._groups import Command, Group, grouped
+from asapool.cli._output import note
 from asapool.errors import AsapoolError
 
 COMMANDS = (
@@ -95,7 +96,7 @@ def _run() -> int | str | None:
 
 
 def _say(text: str) -> None:
-    typer.echo(f"asapool: {text}", err=True)
+    note(f"asapool: {text}")
 
 
 if __name__ == "__main__":

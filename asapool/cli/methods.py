@@ -1,4 +1,4 @@
-"""`asapool methods`: what can be trained, what each does, and where it is from."""
+"""`asapool methods`: the methods that can be trained, with a sentence and the paper of each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from asapool.cli._output import show
 
 
 def methods(json: o.Json = False) -> None:
-    """List the methods of pooling."""
+    """List the methods that can be trained."""
     from dataclasses import asdict
 
     from asapool.models import methods as known

@@ -1,4 +1,4 @@
-"""`asapool predict`: a model and new graphs in, a probability per class and graph out."""
+"""`asapool predict`: class probabilities of new graphs, from a trained model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asapool.cli import _options as o
-from asapool.cli._notes import tell_skipped
-from asapool.cli._output import show, working
+from asapool.cli._notes import note_skipped
+from asapool.cli._output import show, terminal_safe, working
 
 if TYPE_CHECKING:
     from asapool.data import Skipped
@@ -21,31 +21,44 @@ def predict(
     source: o.Source,
     data: o.ReadOptions,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="CSV file to write; else the rows are printed.")
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="FILE",
+            rich_help_panel=o.OUTPUT,
+            help="File to write: .csv, .jsonl or .parquet. By default CSV is printed.",
+        ),
     ] = None,
-    chunk: Annotated[int, typer.Option(min=1, help="Graphs in memory at a time.")] = 2000,
+    chunk: Annotated[
+        int, typer.Option(min=1, metavar="N", rich_help_panel=o.DATA, help="Graphs in memory at a time.")
+    ] = 2000,
     json: o.Json = False,
 ) -> None:
     """Predict new graphs, in the order of the source.
 
-    JSON lines and tables of SMILES of any size are read in pieces, so that memory does not grow with the file.
+    JSON lines and tables of SMILES are read in chunks, so memory does not grow with the size of the file.
     """
     from asapool.models import checkpoint
     from asapool.training import predictions as p
+    from asapool.training.prediction_files import save_predictions, writer_for
 
+    if out is not None:
+        writer_for(out)  # refuses an unknown ending before any work
     trained = checkpoint.load(o.model_file(model))
     skipped: list[Skipped] = []
     pairs = p.predict_source(trained, source, chunk=chunk, skipped=skipped, **data.options())
+    stream = terminal_safe(sys.stdout)
     try:
         if out is not None:
             with working(f"Predicting {source}"):
-                done = p.write_predictions(out, pairs, trained.classes)
+                done = save_predictions(out, pairs, trained.classes)
         elif json:
-            done = p.print_json(sys.stdout, pairs, trained.classes)
+            done = p.print_json(stream, pairs, trained.classes)
         else:
-            done = p.print_predictions(sys.stdout, pairs, trained.classes)
+            done = p.print_predictions(stream, pairs, trained.classes)
     finally:
-        tell_skipped(skipped)
+        note_skipped(skipped)
     answer = {"graphs": done.graphs, "predicted": done.predicted, "skipped": [row._asdict() for row in skipped]}
     if out is not None:
         classes = ", ".join(f"{name}: {count:,}" for name, count in done.predicted.items())

@@ -1,7 +1,8 @@
-"""`asapool train`: a labelled set of graphs in; a classifier and its honest score out."""
+"""`asapool train`: from labelled graphs to a trained classifier and its test score."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,12 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from asapool.cli import _options as o
-from asapool.cli._notes import tell_reading, tell_repeated
+from asapool.cli._notes import note_reading, note_repeated
 from asapool.cli._output import show, working
 from asapool.cli._progress import EpochBar, ending
 from asapool.cli.report import leave_report
 from asapool.errors import ConfigError
 
+MATRIX = 6  # classes of the largest confusion matrix that is printed whole
+ERRORS = 5  # confusions that are printed of a larger one
 Source = Annotated[str | None, typer.Argument(metavar="SOURCE", help=f"{o.SOURCE} Default: nci-alerts.")]
 Stop = Annotated[
     int | None,
@@ -90,8 +93,8 @@ def train(
         with working(f"Reading {source or 'the graphs'}"):
             chosen, graphs = resolve(o.with_settings(tables, settings), config, reading)
             again = repeated(graphs)
-        tell_reading(reading)
-        tell_repeated(again, chosen.split.kind)
+        note_reading(reading)
+        note_repeated(again, chosen.split.kind)
         folder = out or run.new_folder(Path("runs"), f"{graphs.name}-{chosen.model.method}")
         with ending(f"asapool train --resume {folder}"), EpochBar(chosen.train.epochs, len(graphs)) as bar:
             metrics = run.start(chosen, graphs, folder, overwrite=overwrite, on_epoch=bar, reading=reading)
@@ -101,12 +104,13 @@ def train(
 
 
 def rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
-    """What a person wants to know of a run."""
+    """The summary of a run, as rows of text."""
     parts, best, column = metrics["parts"], metrics["majority_class"], metrics["data"].get("class_column")
     shown: dict[str, Any] = {
-        "data": f"{metrics['data']['name']}: {parts['train']:,} train, {parts['val']:,} val, {parts['test']:,} test",
+        "data": f"{metrics['data']['name']}: {parts['train']:,} training, {parts['val']:,} validation, "
+        f"{parts['test']:,} test graphs",
         **({"class column": column} if column else {}),
-        "method": f"{metrics['method']} ({metrics['parameters']:,} weights)",
+        "method": f"{metrics['method']} ({metrics['parameters']:,} parameters)",
         "best epoch": f"{metrics['best_epoch']} of {metrics['epochs']}"
         + (f" ({metrics['stopped']})" if metrics["stopped"] else ""),
     }
@@ -131,11 +135,26 @@ def score_rows(scores: dict[str, Any]) -> dict[str, str]:
             else name.replace("_", " ").replace("auc", "AUC").replace("roc", "ROC")
         )
         shown[label.replace("pr AUC", "PR AUC")] = number(scores[name]) + (f" ({why})" if why else "")
-    names = scores["class_names"]
-    told = (
-        f"{name} → {dict(zip(names, row, strict=True))}" for name, row in zip(names, scores["confusion"], strict=True)
-    )
-    return shown | {"confusion": "; ".join(told)}
+    return shown | {"confusion": confusion_text(scores["class_names"], scores["confusion"])}
+
+
+def confusion_text(names: Sequence[str], matrix: Sequence[Sequence[int]]) -> str:
+    """The confusion matrix in one line; of many classes only the most frequent errors.
+
+    >>> confusion_text(["no", "yes"], [[5, 1], [2, 7]])
+    "no → {'no': 5, 'yes': 1}; yes → {'no': 2, 'yes': 7}"
+    """
+    if len(names) <= MATRIX:
+        rows = zip(names, matrix, strict=True)
+        return "; ".join(f"{name} → {dict(zip(names, row, strict=True))}" for name, row in rows)
+    errors = [
+        (-count, f"{name} → {other} ({count})")
+        for name, row in zip(names, matrix, strict=True)
+        for other, count in zip(names, row, strict=True)
+        if count and other != name
+    ]
+    most = ", ".join(text for _, text in sorted(errors)[:ERRORS]) or "no errors"
+    return f"{len(names)} classes; most frequent errors: {most}. --json has the matrix"
 
 
 def number(value: float | None) -> str:

@@ -112,7 +112,7 @@ def print_predictions(out: TextIO, pairs: Iterable[Pair], classes: Sequence[str]
     summary = Summary()
     for pair in pairs:
         table.writerows(table_rows(pair, classes, labels))
-        _count(summary, pair, classes)
+        count_predictions(summary, pair, classes)
     return summary
 
 
@@ -126,7 +126,7 @@ def print_json(out: TextIO, pairs: Iterable[Pair], classes: Sequence[str]) -> Su
             row = dict(zip(names, [int(graph), own, answer, *map(float, p)], strict=True))
             out.write(f"{comma}\n{json.dumps(row, ensure_ascii=False)}")
             comma = ","
-        _count(summary, pair, classes)
+        count_predictions(summary, pair, classes)
     return summary
 
 
@@ -144,7 +144,8 @@ def _begun(pairs: Iterable[Pair]) -> Iterable[Pair]:
     return chain(list(islice(left, 1)), left)
 
 
-def _count(summary: Summary, pair: Pair, classes: Sequence[str]) -> None:
+def count_predictions(summary: Summary, pair: Pair, classes: Sequence[str]) -> None:
+    """Add the predictions of a set to the summary."""
     summary.graphs += len(pair[0])
     for place, number in enumerate(np.bincount(pair[1].argmax(axis=1), minlength=len(classes)).tolist()):
         summary.predicted[classes[place]] = summary.predicted.get(classes[place], 0) + number

@@ -71,7 +71,10 @@ def start(
                 f"{path}: already holds a run. Go on with it by --resume {path}, replace it by --overwrite, "
                 "or choose another folder with --out"
             )
-        for name in FILES:  # the mark of a finished run goes first, so that a kill in between leaves no false one
+        for name in (
+            *FILES,
+            "report.html",
+        ):  # the mark of a finished run goes first, so that a kill in between leaves no false one
             remove(path / name)
         write_json(path / "split.json", split.to_json(), durable=True)
         write_text(path / "config.toml", settings.to_toml(HEADING), durable=True)

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from asapool.errors import CheckpointError, DataError
+from asapool.cli._output import terminal_safe, working
+from asapool.cli.train import confusion_text
+from asapool.errors import CheckpointError, ConfigError, DataError
 from tests.cli.commands import begin, call, finish
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CC1", "CCCl", "O=C=O", "CCCC", "C1CCC1", "CO", "CN", "CS"]
@@ -84,7 +86,7 @@ def test_evaluate_tells_what_it_took_for_no_class(folder, tmp_path):
     (tmp_path / "told.csv").write_text("smiles,label\nCCO,a\nCCN,NA\nCC,b\n")
     said = call("evaluate", folder / "run", tmp_path / "told.csv", "--json")
     assert json.loads(said.stdout)["graphs"] == 2
-    assert "taken for no class: 'NA' (1 rows)" in said.stderr
+    assert "treated as missing labels: 'NA' (1 rows)" in said.stderr
 
 
 def test_evaluate_shows_the_scores_and_warns_of_the_training_graphs(folder):
@@ -106,3 +108,64 @@ def test_what_is_no_model_and_other_graphs_are_refused(folder):
 def test_methods_are_listed():
     assert {m["name"] for m in json.loads(call("methods", "--json").stdout)} >= {"asap", "topk", "mlp", "none"}
     assert "hierarchical" in call("methods").stdout
+
+
+def test_the_ending_of_out_decides_the_format(folder, tmp_path):
+    from pyarrow.parquet import read_table
+
+    words = ("predict", folder / "run", folder / "train.csv", "--chunk", 5, "-o")
+    for name in ("o.csv", "o.jsonl", "o.parquet"):
+        assert call(*words, tmp_path / name).exit_code == 0
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "o.csv").read_text())))
+    lines = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
+    table = read_table(tmp_path / "o.parquet").to_pylist()
+    assert [list(row) for row in (rows[0], lines[0], table[0])] == [["graph", "id", "predicted", "p(a)", "p(b)"]] * 3
+    for row, line, cells in zip(rows, lines, table, strict=True):
+        assert (int(row["graph"]), row["id"], row["predicted"]) == (line["graph"], line["id"], line["predicted"])
+        assert (cells["graph"], cells["id"], cells["predicted"]) == (line["graph"], line["id"], line["predicted"])
+        assert float(row["p(a)"]) == line["p(a)"] == pytest.approx(cells["p(a)"], abs=5.1e-7)
+
+
+@pytest.mark.parametrize("name", ["o.xlsx", "o", "o.csv.gz"])
+def test_another_ending_is_refused_before_any_work(folder, tmp_path, name):
+    with pytest.raises(ConfigError, match=r"expected a name that ends in \.csv, \.jsonl or \.parquet"):
+        call("predict", "no-model", "no-source", "-o", tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_cannot_control_the_terminal(tmp_path):
+    bad = "\x1b[2Ja\u202eb\x9b1m"
+    rows = "".join(f"n{k},{'C' * (k % 5 + 1)}{'ON'[k % 2]},{('ok', bad)[k % 2]}\n" for k in range(12))
+    (tmp_path / "m.csv").write_text(f"id,smiles,label\n{rows}")
+    run = ("--epochs", 1, "--hidden", 4, "--method", "mlp", "--val", 0.2, "--test", 0.2, "--no-report")
+    for words in (
+        ("train", tmp_path / "m.csv", *run, "--out", tmp_path / "r"),
+        ("evaluate", tmp_path / "r", tmp_path / "m.csv"),
+        ("predict", tmp_path / "r", tmp_path / "m.csv", "-o", tmp_path / "o.csv"),
+    ):
+        done = call(*words)
+        assert done.exit_code == 0, done.stderr
+        assert not set("\x1b\u202e\x9b") & set(done.stdout + done.stderr), words
+    assert bad in (tmp_path / "o.csv").read_text()  # files hold names as they are
+    out = io.StringIO()
+    out.isatty = lambda: True
+    terminal_safe(out).write(f"{bad},1\r\n")
+    assert out.getvalue() == "\\x1b[2Ja\\u202eb\\x9b1m,1\n"
+
+
+def test_brackets_in_a_name_are_not_markup(tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes standard error for a terminal
+    with working("Reading [/b] [red]x.csv"):
+        pass
+
+
+def test_a_hundred_classes_are_a_line_that_can_be_read():
+    names = [f"class {k}" for k in range(100)]
+    matrix = [[7 if a == b else 0 for b in range(100)] for a in range(100)]
+    assert confusion_text(names, matrix) == "100 classes; most frequent errors: no errors. --json has the matrix"
+    matrix[3][5], matrix[4][0] = 2, 9
+    text = "100 classes; most frequent errors: class 4 → class 0 (9), class 3 → class 5 (2). --json has the matrix"
+    assert confusion_text(names, matrix) == text

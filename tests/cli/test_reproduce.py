@@ -100,7 +100,7 @@ def test_killed_worker_ctrl_c_killed_driver_and_a_torn_line_end_in_the_same_byte
     code, out, err = finish(process)
     assert (code, out) == (130, "")
     assert "failed in attempt 1: the process was ended by signal 9 (SIGKILL)" in err
-    assert f"Go on with: the same command; finished trainings are in {tmp_path}" in err
+    assert f"Resume with: the same command; finished trainings are in {tmp_path}" in err
     assert "Traceback" not in err
     at = lines(tmp_path)
     assert 3 <= at < 13
@@ -115,7 +115,7 @@ def test_killed_worker_ctrl_c_killed_driver_and_a_torn_line_end_in_the_same_byte
 
     said = call(*args)
     assert said.exit_code == 0, said.stderr
-    assert "of 12 trainings are finished already" in said.stderr
+    assert "of 12 trainings were finished before" in said.stderr
     assert "Two widths" in said.stdout
     assert tables(tmp_path) == undisturbed
     records = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]

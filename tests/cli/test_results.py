@@ -44,7 +44,7 @@ def test_reproduce_carries_on_from_committed_results(tmp_path):
     said = call("results", tmp_path / "results", "--merge", tmp_path / "second")
     assert f"{len(records) - 1} records came into {tmp_path / 'second'}" in said.stderr
     said = call(*smoke, tmp_path / "second")
-    assert f"{len(records) - 1} of {len(records)} trainings are finished already" in said.stderr
+    assert f"{len(records) - 1} of {len(records)} trainings were finished before" in said.stderr
     for name in ("table-edges.md", "table-edges.csv", "table-edges.json"):
         assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
     assert "report.html" in call("report", tmp_path / "second").stdout

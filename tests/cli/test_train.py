@@ -53,6 +53,15 @@ def test_json_is_the_object_of_the_file(tmp_path):
     assert said == json.loads((tmp_path / "metrics.json").read_text())
 
 
+def test_overwriting_without_a_report_removes_the_old_one(tmp_path):
+    words = ("train", *SMALL, "--method", "mlp", "--epochs", 1, "--out", tmp_path)
+    call(*words)
+    assert (tmp_path / "report.html").exists()
+    call(*words, "--overwrite", "--no-report")
+    assert (tmp_path / "metrics.json").exists()
+    assert not (tmp_path / "report.html").exists()
+
+
 def test_what_is_left_out_and_what_comes_twice_is_told(tmp_path):
     molecules = [f"{'C' * (k % 11 + 1)}{'ON'[k % 2]},{'ab'[k % 2]}" for k in range(24)]
     rows = ["C(,a", "C,", "CC,NA", "CCC,none", "OC,b", *molecules]
@@ -61,19 +70,18 @@ def test_what_is_left_out_and_what_comes_twice_is_told(tmp_path):
     said = call(*words, "--out", tmp_path / "r")
     assert said.stderr.splitlines() == [
         "skipped line 2: 'C(' is not SMILES that RDKit can read",
-        "taken for no class: 'NA' (1 rows), 'none' (1 rows). If such a word is meant as a class, write another one in "
-        "the file",
-        "graphs without a class, which take no part: 3",
+        "treated as missing labels: 'NA' (1 rows), 'none' (1 rows). Rename the value in the file if it is a class",
+        "graphs without a label, left out: 3",
         # CO (as OC once more, with the other class) and CCN come again after 22 rows
-        "2 molecules occur more than once (5 graphs), 1 of them with different classes; --split scaffold keeps equal "
-        "molecules in one part",
+        "2 molecules occur more than once (5 graphs), 1 of them with different classes; --split scaffold keeps "
+        "duplicates in one part",
     ]
     assert "class column" in said.stdout
     told = json.loads((tmp_path / "r" / "metrics.json").read_text())["data"]
     assert (told["class_column"], told["skipped_rows"], told["without_class"]) == ("Active", 1, 3)
     said = call("cv", *words[1:], "--folds", 3, "--method", "mlp", "--out", tmp_path / "cv")
     assert "skipped line 2" in said.stderr
-    assert "which take no part: 3" in said.stderr
+    assert "left out: 3" in said.stderr
 
 
 def test_options_files_and_assignments_become_settings(tmp_path):
@@ -150,7 +158,7 @@ def test_ctrl_c_is_a_sentence_code_130_and_resumable_and_nobody_else_may_work_th
     assert f"process {process.pid} is working in this folder" in second[2]
     code, out, err = finish(process)
     assert (code, out) == (130, "")
-    assert f"Stopped. Go on with: asapool train --resume {folder}" in err
+    assert f"Stopped. Resume with: asapool train --resume {folder}" in err
     assert "Traceback" not in err
     code, _, err = finish(begin("train", "--resume", folder))
     assert code == 0, err
