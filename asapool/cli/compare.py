@@ -11,21 +11,20 @@ from asapool.cli import _engines as e
 from asapool.cli import _options as o
 from asapool.cli.cv import cross
 
-ALL = "asap,topk,sagpool,diffpool,set2set,global-attention,sortpool,none,mlp"
-
 
 def compare(
     source: o.Source,
     *,
     data: o.DataOptions,
     methods: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAMES",
             rich_help_panel=o.MODEL,
             help="Methods, separated by commas; each is tested against the first.",
+            show_default="all poolings and the two networks without",
         ),
-    ] = ALL,
+    ] = None,
     model: o.ModelOptions,
     training: o.TrainOptions,
     folds: o.Folds = 10,
@@ -54,6 +53,12 @@ def compare(
         },
         settings,
     )
-    names = o.words_of(methods, "--methods")
+    names = o.words_of(methods, "--methods") if methods is not None else _networks()
     by = (engine, address, jobs)
     cross(tables, names, "compare", config, folds, seeds, seed, protocol, by, out, json, no_report)
+
+
+def _networks() -> list[str]:
+    from asapool.models.methods import method_names
+
+    return list(method_names(trainer="gradient", builtin=True))

@@ -79,7 +79,7 @@ def cross(
     names = methods or [chosen.model.method]
     plan = methods_plan(
         graphs,
-        {name: replace(chosen.model, method=name) for name in names},  # type: ignore[arg-type]
+        {name: replace(chosen.model, method=name) for name in names},
         train=chosen.train,
         folds=folds,
         seeds=authors_seeds(seeds) if seed is None else tuple(range(seed, seed + seeds)),

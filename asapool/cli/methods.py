@@ -8,9 +8,7 @@ from asapool.cli._output import show
 
 def methods(json: o.Json = False) -> None:
     """List the methods that can be trained."""
-    from dataclasses import asdict
+    from asapool.models.methods import methods as all_methods
 
-    from asapool.models import methods as known
-
-    listed = known()
-    show([asdict(m) for m in listed], {m.name: f"{m.kind:<12}  {m.sentence} [{m.paper}]" for m in listed}, json)
+    listed = all_methods()
+    show([m.to_dict() for m in listed], {m.name: f"{m.kind:<12}  {m.sentence} [{m.paper}]" for m in listed}, json)

@@ -90,11 +90,10 @@ def table1(models: Mapping[str, ModelConfig] | None = None, seed: int = 0) -> Pr
 
 def layer_of(config: ModelConfig) -> Make:
     """The pooling layer of the model's first level, as the model makes it for graphs of a typical size."""
-    from asapool.models.hierarchical import cluster_counts, make_pool
+    from asapool.models import LevelShape, method
 
     def make(nodes: int) -> nn.Module:
-        K = cluster_counts(config, nodes)[0] if config.method == "diffpool" else 0
-        return make_pool(config, config.hidden, config.ratios[0], K)
+        return method(config.method).make_pool(config, LevelShape(in_channels=config.hidden, typical_nodes=nodes))
 
     return make
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from asapool.data.batch import Batch
 from asapool.errors import choose
 from asapool.insight.levels import Floats, Level
-from asapool.models import GraphClassifier
+from asapool.models import GraphModel
 
 PIECE = 16_384  # nodes that go through the model at once
 
@@ -34,7 +34,7 @@ def log_odds(logits: Tensor, c: int) -> Tensor:
 
 
 @contextmanager
-def frozen(model: GraphClassifier) -> Iterator[None]:
+def frozen(model: GraphModel) -> Iterator[None]:
     """Evaluation mode without gradients of the parameters; both are as before at the end."""
     training = model.training
     before = [(p, p.requires_grad) for p in model.parameters()]
@@ -49,7 +49,7 @@ def frozen(model: GraphClassifier) -> Iterator[None]:
             p.requires_grad_(needed)
 
 
-def logits_of(model: GraphClassifier, batch: Batch, x: Tensor | None = None) -> Tensor:
+def logits_of(model: GraphModel, batch: Batch, x: Tensor | None = None) -> Tensor:
     """Logits (B, C) of a batch, with other node features if given."""
     logits: Tensor = model(batch.x if x is None else x, batch.ptr, batch.rowptr, batch.col, batch.weight)
     return logits
@@ -84,7 +84,7 @@ def attention_importance(nodes: int, levels: Sequence[Level], aggregate: str = "
     return total
 
 
-def gradient_importance(model: GraphClassifier, batch: Batch, c: int) -> Floats:
+def gradient_importance(model: GraphModel, batch: Batch, c: int) -> Floats:
     """Gradient × input through convolutions, attention, fitness and pooled edges: g_i = Σ_f x_if ∂(log odds_c)/∂x_if.
 
     Returns (N,). The choice of the top ⌈kN⌉ is a step, so the gradient takes it as given. Call it within `frozen`.
@@ -96,7 +96,7 @@ def gradient_importance(model: GraphClassifier, batch: Batch, c: int) -> Floats:
 
 
 def occlusion_importance(
-    model: GraphClassifier, batch: Batch, c: int, occlude: Literal["remove", "zero"] = "remove"
+    model: GraphModel, batch: Batch, c: int, occlude: Literal["remove", "zero"] = "remove"
 ) -> Floats:
     """o_i = log odds_c of the graph − log odds_c without node i, (N,); call it within `frozen`.
 
@@ -161,7 +161,7 @@ def without(batch: Batch, nodes: Tensor) -> Batch:
 class Question(NamedTuple):
     """What importance is about: a graph as a batch, its levels, a class, and how occlusion removes a node."""
 
-    model: GraphClassifier
+    model: GraphModel
     batch: Batch
     levels: Sequence[Level]
     target: int

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from asapool.data import GraphSet, load
 from asapool.errors import CheckpointError, ConfigError, DataError
-from asapool.models import GraphClassifier, checkpoint
+from asapool.models import DirectModel, GraphModel, checkpoint
 from asapool.models.checkpoint import LoadedModel
 
 
 class Subject(NamedTuple):
     """A classifier, the names of its classes, and one graph that fits it."""
 
-    model: GraphClassifier
+    model: GraphModel
     classes: tuple[str, ...]
     graph: GraphSet
 
@@ -23,11 +23,14 @@ def subject(model: Any, graph: Any, index: int | None = None) -> Subject:
     """Read the model when it is a path, pack the graph, and refuse the two when they do not fit."""
     if isinstance(model, (str, PathLike)):
         model = checkpoint.load(model)
+    plain = model.model if isinstance(model, LoadedModel) else model
+    if isinstance(plain, DirectModel):
+        raise ConfigError(f"explain works on networks, and the method {plain.config.method!r} is none")
     if isinstance(model, LoadedModel):
         chosen = one_graph(graph, index, model)
         model.check(chosen)
         return Subject(model.model, model.classes, chosen)
-    if not isinstance(model, GraphClassifier):
+    if not isinstance(model, GraphModel):
         raise ConfigError(f"explain takes a trained model or the path of its file, got {type(model).__name__}")
     chosen = one_graph(graph, index, None)
     if chosen.num_features != model.in_channels:

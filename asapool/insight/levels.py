@@ -13,22 +13,13 @@ from torch import Tensor
 from asapool import kernels
 from asapool.data.batch import Batch
 from asapool.kernels import Graph
-from asapool.models import GraphClassifier
+from asapool.models import GraphClassifier, GraphModel, method
 from asapool.models.hierarchical import HierarchicalEncoder
 from asapool.nn.baselines import Coarse
 from asapool.nn.step import PoolStep
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-WITHOUT = {  # why a method has no clusters around medoids
-    "diffpool": "DiffPool assigns every node to a fixed number of clusters without a centre",
-    "set2set": "Set2Set reads all nodes at once",
-    "global-attention": "Global attention sums all nodes at once",
-    "sortpool": "SortPool reads the first nodes of a sorted list",
-    "none": "This model does not pool",
-    "mlp": "This model sums the nodes and never looks at an edge",
-}
 
 
 class Connectivity(NamedTuple):
@@ -104,19 +95,17 @@ def connectivity(nodes: int, source: Ints, target: Ints) -> Connectivity:
     return Connectivity(nodes, edges, components, edges / pairs if pairs else 0.0)
 
 
-def levels_of(model: GraphClassifier, batch: Batch) -> tuple[tuple[Level, ...], str]:
+def levels_of(model: GraphModel, batch: Batch) -> tuple[tuple[Level, ...], str]:
     """The levels of one graph, and, for a method that has none, the sentence that says why."""
-    method, encoder = model.config.method, model.encoder
-    if method in WITHOUT or not isinstance(encoder, HierarchicalEncoder):
-        return (
-            (),
-            f"{WITHOUT[method]}, so there are no levels to look at; gradient and occlusion still tell what counted.",
-        )
+    why = method(model.config.method).no_levels
+    if why is not None or not isinstance(model, GraphClassifier) or not isinstance(model.encoder, HierarchicalEncoder):
+        why = why or f"The method {model.config.method} does not report its levels"
+        return (), f"{why}, so there are no levels to look at; gradient and occlusion still tell what counted."
     levels: list[Level] = []
     origin: Ints = np.arange(batch.x.size(0))  # original node of every node of the level before
     with torch.no_grad():
-        graph = model._pack(batch.x, batch.ptr, batch.rowptr, batch.col, batch.weight)
-        for step in encoder.steps(batch.x, graph):
+        graph = model.pack(batch.x, batch.ptr, batch.rowptr, batch.col, batch.weight)
+        for step in model.encoder.steps(batch.x, graph):
             level = _clusters(step, origin) if isinstance(step, PoolStep) else _selected(step, origin)
             levels.append(level)
             origin = level.medoid

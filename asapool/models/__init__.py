@@ -1,8 +1,51 @@
-"""Classifiers: from a config to a module, and from a module to one file and back."""
+"""Models: the registry of methods, from a config to a module, and from a module to one file and back.
 
-from asapool.models import checkpoint
-from asapool.models.catalog import MethodInfo, methods
-from asapool.models.classifier import GraphClassifier, build
-from asapool.models.config import METHODS, ModelConfig
+Names are looked up when first used, so that listing the methods does not load torch.
+"""
 
-__all__ = ["METHODS", "GraphClassifier", "MethodInfo", "ModelConfig", "build", "checkpoint", "methods"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asapool.models.classifier import GraphClassifier, GraphModel, build
+    from asapool.models.config import ModelConfig
+    from asapool.models.direct import DirectModel
+    from asapool.models.methods import Method, method, method_names, register, register_method
+    from asapool.models.shape import LevelShape, ModelShape
+
+_HOME = {
+    "DirectModel": "direct",
+    "GraphClassifier": "classifier",
+    "GraphModel": "classifier",
+    "LevelShape": "shape",
+    "Method": "methods",
+    "ModelConfig": "config",
+    "ModelShape": "shape",
+    "build": "classifier",
+    "method": "methods",
+    "method_names": "methods",
+    "register": "methods",
+    "register_method": "methods",
+}
+__all__ = [
+    "DirectModel",
+    "GraphClassifier",
+    "GraphModel",
+    "LevelShape",
+    "Method",
+    "ModelConfig",
+    "ModelShape",
+    "build",
+    "method",
+    "method_names",
+    "register",
+    "register_method",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"asapool.models.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'asapool.models' has no attribute {name!r}")

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from asapool.errors import CheckpointError
 from asapool.files import writing
-from asapool.models.classifier import GraphClassifier, build
+from asapool.models.classifier import GraphModel, build
 from asapool.models.config import ModelConfig
+from asapool.models.direct import DirectModel
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet
@@ -35,7 +36,7 @@ AGAIN = "Train again, or fetch the file again"
 class LoadedModel:
     """A classifier as it came from its file, in eval mode, with what is known about it."""
 
-    model: GraphClassifier
+    model: GraphModel
     classes: tuple[str, ...]  # names in the order of the logits
     recipe: Mapping[str, Any]  # how the features of a node are made
     summary: Mapping[str, Any]  # what training noted about itself
@@ -79,7 +80,7 @@ class LoadedModel:
 
 def save(
     path: str | PathLike[str],
-    model: GraphClassifier,
+    model: GraphModel,
     *,
     classes: Sequence[str],
     recipe: Mapping[str, Any],
@@ -94,7 +95,7 @@ def save(
 
 
 def to_bytes(
-    model: GraphClassifier,
+    model: GraphModel,
     *,
     classes: Sequence[str],
     recipe: Mapping[str, Any],
@@ -109,7 +110,8 @@ def to_bytes(
 
     if len(classes) != model.num_classes:
         raise CheckpointError(f"a model of {model.num_classes} classes needs as many names, got {_short(classes)}")
-    weights = {name: _portable(value) for name, value in sorted(model.state_dict().items())}
+    exact = isinstance(model, DirectModel)  # its arrays are not only weights: counts, thresholds, names as numbers
+    weights = {name: _portable(value, exact) for name, value in sorted(model.state_dict().items())}
     words = _plain(
         {
             "format": FORMAT,
@@ -195,10 +197,10 @@ def checksum(words: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def _portable(value: Tensor) -> Tensor:
-    """Float32 on the CPU, in memory of its own; whole numbers stay whole."""
+def _portable(value: Tensor, exact: bool) -> Tensor:
+    """A copy on the CPU, in float32 unless it must be exact; whole numbers stay whole."""
     value = value.detach().cpu()
-    return (value.float() if value.is_floating_point() else value).contiguous().clone()
+    return (value.float() if value.is_floating_point() and not exact else value).contiguous().clone()
 
 
 def _plain(value: Any) -> Any:

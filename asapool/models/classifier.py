@@ -1,4 +1,4 @@
-"""GraphClassifier: a packed batch of graphs in, one row of logits per graph out, for every method."""
+"""Graph models: a packed batch of graphs in, one row of logits per graph out, for every method."""
 
 from __future__ import annotations
 
@@ -9,37 +9,58 @@ from asapool import kernels
 from asapool.errors import ConfigError, InputError
 from asapool.kernels import Graph
 from asapool.models.blocks import Head
-from asapool.models.catalog import kind_of
 from asapool.models.config import ModelConfig
 from asapool.models.global_pooling import GlobalEncoder, SumEncoder
 from asapool.models.hierarchical import HierarchicalEncoder
+from asapool.models.methods import Method, method
+from asapool.models.shape import LevelShape, ModelShape
 from asapool.nn.step import PoolStep
 
+Encoder = HierarchicalEncoder | GlobalEncoder | SumEncoder
 
-class GraphClassifier(nn.Module):
-    """logits = head(encoder(x, A)): the encoder makes one row of numbers per graph, the head reads it.
+
+class GraphModel(nn.Module):
+    """What every model of the registry is: a module that knows its config and its shape, and gives logits.
 
     Batches are plain tensors, the fields of asapool.data.Batch: x (N, F) float, ptr (B+1,) first node of each graph,
     rowptr (N+1,) and col (E,) the neighbours j of the edges j → i, ascending in each row, weight (E,) or None for ones.
+
+    Args:
+        config: the settings.
+        shape: the sizes of input and output.
     """
 
-    def __init__(
-        self, config: ModelConfig, in_channels: int, num_classes: int, typical_nodes: int | None = None
-    ) -> None:
+    def __init__(self, config: ModelConfig, shape: ModelShape) -> None:
         super().__init__()
-        for name, value in (("in_channels", in_channels), ("num_classes", num_classes)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigError(f"{name} must be a whole number of at least 1, got {value!r}")
-        self.config, self.in_channels, self.num_classes = config, in_channels, num_classes
-        self.typical_nodes = typical_nodes if config.method == "diffpool" else None
-        self.encoder: HierarchicalEncoder | GlobalEncoder | SumEncoder
-        if config.method == "mlp":
-            self.encoder = SumEncoder(config, in_channels)
-        elif kind_of(config.method) == "global":
-            self.encoder = GlobalEncoder(config, in_channels)
-        else:
-            self.encoder = HierarchicalEncoder(config, in_channels, typical_nodes)
-        self.head = Head(config, self.encoder.out_channels, num_classes)
+        self.config, self.shape = config, shape
+        self.in_channels, self.num_classes = shape.in_channels, shape.num_classes
+        self.typical_nodes = shape.typical_nodes if method(config.method).fixed_size else None
+
+    def forward(self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None) -> Tensor:
+        """The logits (B, C)."""
+        raise NotImplementedError
+
+    def forward_with_penalty(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The logits (B, C), and the scalar that the method adds to the loss, mostly 0."""
+        logits = self(x, ptr, rowptr, col, weight)
+        return logits, logits.new_zeros(())
+
+
+class GraphClassifier(GraphModel):
+    """logits = head(encoder(x, A)): the encoder makes one row of numbers per graph, the head reads it.
+
+    Args:
+        config: the settings.
+        shape: the sizes of input and output.
+        encoder: a module with `out_channels` that returns r (B, out_channels) and a penalty or None.
+    """
+
+    def __init__(self, config: ModelConfig, shape: ModelShape, encoder: Encoder) -> None:
+        super().__init__(config, shape)
+        self.encoder = encoder
+        self.head = Head(config, encoder.out_channels, shape.num_classes)
 
     def forward(self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None) -> Tensor:
         """The logits (B, C)."""
@@ -57,23 +78,20 @@ class GraphClassifier(nn.Module):
     def hierarchy(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None
     ) -> list[PoolStep]:
-        """Every level of an asap model, finest first: the clusters, what was kept, and the graph after it."""
-        if self.config.method != "asap" or not isinstance(self.encoder, HierarchicalEncoder):
-            raise ConfigError(f"only 'asap' has a hierarchy of clusters, this model's method is {self.config.method!r}")
-        steps = self.encoder.steps(x, self._pack(x, ptr, rowptr, col, weight))
-        return [step for step in steps if isinstance(step, PoolStep)]
+        """Every level of a model that forms clusters, finest first: the clusters, what was kept, the graph after it."""
+        steps: list[PoolStep] = []
+        if isinstance(self.encoder, HierarchicalEncoder):
+            made = self.encoder.steps(x, self.pack(x, ptr, rowptr, col, weight))
+            steps = [step for step in made if isinstance(step, PoolStep)]
+        if not steps:
+            raise ConfigError(
+                f"the method {self.config.method!r} forms no clusters around nodes, so it has no hierarchy of them. "
+                "Use 'asap'"
+            )
+        return steps
 
-    def _encode(
-        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        if isinstance(self.encoder, SumEncoder):
-            self._check(x)
-            found: tuple[Tensor, Tensor | None] = self.encoder(x, ptr)
-        else:
-            found = self.encoder(x, self._pack(x, ptr, rowptr, col, weight))
-        return found
-
-    def _pack(self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None) -> Graph:
+    def pack(self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None) -> Graph:
+        """The checked batch as the graph that the layers read."""
         self._check(x)
         if rowptr.numel() != x.size(0) + 1:
             raise InputError(f"rowptr must have one entry more than x has rows, {x.size(0) + 1}, got {rowptr.numel()}")
@@ -83,6 +101,17 @@ class GraphClassifier(nn.Module):
             weight = weight.to(x.dtype)
         return kernels.graph_from_rows(ptr, rowptr, col, weight, x.dtype, backend=self.config.backend)
 
+    def _encode(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        encoded: tuple[Tensor, Tensor | None]
+        if isinstance(self.encoder, SumEncoder):
+            self._check(x)
+            encoded = self.encoder(x, ptr)
+        else:
+            encoded = self.encoder(x, self.pack(x, ptr, rowptr, col, weight))
+        return encoded
+
     def _check(self, x: Tensor) -> None:
         if x.dim() != 2 or x.size(1) != self.in_channels:
             raise InputError(
@@ -90,22 +119,47 @@ class GraphClassifier(nn.Module):
             )
 
 
+def with_pool(entry: Method, config: ModelConfig, shape: ModelShape) -> GraphClassifier:
+    """The classifier around a method's pooling layer: global for the kind "global", hierarchical for the others."""
+
+    def make_pool(level: LevelShape) -> nn.Module:
+        return entry.make_pool(config, level)
+
+    encoder: Encoder
+    if entry.kind == "global":
+        encoder = GlobalEncoder(config, shape.in_channels, make_pool)
+    else:
+        encoder = HierarchicalEncoder(config, shape.in_channels, make_pool, shape.typical_nodes)
+    return GraphClassifier(config, shape, encoder)
+
+
+def mlp(config: ModelConfig, shape: ModelShape) -> GraphClassifier:
+    """The classifier that sums the node features."""
+    return GraphClassifier(config, shape, SumEncoder(config, shape.in_channels))
+
+
 def build(
     config: ModelConfig, in_channels: int, num_classes: int, seed: int | None = None, *,
     typical_nodes: int | None = None,
-) -> GraphClassifier:  # fmt: skip
-    """Make the classifier that a config describes, with fresh weights; the same seed gives the same bytes.
+) -> GraphModel:  # fmt: skip
+    """Make the model that a config describes, with fresh weights; the same seed gives the same bytes.
 
-    typical_nodes: the size of a typical graph, such as the mean of the training set; only diffpool needs it, whose
-    number of clusters is fixed. Without a seed the weights come from torch's own generator, which a seed leaves alone.
+    Args:
+        config: the settings, the method among them.
+        in_channels: F, features of a node.
+        num_classes: C, outputs of the model.
+        seed: of the weights; None = they come from torch's global generator, which a seed leaves alone.
+        typical_nodes: the size of a typical graph, such as the mean of the training set; only methods with a fixed
+            number of clusters (diffpool) need it.
 
     >>> model = build(ModelConfig(hidden=16), in_channels=3, num_classes=2, seed=0)
     >>> x, ptr = torch.ones(3, 3), torch.tensor([0, 2, 3])  # an edge, and a node alone
     >>> model(x, ptr, rowptr=torch.tensor([0, 1, 2, 2]), col=torch.tensor([1, 0])).shape
     torch.Size([2, 2])
     """
+    shape = ModelShape(in_channels=in_channels, num_classes=num_classes, typical_nodes=typical_nodes)
     if seed is None:
-        return GraphClassifier(config, in_channels, num_classes, typical_nodes)
+        return method(config.method).make_model(config, shape)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return GraphClassifier(config, in_channels, num_classes, typical_nodes)
+        return method(config.method).make_model(config, shape)

@@ -10,15 +10,12 @@ from typing import Any, Literal
 from asapool.errors import ConfigError, choose
 from asapool.kernels import BACKENDS
 from asapool.kernels.ratio import check_ratio
+from asapool.models.methods import WIDEST, method
+from asapool.nn.convolutions import CONVOLUTIONS
 from asapool.nn.semantics import TABLE
 
-Method = Literal["asap", "topk", "sagpool", "diffpool", "set2set", "global-attention", "sortpool", "none", "mlp"]
-METHODS = ("asap", "topk", "sagpool", "diffpool", "set2set", "global-attention", "sortpool", "none", "mlp")
-WIDEST = 256  # most numbers that a global pooling may hand to the head (appendix of the paper)
-
 WORDS: dict[str, tuple[str, ...]] = {
-    "method": METHODS,
-    "conv": ("gcn", "gin", "sage"),
+    "conv": tuple(CONVOLUTIONS),
     "semantics": tuple(TABLE),
     "attention": ("m2t", "t2t", "s2t"),
     "master": ("max", "mean"),
@@ -39,11 +36,11 @@ class ModelConfig:
     asapool.errors.ConfigError: model.hiden is not a setting; did you mean model.hidden?
     """
 
-    method: Method = "asap"
+    method: str = "asap"  # one of asapool.models.methods
     hidden: int = 64  # width of every layer
     levels: int = 3  # convolutions, each followed by its pooling in the hierarchical methods
     ratio: float | int | tuple[float | int, ...] = 0.5  # share of nodes kept, or a whole number; one, or one per level
-    conv: Literal["gcn", "gin", "sage"] = "gcn"
+    conv: str = "gcn"  # one of asapool.nn.convolutions.CONVOLUTIONS
     batch_norm: bool = False  # between a convolution and its ReLU
     jumping: bool = False  # the head sees the summaries of all levels side by side instead of their sum
     dropout: float = 0.5  # before the last layer
@@ -65,6 +62,7 @@ class ModelConfig:
     backend: Literal["auto", "reference", "fused"] = "auto"
 
     def __post_init__(self) -> None:
+        chosen = method(self.method, "model.method")
         for name, allowed in WORDS.items():
             choose(f"model.{name}", getattr(self, name), allowed)
         for name in ("hidden", "levels", "hops", "set2set_steps"):
@@ -79,11 +77,10 @@ class ModelConfig:
         for name in ("link_weight", "entropy_weight"):
             self._number(name)
         self._check_ratio()
-        most = {"set2set": WIDEST // 2, "global-attention": WIDEST, "sortpool": WIDEST}.get(self.method)
-        if most is not None and self.hidden > most:
+        if chosen.max_hidden is not None and self.hidden > chosen.max_hidden:
             raise ConfigError(
-                f"model.hidden must be at most {most} for {self.method}, whose output may have {WIDEST} numbers, "
-                f"got {self.hidden}"
+                f"model.hidden must be at most {chosen.max_hidden} for {self.method}, whose output may have {WIDEST} "
+                f"numbers, got {self.hidden}"
             )
 
     @property

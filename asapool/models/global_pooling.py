@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
 from asapool.kernels import Graph
 from asapool.models.blocks import ConvBlock
-from asapool.models.config import WIDEST, ModelConfig
-from asapool.nn.baselines import GlobalAttentionPool, Set2SetPool, SortPool
+from asapool.models.config import ModelConfig
+from asapool.models.hierarchical import MakePool
+from asapool.models.shape import LevelShape
 
 
 class GlobalEncoder(nn.Module):
     """One row per graph, of at most 256 numbers: r = pool(x^L), x^l = ReLU(conv(x^{l-1}, A)).
 
     With `jumping` the largest value that any layer gave is pooled, max_l x^l, which keeps the width.
+
+    Args:
+        config: hidden, levels, conv, batch_norm, jumping and backend are read.
+        in_channels: F, features of a node.
+        make_pool: returns the pooling layer, a module with `out_channels` and `forward(x, pattern)`.
     """
 
-    def __init__(self, config: ModelConfig, in_channels: int) -> None:
+    def __init__(self, config: ModelConfig, in_channels: int, make_pool: MakePool) -> None:
         super().__init__()
         self.jumping = config.jumping
         widths = [in_channels] + [config.hidden] * (config.levels - 1)
         self.convs = nn.ModuleList(ConvBlock(config, width) for width in widths)
-        self.pool = make_global_pool(config)
-        self.out_channels = self.pool.out_channels
+        self.pool = make_pool(LevelShape(in_channels=config.hidden))
+        self.out_channels = cast(int, self.pool.out_channels)
 
     def forward(self, x: Tensor, graph: Graph) -> tuple[Tensor, None]:
         """x (N, F) of a packed graph; returns r (B, out) and nothing to add to the loss."""
@@ -33,15 +41,6 @@ class GlobalEncoder(nn.Module):
             layers.append(x)
         x = torch.stack(layers).amax(0) if self.jumping else x
         return self.pool(x, graph.pattern), None
-
-
-def make_global_pool(config: ModelConfig) -> Set2SetPool | GlobalAttentionPool | SortPool:
-    """The one pooling; SortPool reads as many nodes as fit into 256 numbers."""
-    if config.method == "set2set":
-        return Set2SetPool(config.hidden, config.set2set_steps)
-    if config.method == "global-attention":
-        return GlobalAttentionPool(config.hidden, config.attention_transform)
-    return SortPool(config.hidden, WIDEST // config.hidden, backend=config.backend)
 
 
 class SumEncoder(nn.Module):

@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
 from asapool import kernels
-from asapool.errors import ConfigError
 from asapool.kernels import Graph
-from asapool.kernels.ratio import kept_count
 from asapool.models.blocks import ConvBlock
 from asapool.models.config import ModelConfig
-from asapool.nn.asap import ASAPooling
-from asapool.nn.baselines import Coarse, DiffPooling, SAGPooling, TopKPooling
-from asapool.nn.semantics import semantics_named
+from asapool.models.shape import LevelShape
+from asapool.nn.baselines import Coarse, DiffPooling
 from asapool.nn.step import PoolStep
+
+MakePool = Callable[[LevelShape], nn.Module]
+
+
+class LevelPool(Protocol):
+    """What the encoder asks of a pooling layer."""
+
+    def step(self, x: Tensor, graph: Graph, *, edges: bool = True) -> PoolStep | Coarse:
+        """Pool a packed graph; edges=False leaves the pooled graph out."""
 
 
 class HierarchicalEncoder(nn.Module):
     """One row per graph: r = Σ_l readout(x^l), where x^l, A^l = pool(ReLU(conv(x^{l-1}, A^{l-1})), A^{l-1}).
 
-    Readout is mean ‖ max. With `jumping` the readouts stand side by side instead of being added. The method "none"
-    leaves the pooling out.
+    Readout is mean ‖ max. With `jumping` the readouts stand side by side instead of being added.
+
+    Args:
+        config: hidden, levels, conv, batch_norm, jumping and backend are read.
+        in_channels: F, features of a node.
+        make_pool: returns the pooling layer of a level, a module with a method `step` (see LevelPool).
+        typical_nodes: nodes of a typical graph, for layers with a fixed number of clusters.
     """
 
-    def __init__(self, config: ModelConfig, in_channels: int, typical_nodes: int | None) -> None:
+    def __init__(
+        self, config: ModelConfig, in_channels: int, make_pool: MakePool, typical_nodes: int | None = None
+    ) -> None:
         super().__init__()
         self.jumping, self.backend = config.jumping, config.backend
         self.out_channels = 2 * config.hidden * (config.levels if config.jumping else 1)
         widths = [in_channels] + [config.hidden] * (config.levels - 1)
-        clusters = cluster_counts(config, typical_nodes) if config.method == "diffpool" else (0,) * config.levels
         self.convs = nn.ModuleList(ConvBlock(config, width) for width in widths)
         self.pools = nn.ModuleList(
-            make_pool(config, width, ratio, K) for width, ratio, K in zip(widths, config.ratios, clusters, strict=True)
+            make_pool(LevelShape(index=index, in_channels=width, typical_nodes=typical_nodes))
+            for index, width in enumerate(widths)
         )
 
     def forward(self, x: Tensor, graph: Graph) -> tuple[Tensor, Tensor | None]:
@@ -48,7 +62,7 @@ class HierarchicalEncoder(nn.Module):
         return r, penalty
 
     def steps(self, x: Tensor, graph: Graph, *, last_edges: bool = True) -> Iterator[PoolStep | Coarse]:
-        """What every level's pooling did, level by level; while training nobody reads the edges of the last one."""
+        """What every level's pooling did, level by level; training needs no edges behind the last one."""
         last = len(self.convs) - 1
         for level, (conv, pool) in enumerate(zip(self.convs, self.pools, strict=True)):
             z = conv(x, graph)
@@ -56,63 +70,8 @@ class HierarchicalEncoder(nn.Module):
             step: PoolStep | Coarse
             if isinstance(pool, DiffPooling):
                 step = pool.step(x, graph, edges=edges, z=z)  # both of DiffPool's networks read the input of the level
-            elif isinstance(pool, (ASAPooling, TopKPooling, SAGPooling)):
-                step = pool.step(z, graph, edges=edges)
             else:
-                step = Coarse(z, graph.pattern.ptr, graph)
+                step = cast(LevelPool, pool).step(z, graph, edges=edges)
             yield step
             if step.after is not None:
                 x, graph = step.x, step.after
-
-
-def make_pool(config: ModelConfig, in_channels: int, ratio: float | int, clusters: int) -> nn.Module:
-    """The pooling layer of one level; in_channels is the width of what comes into the level."""
-    loops = semantics_named(config.semantics).loops
-    if config.method == "topk":
-        return TopKPooling(config.hidden, ratio, backend=config.backend)
-    if config.method == "sagpool":
-        return SAGPooling(config.hidden, ratio, loops=loops, backend=config.backend)
-    if config.method == "diffpool":
-        return DiffPooling(
-            in_channels,
-            clusters,
-            conv=config.conv,
-            loops=loops,
-            link_weight=config.link_weight,
-            entropy_weight=config.entropy_weight,
-            backend=config.backend,
-        )
-    if config.method == "none":
-        return nn.Identity()
-    return ASAPooling(
-        config.hidden,
-        ratio,
-        dropout=config.attention_dropout,
-        hops=config.hops,
-        attention=config.attention,
-        master=config.master,
-        fitness=config.fitness,
-        aggregate=config.aggregate,
-        soft_edges=config.soft_edges,
-        max_neighbours=config.max_neighbours,
-        semantics=config.semantics,
-        backend=config.backend,
-    )
-
-
-def cluster_counts(config: ModelConfig, typical_nodes: int | None) -> tuple[int, ...]:
-    """DiffPool's clusters per level, fixed whatever comes in: K_l = ⌈k_l K_{l-1}⌉, K_0 the size of a typical graph.
-
-    >>> cluster_counts(ModelConfig(method="diffpool"), 39)
-    (20, 10, 5)
-    """
-    if isinstance(typical_nodes, bool) or not isinstance(typical_nodes, int) or typical_nodes < 1:
-        raise ConfigError(
-            "diffpool has a fixed number of clusters, so build() needs typical_nodes, a whole number such as the mean "
-            f"number of nodes of the training graphs, got {typical_nodes!r}"
-        )
-    counts, K = [], torch.tensor([typical_nodes], device="cpu")  # also where modules are made on "meta"
-    for ratio in config.ratios:
-        K = kept_count(K, ratio)
-        counts.append(int(K))
-    return tuple(counts)

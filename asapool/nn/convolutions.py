@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -57,6 +59,10 @@ class SAGE(nn.Module):
         return f"{self.in_channels}, {self.out_channels}, relu={self.relu}"
 
 
+# every convolution by its name; each takes (in_channels, out_channels, relu=, backend=), GCN also loops=
+CONVOLUTIONS: dict[str, Callable[..., nn.Module]] = {"gcn": GCN, "gin": GIN, "sage": SAGE}
+
+
 def convolution(
     name: str, in_channels: int, out_channels: int, *, relu: bool = False, loops: Loops = "add", backend: str = "auto"
 ) -> nn.Module:
@@ -69,7 +75,6 @@ def convolution(
       (V): Linear(in_features=3, out_features=8, bias=False)
     )
     """
-    if choose("conv", name, ("gcn", "gin", "sage")) == "gcn":
-        return GCN(in_channels, out_channels, relu=relu, loops=loops, backend=backend)
-    kind: type[GIN] | type[SAGE] = GIN if name == "gin" else SAGE
-    return kind(in_channels, out_channels, relu=relu, backend=backend)
+    make = CONVOLUTIONS[choose("conv", name, tuple(CONVOLUTIONS))]
+    options = {"loops": loops} if make is GCN else {}
+    return make(in_channels, out_channels, relu=relu, backend=backend, **options)

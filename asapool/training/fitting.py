@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from asapool.data import GraphSet
 from asapool.errors import TrainingError
 from asapool.kernels.threads import tiny_is_zero
-from asapool.models import GraphClassifier
+from asapool.models import DirectModel, GraphModel
 from asapool.training.config import TrainConfig
 from asapool.training.probability import logits_of, pieces
 from asapool.training.state import Epoch, Progress, load_state, save_state, snapshot
@@ -49,7 +49,7 @@ class Fit:
 
 
 def fit(
-    model: GraphClassifier,
+    model: GraphModel,
     graphs: GraphSet,
     split: Parts,
     config: TrainConfig,
@@ -70,6 +70,8 @@ def fit(
     if len(train) == 0:
         raise TrainingError(f"{graphs.name}: there are no graphs to learn from. Make the training part larger")
     weights = class_weights(graphs.y[train], graphs.num_classes) if config.class_weights == "balanced" else None
+    if isinstance(model, DirectModel):
+        return _fit_direct(model, graphs, train, val, config, weights, on_epoch)
     loss_of = nn.CrossEntropyLoss(weight=weights)
     checks = [(graphs.batch(piece), len(piece)) for piece in pieces(graphs, val)]  # cut once, used in every epoch
     adam = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
@@ -110,6 +112,39 @@ def fit(
     )  # fmt: skip
 
 
+def _fit_direct(
+    model: DirectModel, graphs: GraphSet, train: Ints, val: Ints, config: TrainConfig, weights: Tensor | None,
+    on_epoch: OnEpoch | None,
+) -> Fit:  # fmt: skip
+    """Fit a model that needs no epochs; its history is one line, with the mean log loss of both parts."""
+    began = time.perf_counter()
+    w = None if weights is None else weights.double().numpy()
+    with _threads(config.threads):
+        model.fit_graphs(graphs, train, val, config.seed, None if w is None else w[graphs.y[train]])
+        loss, _ = _log_loss(model, graphs, train, w)
+        val_loss, val_accuracy = _log_loss(model, graphs, val, w)
+    assert loss is not None  # there are training graphs
+    epoch = Epoch(
+        epoch=1, lr=0.0, loss=loss, val_loss=val_loss, val_accuracy=val_accuracy, seconds=time.perf_counter() - began
+    )
+    progress = Progress(best_epoch=1, best_accuracy=val_accuracy, history=[epoch])
+    if on_epoch is not None:
+        on_epoch(epoch, progress)
+    return Fit(best_epoch=1, best_accuracy=val_accuracy, history=(epoch,))
+
+
+def _log_loss(
+    model: DirectModel, graphs: GraphSet, indices: Ints, weights: npt.NDArray[np.float64] | None
+) -> tuple[float | None, float | None]:
+    """Mean log loss (a probability of 0 counts as 1e-12) and accuracy on some graphs."""
+    if len(indices) == 0:
+        return None, None
+    y, p = graphs.y[indices], model.predict_graphs(graphs, indices)
+    loss = -np.log(np.maximum(p[np.arange(len(y)), y], 1e-12))
+    w = np.ones(len(y)) if weights is None else weights[y]
+    return float((w * loss).sum() / w.sum()), float((p.argmax(axis=1) == y).mean())
+
+
 def order(train: Ints, seed: int, epoch: int) -> Ints:
     """The order of the training graphs in an epoch, which seed and epoch alone decide.
 
@@ -137,7 +172,7 @@ def typical_nodes(graphs: GraphSet, train: npt.ArrayLike) -> int:
 
 
 def _learn(
-    model: GraphClassifier, graphs: GraphSet, train: Ints, config: TrainConfig, epoch: int,
+    model: GraphModel, graphs: GraphSet, train: Ints, config: TrainConfig, epoch: int,
     adam: torch.optim.Adam, loss_of: nn.Module,
 ) -> float:  # fmt: skip
     """One pass over the training graphs; returns the mean loss, NaN as soon as it is not a number."""
@@ -159,7 +194,7 @@ def _learn(
     return total / len(shuffled)
 
 
-def _check(model: GraphClassifier, checks: list[Any], loss_of: nn.Module) -> tuple[float | None, float | None]:
+def _check(model: GraphModel, checks: list[Any], loss_of: nn.Module) -> tuple[float | None, float | None]:
     """Loss and accuracy on the validation part."""
     G = sum(size for _, size in checks)
     if G == 0:

@@ -10,7 +10,7 @@ from torch import Tensor
 from asapool.data import GraphSet
 from asapool.data.batch import Batch
 from asapool.errors import DataError
-from asapool.models import GraphClassifier
+from asapool.models import DirectModel, GraphModel
 
 PIECE = 8_192  # nodes that go through the model at once: enough to be fast, few enough to stay in the cache
 
@@ -30,7 +30,7 @@ def pieces(graphs: GraphSet, indices: npt.ArrayLike | None = None, nodes: int = 
     return np.split(chosen, np.flatnonzero(np.diff(number)) + 1)
 
 
-def logits_of(model: GraphClassifier, batch: Batch) -> Tensor:
+def logits_of(model: GraphModel, batch: Batch) -> Tensor:
     """The model's answer to a batch, without gradients or dropout, (B, C)."""
     model.eval()
     with torch.inference_mode():
@@ -38,11 +38,14 @@ def logits_of(model: GraphClassifier, batch: Batch) -> Tensor:
     return logits
 
 
-def predict(model: GraphClassifier, graphs: GraphSet, indices: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
+def predict(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
     """Probability of every class for every graph (or those named), p = softmax(logits), (G, C), in their order.
 
     A graph to which the model's answer is no number is refused.
     """
+    if isinstance(model, DirectModel):
+        chosen = np.arange(len(graphs)) if indices is None else np.asarray(indices, dtype=np.int64)
+        return model.predict_graphs(graphs, chosen)
     rows = []
     for piece in pieces(graphs, indices):
         logits = logits_of(model, graphs.batch(piece)).double()

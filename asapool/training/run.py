@@ -26,7 +26,7 @@ from asapool.data.loading import class_column
 from asapool.data.reading import Reading
 from asapool.errors import AsapoolError, CheckpointError, ConfigError, TrainingError
 from asapool.files import read_json, remove, working_in, write_csv, write_json, write_text
-from asapool.models import GraphClassifier, build, checkpoint
+from asapool.models import GraphModel, build, checkpoint
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
 from asapool.training.metrics import score
 from asapool.training.predictions import write_predictions
@@ -144,7 +144,7 @@ def _carry_out(
     return metrics
 
 
-def _judge(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphClassifier, done: Fit) -> dict[str, Any]:
+def _judge(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit) -> dict[str, Any]:
     """The content of metrics.json."""
 
     def scores(part: Any) -> dict[str, Any] | None:
@@ -176,7 +176,7 @@ def _judge(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphCl
 
 
 def _write(
-    path: Path, settings: RunSettings, graphs: GraphSet, split: Split, model: GraphClassifier, done: Fit,
+    path: Path, settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit,
     metrics: dict[str, Any],
 ) -> None:  # fmt: skip
     # nothing that a clock says goes into the model's file: the same run must give the same bytes

@@ -11,8 +11,10 @@ from asapool.data import GraphSet, load
 from asapool.errors import CheckpointError, ConfigError, DataError
 from asapool.insight.importance import log_odds
 from asapool.insight.inputs import find_graph
-from asapool.models import METHODS, ModelConfig, build, checkpoint
+from asapool.models import ModelConfig, build, checkpoint, method_names
 from asapool.training import predict
+
+METHODS = method_names(trainer="gradient", builtin=True)
 
 GRAPHS = load("synthetic:motifs?graphs=6&nodes=9")
 

@@ -16,8 +16,10 @@ from safetensors import safe_open
 from safetensors.torch import save as pack_tensors
 
 from asapool.errors import CheckpointError
-from asapool.models import METHODS, ModelConfig, build, checkpoint
+from asapool.models import ModelConfig, build, checkpoint, method_names
 from tests.models.batches import pack, random_graphs
+
+METHODS = method_names(trainer="gradient", builtin=True)
 
 GRAPHS = [t.float() if t.is_floating_point() else t for t in pack(random_graphs(0, [7, 9, 5], weighted=True))]
 RECIPE = {"version": 1, "features": "labels", "labels": [["C", "N", "O", "S"]], "classes": ["no", "yes"]}

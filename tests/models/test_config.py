@@ -5,8 +5,7 @@ import tomllib
 import pytest
 
 from asapool.errors import ConfigError
-from asapool.models import METHODS, ModelConfig, methods
-from asapool.models.catalog import kind_of
+from asapool.models import ModelConfig
 
 
 def test_the_defaults_are_the_papers():
@@ -62,9 +61,3 @@ def test_what_does_not_fit_gets_a_sentence(values, words):
 def test_an_unknown_setting_names_the_nearest_known_one():
     with pytest.raises(ConfigError, match=r"model.drop_out is not a setting; did you mean model.dropout\?"):
         ModelConfig.from_dict({"drop_out": 0.1})
-
-
-def test_every_method_is_listed_once_with_its_kind():
-    assert tuple(method.name for method in methods()) == METHODS
-    assert [kind_of(name) for name in METHODS] == ["hierarchical"] * 4 + ["global"] * 3 + ["sanity"] * 2
-    assert all(method.sentence.endswith(".") and method.paper for method in methods())

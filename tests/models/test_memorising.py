@@ -3,8 +3,10 @@
 import pytest
 import torch
 
-from asapool.models import METHODS, ModelConfig, build
+from asapool.models import ModelConfig, build, method_names
 from tests.models.batches import Packed, pack, random_graphs
+
+METHODS = method_names(trainer="gradient", builtin=True)
 
 
 def batch(dtype):

@@ -5,8 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asapool.models import METHODS, ModelConfig, build
+from asapool.models import ModelConfig, build, method_names
 from tests.models.batches import pack, random_graphs, relabelled
+
+METHODS = method_names(trainer="gradient", builtin=True)
 
 OPTIONS = [{}, {"conv": "gin"}, {"conv": "sage", "batch_norm": True, "jumping": True}]
 

@@ -3,9 +3,11 @@
 import pytest
 import torch
 
-from asapool.models import METHODS, ModelConfig, build
+from asapool.models import ModelConfig, build, method_names
 from asapool.nn import GCN, SAGE, ASAPooling, LEConv
 from tests.graphs import random_batch
+
+METHODS = method_names(trainer="gradient", builtin=True)
 
 N = 1000
 STAR = torch.stack([torch.zeros(N, dtype=torch.int64), torch.arange(1, N + 1)])

@@ -1,0 +1,76 @@
+"""Models that fit themselves in one go, without gradients: kernels, forests, counts, the majority class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from asapool.errors import ConfigError
+from asapool.models.classifier import GraphModel
+
+if TYPE_CHECKING:
+    from asapool.data import GraphSet
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class DirectModel(GraphModel):
+    """A model whose whole state is a few named arrays, which `fit_graphs` makes and the checkpoint holds as they are.
+
+    A subclass writes fit_graphs (which ends with `set_arrays`), predict_graphs and check_arrays. The arrays are torch
+    buffers of any dtype and size; they are saved without change, so predictions are the same after loading.
+    """
+
+    def fit_graphs(self, graphs: GraphSet, train: Ints, val: Ints, seed: int, weight: Floats | None = None) -> None:
+        """Learn from graphs.
+
+        Args:
+            graphs: the whole set.
+            train: numbers of the graphs to learn from.
+            val: numbers of the graphs by which a setting may be chosen; may be empty.
+            seed: the only source of randomness.
+            weight: how much each training graph counts, (len(train),); None = all the same.
+        """
+        raise NotImplementedError
+
+    def predict_graphs(self, graphs: GraphSet, indices: Ints) -> Floats:
+        """Probability of every class, (len(indices), C), rows in the order of the indices."""
+        raise NotImplementedError
+
+    def check_arrays(self) -> None:
+        """Raise a ValueError where the arrays cannot be those of such a model; called after fitting and loading."""
+
+    def forward(self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Refused unless the subclass can answer from a batch."""
+        raise ConfigError(
+            f"the method {self.config.method!r} answers for a GraphSet and not for a batch of tensors. "
+            "Use asapool.training.predict"
+        )
+
+    @property
+    def fitted(self) -> bool:
+        """Whether there are arrays to predict with."""
+        return bool(self._buffers)
+
+    def set_arrays(self, **arrays: npt.NDArray[Any] | Tensor) -> None:
+        """Make these arrays the state of the model."""
+        self._buffers.clear()
+        for name, value in arrays.items():
+            self.register_buffer(name, torch.as_tensor(value).detach().clone().contiguous())
+        self.check_arrays()
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """One of the arrays, for numpy."""
+        value: npt.NDArray[Any] = self.get_buffer(name).numpy()
+        return value
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *args: Any) -> None:
+        # the sizes are those of the training data, so they come from the file and not from the config
+        own = {name.removeprefix(prefix): value for name, value in state_dict.items() if name.startswith(prefix)}
+        self.set_arrays(**own)

@@ -1,0 +1,300 @@
+"""The registry of methods: every list of methods in the package is made from it.
+
+A method is one `Method` entry. Ours are listed below; other packages add theirs with `register_method` or with an entry
+point of the group "asapool.methods" (see docs/extending.md). Worker processes and the command line find a method of
+another package by its entry point, so a package that is installed should have one.
+
+Builders are written as "module:function" and imported when first used, so that listing the methods loads nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+
+from asapool.errors import ConfigError, choose
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from asapool.models.classifier import GraphModel
+    from asapool.models.config import ModelConfig
+    from asapool.models.shape import LevelShape, ModelShape
+
+    BuildModel = Callable[[ModelConfig, ModelShape], GraphModel]
+    BuildPool = Callable[[ModelConfig, LevelShape], nn.Module]
+
+Kind = Literal["hierarchical", "global", "sanity", "baseline"]
+Trainer = Literal["gradient", "direct"]
+GROUP = "asapool.methods"  # of entry points
+WIDEST = 256  # most numbers that a global pooling may hand to the head (appendix of the paper)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """One method: what it is, how its model is built and how it is fitted.
+
+    Exactly one of `pool` and `build` is given, as a function or as the text "module:function".
+
+    Args:
+        name: how users call it.
+        kind: "hierarchical" (convolve, pool, read out, level by level), "global" (all convolutions, then one pooling),
+            "sanity" (a network without pooling or edges) or "baseline" (no network).
+        sentence: what it does, in one sentence.
+        paper: where it is from.
+        pool: `pool(config, level)` returns the pooling layer of one level (hierarchical, sanity) or the only one
+            (global); the package adds convolutions, readout and head.
+        build: `build(config, shape)` returns the whole model, a `GraphModel`.
+        no_levels: why an explanation shows no levels, as the first half of a sentence; None = it shows them.
+        trainer: "gradient" (by Adam) or "direct" (a `DirectModel`, which fits itself).
+        max_hidden: largest model.hidden.
+        fixed_size: the model is made for graphs of a typical size, so build() needs typical_nodes.
+        builtin: part of asapool itself.
+
+    >>> method("topk").kind, method("topk").trainer
+    ('hierarchical', 'gradient')
+    """
+
+    name: str
+    kind: Kind
+    sentence: str
+    paper: str
+    pool: BuildPool | str | None = None
+    build: BuildModel | str | None = None
+    no_levels: str | None = None
+    trainer: Trainer = "gradient"
+    max_hidden: int | None = None
+    fixed_size: bool = False
+    builtin: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip() or "," in self.name:
+            raise ConfigError(f"a method needs a name without commas, got {self.name!r}")
+        choose(f"kind of the method {self.name}", self.kind, get_args(Kind))
+        choose(f"trainer of the method {self.name}", self.trainer, get_args(Trainer))
+        if (self.pool is None) == (self.build is None):
+            raise ConfigError(f"the method {self.name} needs either pool or build")
+        if self.pool is not None and self.kind == "baseline":
+            raise ConfigError(f"the method {self.name} is of the kind 'baseline', which needs build and not pool")
+
+    def make_model(self, config: ModelConfig, shape: ModelShape) -> GraphModel:
+        """The model that the config describes, with fresh weights."""
+        if self.build is None:
+            from asapool.models.classifier import with_pool
+
+            return with_pool(self, config, shape)
+        return cast("BuildModel", _resolve(self.build))(config, shape)
+
+    def make_pool(self, config: ModelConfig, level: LevelShape) -> nn.Module:
+        """The pooling layer of one level."""
+        if self.pool is None:
+            raise ConfigError(f"the method {self.name} has no pooling layer")
+        return cast("BuildPool", _resolve(self.pool))(config, level)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {name: getattr(self, name) for name in ("name", "kind", "sentence", "paper", "trainer", "builtin")}
+
+
+_BUILTIN = (
+    Method(
+        name="asap",
+        kind="hierarchical",
+        sentence="Forms a cluster around every node by attention, keeps those that stand out, and joins them by their "
+        "overlap.",
+        paper="Ranjan, Sanyal, Talukdar: ASAP: Adaptive Structure Aware Pooling, AAAI 2020",
+        pool="asapool.models.pools:asap",
+        builtin=True,
+    ),
+    Method(
+        name="topk",
+        kind="hierarchical",
+        sentence="Keeps the nodes that lie furthest along one learned direction.",
+        paper="Gao, Ji: Graph U-Nets, ICML 2019",
+        pool="asapool.models.pools:topk",
+        builtin=True,
+    ),
+    Method(
+        name="sagpool",
+        kind="hierarchical",
+        sentence="Keeps the nodes to which a graph convolution gives the highest score.",
+        paper="Lee, Lee, Kang: Self-Attention Graph Pooling, ICML 2019",
+        pool="asapool.models.pools:sagpool",
+        builtin=True,
+    ),
+    Method(
+        name="diffpool",
+        kind="hierarchical",
+        sentence="Assigns every node softly to a fixed number of clusters, with a link prediction and an entropy loss.",
+        paper="Ying et al.: Hierarchical Graph Representation Learning with Differentiable Pooling, NeurIPS 2018",
+        pool="asapool.models.pools:diffpool",
+        no_levels="DiffPool assigns every node to a fixed number of clusters without a centre",
+        fixed_size=True,
+        builtin=True,
+    ),
+    Method(
+        name="set2set",
+        kind="global",
+        sentence="Reads all nodes several times by an attention that an LSTM steers.",
+        paper="Vinyals, Bengio, Kudlur: Order Matters: Sequence to Sequence for Sets, ICLR 2016",
+        pool="asapool.models.pools:set2set",
+        no_levels="Set2Set reads all nodes at once",
+        max_hidden=WIDEST // 2,
+        builtin=True,
+    ),
+    Method(
+        name="global-attention",
+        kind="global",
+        sentence="Sums all nodes by one learned attention.",
+        paper="Li et al.: Gated Graph Sequence Neural Networks, ICLR 2016",
+        pool="asapool.models.pools:global_attention",
+        no_levels="Global attention sums all nodes at once",
+        max_hidden=WIDEST,
+        builtin=True,
+    ),
+    Method(
+        name="sortpool",
+        kind="global",
+        sentence="Sorts the nodes by their last feature and reads the first few side by side.",
+        paper="Zhang et al.: An End-to-End Deep Learning Architecture for Graph Classification, AAAI 2018",
+        pool="asapool.models.pools:sortpool",
+        no_levels="SortPool reads the first nodes of a sorted list",
+        max_hidden=WIDEST,
+        builtin=True,
+    ),
+    Method(
+        name="none",
+        kind="sanity",
+        sentence="Convolves without pooling and reads out after every layer: what pooling has to beat.",
+        paper="Lee, Lee, Kang: Self-Attention Graph Pooling, ICML 2019 (the architecture, without its pooling)",
+        pool="asapool.models.pools:none",
+        no_levels="This model does not pool",
+        builtin=True,
+    ),
+    Method(
+        name="mlp",
+        kind="sanity",
+        sentence="Sums the node features and never looks at an edge: what structure has to beat.",
+        paper="Errica et al.: A Fair Comparison of Graph Neural Networks for Graph Classification, ICLR 2020",
+        build="asapool.models.classifier:mlp",
+        no_levels="This model sums the nodes and never looks at an edge",
+        builtin=True,
+    ),
+    Method(
+        name="majority",
+        kind="baseline",
+        sentence="Answers with the most frequent class of the training graphs: what any method has to beat.",
+        paper="The usual baseline; scikit-learn's DummyClassifier",
+        build="asapool.models.majority:Majority",
+        no_levels="This model never looks at a graph",
+        trainer="direct",
+        builtin=True,
+    ),
+)
+_TABLE = {entry.name: entry for entry in _BUILTIN}
+_plugins_loaded = False
+
+Made = TypeVar("Made", bound=Callable[..., Any])
+
+
+def methods() -> list[Method]:
+    """All methods: ours in the order of the paper's table, then the baselines, then those of other packages.
+
+    >>> [method.name for method in methods() if method.kind == "global"]
+    ['set2set', 'global-attention', 'sortpool']
+    """
+    _load_plugins()
+    return list(_TABLE.values())
+
+
+def method_names(*kinds: Kind, trainer: Trainer | None = None, builtin: bool = False) -> tuple[str, ...]:
+    """Names of the methods, of all or of some kinds; `builtin` leaves out those of other packages.
+
+    >>> method_names("sanity")
+    ('none', 'mlp')
+    """
+    chosen = [m for m in methods() if (not kinds or m.kind in kinds) and (trainer is None or m.trainer == trainer)]
+    return tuple(m.name for m in chosen if m.builtin or not builtin)
+
+
+def method(name: str, setting: str = "method") -> Method:
+    """The method of that name; the error message lists the known ones.
+
+    Args:
+        name: such as "asap".
+        setting: what the error message calls it.
+    """
+    if not isinstance(name, str) or name not in _TABLE:
+        choose(setting, name, method_names())
+    return _TABLE[name]
+
+
+def register(entry: Method) -> Method:
+    """Add a method to the registry; a name that is taken by another method is refused."""
+    known = _TABLE.get(entry.name)
+    if known is not None and (known.builtin or (known.pool, known.build) != (entry.pool, entry.build)):
+        raise ConfigError(f"there is already a method {entry.name!r}. Choose another name")
+    _TABLE[entry.name] = entry
+    return entry
+
+
+def register_method(
+    name: str, *, kind: Kind, sentence: str, paper: str = "", makes: Literal["pool", "model"] = "pool", **fields: Any
+) -> Callable[[Made], Made]:
+    """Decorator that adds a method to the registry.
+
+    Args:
+        name, kind, sentence, paper: see `Method`.
+        makes: "pool": the function is `pool(config, level)` and returns a pooling layer; "model": it is
+            `build(config, shape)` and returns a whole model.
+        fields: further fields of `Method`.
+
+    >>> from asapool.models.pools import topk
+    >>> @register_method("doctest-pool", kind="hierarchical", sentence="Keeps what TopK keeps.")
+    ... def pool(config, level):
+    ...     return topk(config, level)
+    >>> _TABLE.pop("doctest-pool").kind
+    'hierarchical'
+    """
+    choose("makes", makes, ("pool", "model"))
+
+    def add(function: Made) -> Made:
+        made: dict[str, Any] = {"pool" if makes == "pool" else "build": function}
+        register(Method(name=name, kind=kind, sentence=sentence, paper=paper, **made, **fields))
+        return function
+
+    return add
+
+
+def _load_plugins() -> None:
+    """Import the methods of installed packages, once; one that fails is left out with a warning."""
+    global _plugins_loaded
+    if _plugins_loaded:
+        return
+    _plugins_loaded = True
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=GROUP):
+        try:
+            loaded = point.load()  # a Method, or something whose import registers it
+            if isinstance(loaded, Method):
+                register(loaded)
+            if point.name not in _TABLE:
+                raise ConfigError(f"{point.value} is neither a Method nor registers one of that name")
+        except Exception as error:  # somebody else's code: it must not stop ours
+            warnings.warn(
+                f"the method {point.name!r} of the entry point {point.value} is left out: "
+                f"{type(error).__name__}: {error}",
+                stacklevel=2,
+            )
+
+
+def _resolve(made: Any) -> Any:
+    """The function, or the one that "module:function" names."""
+    if not isinstance(made, str):
+        return made
+    module, _, name = made.partition(":")
+    return getattr(import_module(module), name)
