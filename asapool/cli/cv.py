@@ -62,20 +62,19 @@ def cross(
     """Cross-validate methods (None = that of the settings) and show one table; by: engine, address and jobs."""
     from dataclasses import replace
 
-    from asapool.data.reading import Reading
     from asapool.experiments import compare
     from asapool.experiments.comparison_text import write_tables
     from asapool.experiments.crossval import InProcess, cross_validate, methods_plan, short_name
-    from asapool.training import resolve
+    from asapool.training import resolve_reading
     from asapool.training.presets import seeds as authors_seeds
 
     worker = e.engine_named(*by)
     if by[0] == "local" and by[2] in (None, 1):
         worker = InProcess()
-    reading = Reading()
     with working(f"Reading {tables['data']['source']}"):
-        chosen, graphs = resolve(tables, config, reading)
+        chosen, reading = resolve_reading(tables, config)
     note_reading(reading)
+    graphs = reading.graphs
     names = methods or [chosen.model.method]
     plan = methods_plan(
         graphs,

@@ -10,12 +10,12 @@ import typer
 
 from asapool.cli import _options as o
 from asapool.cli._groups import Command, Group, grouped
-from asapool.cli._notes import note_missing, note_skipped
+from asapool.cli._notes import note_reading
 from asapool.cli._output import note, plain, show, working
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
-    from asapool.data import GraphSet, Skipped
+    from asapool.data import GraphSet
     from asapool.insight import Forecast
 
 data = typer.Typer(cls=Group, help="Look at, convert and split graph data.", no_args_is_help=True)
@@ -33,16 +33,13 @@ class Options(o.DataOptions):
 
 
 def _load(source: str, data: Options) -> GraphSet:
-    from asapool.data import load
+    from asapool.data import read
 
-    skipped: list[Skipped] = []
-    missing: dict[str, int] = {}
     options = {"features": "auto", **data.options()}
     with working(f"Reading {source}"):
-        graphs = load(source, labels="optional", skipped=skipped, missing=missing, **options)
-    note_skipped(skipped)
-    note_missing(missing)
-    return graphs
+        reading = read(source, labels="optional", **options)
+    note_reading(reading, unlabelled=False)
+    return reading.graphs
 
 
 @data.command(cls=Command)

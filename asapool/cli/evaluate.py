@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from asapool.cli import _options as o
-from asapool.cli._notes import note_missing, note_skipped
+from asapool.cli._notes import ReadingNotes
 from asapool.cli._output import note, show, working
 from asapool.cli.train import number, score_rows
-
-if TYPE_CHECKING:
-    from asapool.data import Skipped
 
 
 def evaluate(
@@ -24,15 +19,12 @@ def evaluate(
     from asapool.training import predictions as p
 
     trained = checkpoint.load(o.model_file(model))
-    skipped: list[Skipped] = []
-    missing: dict[str, int] = {}
+    notes = ReadingNotes()
     prints: list[str] = []
 
     def watched() -> p.Pairs:
         options = data.options()
-        for graphs, probability in p.predict_source(
-            trained, source, labels=True, skipped=skipped, missing=missing, **options
-        ):
+        for graphs, probability in p.predict_source(trained, source, labels=True, on_reading=notes.add, **options):
             prints.append(graphs.fingerprint)
             yield graphs, probability
 
@@ -40,8 +32,7 @@ def evaluate(
         with working(f"Predicting {source}"):
             scores = p.evaluate(watched(), trained.classes, source)
     finally:
-        note_skipped(skipped)
-        note_missing(missing)
+        notes.show()
     if prints == [trained.fingerprint]:
         note("the model was trained on these graphs, so the scores say little about new ones")
     shown = {"graphs": scores.graphs, **score_rows(scores.to_dict()), "majority class": number(scores.majority)}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from asapool.cli import _options as o
-from asapool.cli._notes import note_skipped
+from asapool.cli._notes import note_reading
 from asapool.cli._output import note, show, working
-
-if TYPE_CHECKING:
-    from asapool.data import Skipped
 
 
 def explain(
@@ -40,7 +37,7 @@ def explain(
     json: Annotated[bool, typer.Option("--json", help="Print the hierarchies as a JSON list.")] = False,
 ) -> None:
     """Show which clusters a model formed and which nodes made the call, on one page that needs no network."""
-    from asapool.data import load
+    from asapool.data import read
     from asapool.files import write_text
     from asapool.insight import explain as look
     from asapool.insight.inputs import find_graph
@@ -52,10 +49,10 @@ def explain(
         target = target or old_target
     trained = checkpoint.load(o.model_file(model))
     kinds = o.words_of(importance, "--importance")
-    skipped: list[Skipped] = []
     with working(f"Reading {source}"):
-        graphs = load(source, recipe=trained.recipe, labels="optional", skipped=skipped, **data.options())
-    note_skipped(skipped)
+        reading = read(source, recipe=trained.recipe, labels="optional", **data.options())
+    note_reading(reading, unlabelled=False)
+    graphs = reading.graphs
     chosen = list(dict.fromkeys(find_graph(graphs, word) for word in graph)) if graph else [0]
     with working("Explaining"):
         found = [look(trained, graphs, i, target=target, importance=kinds) for i in chosen]

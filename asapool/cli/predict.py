@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from asapool.cli import _options as o
-from asapool.cli._notes import note_skipped
+from asapool.cli._notes import ReadingNotes
 from asapool.cli._output import show, terminal_safe, working
-
-if TYPE_CHECKING:
-    from asapool.data import Skipped
 
 
 def predict(
@@ -46,8 +43,8 @@ def predict(
     if out is not None:
         writer_for(out)  # refuses an unknown ending before any work
     trained = checkpoint.load(o.model_file(model))
-    skipped: list[Skipped] = []
-    pairs = p.predict_source(trained, source, chunk=chunk, skipped=skipped, **data.options())
+    notes = ReadingNotes()
+    pairs = p.predict_source(trained, source, chunk=chunk, on_reading=notes.add, **data.options())
     stream = terminal_safe(sys.stdout)
     try:
         if out is not None:
@@ -58,7 +55,8 @@ def predict(
         else:
             done = p.print_predictions(stream, pairs, trained.classes)
     finally:
-        note_skipped(skipped)
+        notes.show()
+    skipped = notes.skipped
     answer = {"graphs": done.graphs, "predicted": done.predicted, "skipped": [row._asdict() for row in skipped]}
     if out is not None:
         classes = ", ".join(f"{name}: {count:,}" for name, count in done.predicted.items())

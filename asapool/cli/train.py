@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from asapool.cli import _options as o
-from asapool.cli._notes import note_reading, note_repeated
+from asapool.cli._notes import note_duplicates, note_reading
 from asapool.cli._output import show, working
 from asapool.cli._progress import EpochBar, ending
 from asapool.cli.report import leave_report
@@ -66,9 +66,8 @@ def train(
 
     A run that was stopped, or killed, resumes with: asapool train --resume FOLDER
     """
-    from asapool.data.duplicates import repeated
-    from asapool.data.reading import Reading
-    from asapool.training import resolve, run
+    from asapool.data.scaffolds import duplicates
+    from asapool.training import resolve_reading, run
 
     if resume is not None:
         allowed = ("resume", "json", "no_report")
@@ -89,12 +88,12 @@ def train(
                 "seed": seed, "class_weights": class_weights, "early_stopping": early_stopping, **asdict(training),
             },
         }  # fmt: skip
-        reading = Reading()
         with working(f"Reading {source or 'the graphs'}"):
-            chosen, graphs = resolve(o.with_settings(tables, settings), config, reading)
-            again = repeated(graphs)
+            chosen, reading = resolve_reading(o.with_settings(tables, settings), config)
+            graphs = reading.graphs
+            again = duplicates(graphs)
         note_reading(reading)
-        note_repeated(again, chosen.split.kind)
+        note_duplicates(again, chosen.split.kind)
         folder = out or run.new_folder(Path("runs"), f"{graphs.name}-{chosen.model.method}")
         with ending(f"asapool train --resume {folder}"), EpochBar(chosen.train.epochs, len(graphs)) as bar:
             metrics = run.start(chosen, graphs, folder, overwrite=overwrite, on_epoch=bar, reading=reading)

@@ -8,9 +8,9 @@
 
 from asapool.data.batch import Batch
 from asapool.data.graphset import GraphSet
-from asapool.data.loading import load, stream
-from asapool.data.options import Skipped
+from asapool.data.loading import load, read, stream
+from asapool.data.reading import Reading, Skipped
 from asapool.data.splits import Split
 from asapool.data.summary import Summary
 
-__all__ = ["Batch", "GraphSet", "Skipped", "Split", "Summary", "load", "stream"]
+__all__ = ["Batch", "GraphSet", "Reading", "Skipped", "Split", "Summary", "load", "read", "stream"]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from asapool.data.classes import cell_class
-from asapool.data.graphset import GraphSet
 from asapool.data.networkx_objects import from_networkx
-from asapool.data.options import ReadOptions, Skipped
+from asapool.data.options import ReadOptions
+from asapool.data.reading import Log, Reading
 from asapool.data.tables import even, guess, open_table, refuse_several
 from asapool.errors import DataError
 
@@ -25,16 +25,16 @@ def is_graph_folder(path: Path) -> bool:
     return path.is_dir() and any(p.suffix.lower() in SUFFIXES for p in path.iterdir())
 
 
-def read_graph_folder(path: Path, options: ReadOptions | None = None) -> GraphSet:
+def read_graph_folder(path: Path, options: ReadOptions | None = None) -> Reading:
     """Read every file of the folder, in the order of the labels CSV, or of the names where there is none."""
-    options = options or ReadOptions()
+    options, log = options or ReadOptions(), Log()
     files = {p.name: p for p in sorted(path.iterdir()) if p.suffix.lower() in SUFFIXES}
     tables = [p for p in sorted(path.iterdir()) if p.suffix.lower() in TABLES]
     if len(tables) > 1:
         raise DataError(f"{path}: several tables, {', '.join(p.name for p in tables)}. Keep the one with the labels")
     labels: dict[str, Any]
     if tables and options.label_rule != "ignored":
-        labels = _labels(tables[0], files, options)
+        labels = _labels(tables[0], files, options, log)
     elif options.label_rule == "required":
         raise DataError(
             f"{path}: no labels CSV. Add labels.csv with the columns file and label, or read with labels='optional'"
@@ -50,7 +50,7 @@ def read_graph_folder(path: Path, options: ReadOptions | None = None) -> GraphSe
         except DataError as error:
             if not options.skip_invalid:
                 raise
-            options.skipped.append(Skipped(place + 1, str(error)))
+            log.skip(place + 1, str(error))
     made = from_networkx(
         graphs,
         [labels[name] for name in kept],
@@ -59,10 +59,10 @@ def read_graph_folder(path: Path, options: ReadOptions | None = None) -> GraphSe
         options=options,
         places=[str(files[name]) for name in kept],
     )
-    return made._changed(places=np.array(places))
+    return log.reading(made.with_fields(places=np.array(places)))
 
 
-def _labels(table: Path, files: dict[str, Path], options: ReadOptions) -> dict[str, Any]:
+def _labels(table: Path, files: dict[str, Path], options: ReadOptions, log: Log) -> dict[str, Any]:
     """The class of every file; a row may name a file with or without its suffix."""
     stems = {p.stem: name for name, p in files.items()}
     with open_table(table, options.encoding) as (header, rows):
@@ -70,26 +70,26 @@ def _labels(table: Path, files: dict[str, Path], options: ReadOptions) -> dict[s
         if options.target is None:
             refuse_several(header, CLASS_COLUMNS, table, "target", "the classes")
         label_column = guess(header, options.target, CLASS_COLUMNS, table, "target", "the classes")
-        found: dict[str, Any] = {}
+        labels: dict[str, Any] = {}
         lines: dict[str, int] = {}
         for line, row in even(rows, header, table):
-            told = str(row[file_column]).strip()
-            name = told if told in files else stems.get(told, "")
+            cell = str(row[file_column]).strip()
+            name = cell if cell in files else stems.get(cell, "")
             if not name:
                 raise DataError(
-                    f"{table}, line {line}: {told!r} is not a GraphML or GEXF file of this folder. Correct the name"
+                    f"{table}, line {line}: {cell!r} is not a GraphML or GEXF file of this folder. Correct the name"
                 )
-            if name in found:
+            if name in labels:
                 raise DataError(
-                    f"{table}, line {line}: {told!r} was listed before, in line {lines[name]}. List every file once"
+                    f"{table}, line {line}: {cell!r} was listed before, in line {lines[name]}. List every file once"
                 )
-            found[name], lines[name] = cell_class(row[label_column], options.classes, options.missing), line
-    missing = sorted(set(files) - set(found))
+            labels[name], lines[name] = cell_class(row[label_column], options.classes, log.missing), line
+    missing = sorted(set(files) - set(labels))
     if missing:
         raise DataError(
             f"{table}: no line for {missing[0]} ({len(missing)} files are not listed). List every file once"
         )
-    return found
+    return labels
 
 
 def _read(path: Path) -> Any:

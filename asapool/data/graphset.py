@@ -57,8 +57,8 @@ class GraphSet:
         check(self)
 
     @classmethod
-    def _trusted(cls, **values: Any) -> GraphSet:
-        """A set whose arrays were cut from a checked one, so that checking them again would be a waste."""
+    def trusted(cls, **values: Any) -> GraphSet:
+        """A set whose arrays were cut from a checked one, so that they need no second check."""
         made = object.__new__(cls)
         for value in values.values():
             if isinstance(value, np.ndarray):
@@ -86,6 +86,12 @@ class GraphSet:
     def num_classes(self) -> int:
         """How many classes have a name."""
         return len(self.class_names)
+
+    @property
+    def labelled(self) -> npt.NDArray[np.bool_]:
+        """Which graphs have a label, (G,)."""
+        mask: npt.NDArray[np.bool_] = self.y >= 0
+        return mask
 
     @cached_property
     def fingerprint(self) -> str:
@@ -122,7 +128,7 @@ class GraphSet:
         nodes, entries = spans(first, sizes), spans(begin, counts)
         rowptr = np.append(self.rowptr[nodes] + np.repeat(eptr[:-1] - begin, sizes), eptr[-1])
         numbers = chosen.tolist()
-        return GraphSet._trusted(
+        return GraphSet.trusted(
             x=self.x.take(nodes, axis=0),
             ptr=ptr,
             rowptr=rowptr,
@@ -151,11 +157,11 @@ class GraphSet:
 
     def renamed(self, name: str) -> GraphSet:
         """The same graphs under another name."""
-        return self._changed(name=name)
+        return self.with_fields(name=name)
 
-    def _changed(self, **values: Any) -> GraphSet:
+    def with_fields(self, **values: Any) -> GraphSet:
         """The same set with some fields replaced by values that are known to fit."""
-        return GraphSet._trusted(**{f.name: getattr(self, f.name) for f in fields(self)} | values)
+        return GraphSet.trusted(**{f.name: getattr(self, f.name) for f in fields(self)} | values)
 
     def _resolve(self, indices: Indices) -> Ints:
         """Indices as numbers in [0, G); negative ones count from the end, a mask of G booleans chooses."""

@@ -31,8 +31,9 @@ from asapool.data.assemble import Record, assemble, refuse_twice
 from asapool.data.classes import as_text
 from asapool.data.csr import Floats, Ints
 from asapool.data.graphset import GraphSet
-from asapool.data.options import ReadOptions, Skipped
-from asapool.data.recipe import adopt
+from asapool.data.options import ReadOptions
+from asapool.data.reading import Log, Reading
+from asapool.data.recipe import apply_recipe
 from asapool.errors import DataError
 
 VERSION = 1
@@ -40,42 +41,46 @@ KEYS = {"id", "nodes", "edges", "features", "label", "directed", "edge_features"
 MAX_NODES = 10_000_000  # of one graph: a mistyped count must not fill the memory
 
 
-def read_jsonl(path: Path, options: ReadOptions | None = None) -> GraphSet:
+def read_jsonl(path: Path, options: ReadOptions | None = None) -> Reading:
     """Read all graphs of a file."""
-    options = options or ReadOptions()
-    header, records = open_jsonl(path, options)
+    options, log = options or ReadOptions(), Log()
+    header, records = _open(path, options, log)
     listed = list(records)
     graphs = _build(path, header, listed, options)
     if options.recipe is None:
         refuse_twice(listed)
-    return graphs
+    return log.reading(graphs)
 
 
-def stream_jsonl(path: Path, options: ReadOptions, chunk: int) -> Iterator[GraphSet]:
+def stream_jsonl(path: Path, options: ReadOptions, chunk: int) -> Iterator[Reading]:
     """Read chunk graphs at a time, so that memory does not grow with the file."""
-    header, records = open_jsonl(path, options)
+    log = Log()
+    header, records = _open(path, options, log)
     while held := list(islice(records, chunk)):
         try:
-            yield _build(path, header, held, options)
+            graphs: GraphSet | None = _build(path, header, held, options)
         except DataError:
             if not options.skip_invalid:
                 raise
-            kept = [record for record in held if _fits(path, header, record, options)]
-            if kept:
-                yield _build(path, header, kept, options)
+            kept = [record for record in held if _fits(path, header, record, options, log)]
+            graphs = _build(path, header, kept, options) if kept else None
+        yield log.reading(graphs)
+        log.clear()
+    if log.skipped:
+        yield log.reading(None)
 
 
-def _fits(path: Path, header: dict[str, Any], record: Record, options: ReadOptions) -> bool:
+def _fits(path: Path, header: dict[str, Any], record: Record, options: ReadOptions, log: Log) -> bool:
     """Whether a graph can be read by itself; if not it is noted as skipped."""
     try:
         _build(path, header, [record], options)
     except DataError as error:
-        options.skipped.append(Skipped(record.line, str(error)))
+        log.skip(record.line, str(error))
         return False
     return True
 
 
-def open_jsonl(path: Path, options: ReadOptions) -> tuple[dict[str, Any], Iterator[Record]]:
+def _open(path: Path, options: ReadOptions, log: Log) -> tuple[dict[str, Any], Iterator[Record]]:
     """The header (empty when there is none), and the graphs as they are read."""
     lines = _lines(path)
     first = next(lines, None)
@@ -85,7 +90,7 @@ def open_jsonl(path: Path, options: ReadOptions) -> tuple[dict[str, Any], Iterat
     header: dict[str, Any] = {}
     if b'"asapool"' in text:
         header = _header(_parse(text, f"{path}, line {line}"), f"{path}, line {line}")
-    return header, _records(path, lines if header else chain([first], lines), options)
+    return header, _records(path, lines if header else chain([first], lines), options, log)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -99,7 +104,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def _records(path: Path, lines: Iterator[tuple[int, bytes]], options: ReadOptions) -> Iterator[Record]:
+def _records(path: Path, lines: Iterator[tuple[int, bytes]], options: ReadOptions, log: Log) -> Iterator[Record]:
     for place, (line, text) in enumerate(lines):
         at = f"{path}, line {line}"
         try:
@@ -107,7 +112,7 @@ def _records(path: Path, lines: Iterator[tuple[int, bytes]], options: ReadOption
         except DataError as error:
             if not options.skip_invalid:
                 raise
-            options.skipped.append(Skipped(line, str(error).removeprefix(f"{at}: ")))
+            log.skip(line, str(error).removeprefix(f"{at}: "))
 
 
 def _parse(text: bytes, at: str) -> dict[str, Any]:
@@ -234,7 +239,7 @@ def _build(path: Path, header: dict[str, Any], records: list[Record], options: R
         records, name=header.get("name", path.stem), options=plain, attribute_names=names,
         classes=header.get("class_names") or None,
     )  # fmt: skip
-    return adopt(made._changed(recipe=ready), options)
+    return apply_recipe(made.with_fields(recipe=ready), options)
 
 
 def _default(records: list[Record]) -> str | None:

@@ -1,162 +1,145 @@
-"""One door for every source: load gives a whole set, stream gives it in pieces that fit the memory."""
+"""One entry point for every source: read returns a Reading, load its graphs, stream the graphs in pieces."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from asapool.data.classes import Labels
 from asapool.data.graphset import GraphSet
-from asapool.data.options import Features, ReadOptions, Skipped
-from asapool.data.recipe import adopt
+from asapool.data.options import ReadOptions
+from asapool.data.readers import Reader, formats, reader_of
+from asapool.data.reading import Log, Reading
+from asapool.data.recipe import apply_recipe
 from asapool.errors import ConfigError, DataError
 
-TABLES = (".csv", ".tsv", ".parquet", ".smi")
-LINES = (".jsonl", ".ndjson")
-FORMATS = (
-    "a TU folder, zip or name, a .csv, .tsv, .parquet or .smi with SMILES, .jsonl, a folder of GraphML or GEXF, or .npz"
-)
+BUILT_IN = {"nci-alerts": "4,991 molecules that come with RDKit, labelled by its BRENK catalogue of structural alerts"}
 
 
-def load(
-    source: Any,
-    *,
-    features: Features | None = None,
-    labels: Labels | None = None,
-    recipe: Mapping[str, Any] | None = None,
-    data_root: str | PathLike[str] | None = None,
-    smiles: str | None = None,
-    target: str | None = None,
-    id_column: str | None = None,
-    encoding: str = "utf-8",
-    skip_invalid: bool = False,
-    skipped: list[Skipped] | None = None,
-    missing: dict[str, int] | None = None,
-    workers: int | None = None,
-) -> GraphSet:
-    """Read any source into one packed GraphSet.
+def read(source: Any, **options: Any) -> Reading:
+    """Read any source, and return the graphs together with what a user should know about the source.
 
-    source is a path, the name of a TU data set, "nci-alerts", "synthetic:motifs" and its kin, a list of PyG or
-    NetworkX objects, or a GraphSet. docs/data.md shows one example per format; asapool.data.options explains every
-    setting.
+    Args:
+        source: a path, the name of a TU data set, "nci-alerts", "synthetic:motifs" (see `asapool data list`), a list of
+            PyG or NetworkX objects, or a GraphSet.
+        options: the fields of asapool.data.options.ReadOptions, such as features, target or skip_invalid.
 
-    >>> load("synthetic:cycles?graphs=6")
+    Returns:
+        Reading(graphs, skipped, missing, unlabelled, notes).
+
+    >>> read("synthetic:cycles?graphs=6").graphs
     GraphSet('synthetic:cycles', graphs=6, nodes=88, edges=170, features=3, classes=2)
     """
-    options = ReadOptions(
-        features=features, labels=labels, recipe=recipe, data_root=None if data_root is None else fspath(data_root),
-        smiles=smiles, target=target, id_column=id_column, encoding=encoding, skip_invalid=skip_invalid,
-        skipped=[] if skipped is None else skipped, missing={} if missing is None else missing, workers=workers,
-    )  # fmt: skip
+    chosen = _options(options)
     try:
-        return _read(source, options)
+        return _read(source, chosen)
     except MemoryError:
         raise DataError(f"{source}: does not fit into the memory. Use a part of it, or a larger machine") from None
 
 
-def stream(
-    source: str | PathLike[str],
-    *,
-    recipe: Mapping[str, Any] | None = None,
-    chunk: int = 1000,
-    labels: Labels | None = None,
-    smiles: str | None = None,
-    target: str | None = None,
-    id_column: str | None = None,
-    encoding: str = "utf-8",
-    skip_invalid: bool = False,
-    skipped: list[Skipped] | None = None,
-    missing: dict[str, int] | None = None,
-) -> Iterator[GraphSet]:
-    """Read JSON lines or a table of molecules in sets of up to chunk graphs, for files larger than the memory.
+def load(source: Any, **options: Any) -> GraphSet:
+    """Read any source into one packed GraphSet: read(source, **options).graphs.
 
-    Without a recipe labels are ignored, since the classes are known only when the whole file was read.
+    docs/data.md shows one example per format; asapool.data.options explains every option.
+
+    >>> load("synthetic:cycles?graphs=6")
+    GraphSet('synthetic:cycles', graphs=6, nodes=88, edges=170, features=3, classes=2)
+    """
+    return read(source, **options).graphs
+
+
+def read_pieces(source: Any, *, chunk: int = 1000, **options: Any) -> Iterator[Reading]:
+    """Read JSON lines or a table of molecules in pieces of up to chunk graphs; other sources come in one piece.
+
+    Without a recipe labels are ignored, since the classes are known only when the whole file was read. A piece of which
+    no row could be read has an empty set.
     """
     if chunk < 1:
         raise ConfigError(f"chunk must be at least 1, got {chunk}")
-    options = ReadOptions(
-        recipe=recipe, labels=labels or (None if recipe is not None else "ignored"), smiles=smiles, target=target,
-        id_column=id_column, encoding=encoding, skip_invalid=skip_invalid, skipped=[] if skipped is None else skipped,
-        missing={} if missing is None else missing, workers=1,
-    )  # fmt: skip
-    path = Path(source)
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
-    suffix = path.suffix.lower()
-    if suffix in LINES:
-        from asapool.data.jsonlines import stream_jsonl
+    chosen = _options(options)
+    if chosen.labels is None and chosen.recipe is None:
+        chosen = replace(chosen, labels="ignored")
+    path = Path(source).expanduser() if isinstance(source, (str, PathLike)) else None
+    reader = None if path is None or not _is_file(path) else reader_of(path)
+    if path is None or reader is None or reader.pieces is None:
+        return iter([_read(source, chosen)])
+    return reader.read_pieces(path, replace(chosen, workers=1), chunk)
 
-        return stream_jsonl(path, options, chunk)
-    if suffix in TABLES:
-        from asapool.data.molecule_table import stream_molecules
 
-        return stream_molecules(path, options, chunk)
-    raise DataError(
-        f"{path}: only .jsonl and tables of SMILES can be read in pieces. Use load, or convert the file first"
-    )
+def stream(source: Any, *, chunk: int = 1000, **options: Any) -> Iterator[GraphSet]:
+    """The graphs of read_pieces, for files larger than the memory."""
+    return (piece.graphs for piece in read_pieces(source, chunk=chunk, **options) if len(piece.graphs))
 
 
 def class_column(source: str | PathLike[str], graphs: GraphSet) -> str | None:
-    """The column of a table that the classes were read from; None where the source is no table of molecules."""
-    return graphs.recipe.get("target") if Path(source).suffix.lower() in TABLES else None
+    """The column of a table that the classes were read from; None where the source is not a table of molecules."""
+    reader = reader_of(Path(source))
+    return graphs.recipe.get("target") if reader is not None and reader.table else None
 
 
-def _read(source: Any, options: ReadOptions) -> GraphSet:
+def read_saved(path: Path, options: ReadOptions) -> Reading:
+    """Read an .npz file that asapool wrote."""
+    return Log().reading(apply_recipe(GraphSet.load(path), options))
+
+
+def _options(options: dict[str, Any]) -> ReadOptions:
+    try:
+        return ReadOptions(**options)
+    except TypeError as error:
+        raise ConfigError(f"{str(error).removeprefix('ReadOptions.__init__() ')}. See asapool.data.options") from None
+
+
+def _read(source: Any, options: ReadOptions) -> Reading:
     if isinstance(source, GraphSet):
-        return adopt(source, options)
+        return Log().reading(apply_recipe(source, options))
     if not isinstance(source, (str, PathLike)):
-        return _objects(source, options)
+        return Log().reading(_objects(source, options))
     text = fspath(source)
     if text == "nci-alerts":
         from asapool.data.alerts import load_alerts
 
-        return adopt(load_alerts(), options)
+        return Log().reading(apply_recipe(load_alerts(), options))
     if text.startswith("synthetic:"):
         from asapool.data.synthetic import make_synthetic
 
-        # paths have no labels, and a set of one graph has one class: nobody asked for more
-        return make_synthetic(text, options if options.labels else _with_optional_labels(options))
+        # paths have no labels and a set of one graph has one class: neither is an error here
+        return Log().reading(make_synthetic(text, options if options.labels else replace(options, labels="optional")))
     path = Path(text).expanduser()
     if path.is_dir():
         return _folder(path, options)
-    if path.is_file():
-        return _file(path, options)
+    if _is_file(path):
+        return _reader(path).read(path, options)
     if path.suffix or path.name != text:
-        raise DataError(f"{text}: there is no such file or folder. Expected {FORMATS}")
+        raise DataError(f"{text}: there is no such file or folder. Expected {formats()}")
     from asapool.data.download import find_tu
     from asapool.data.tu import read_tu
 
     return read_tu(find_tu(text, options.data_root), options)
 
 
-def _file(path: Path, options: ReadOptions) -> GraphSet:
-    suffix = path.suffix.lower()
-    if suffix == ".zip":
-        from asapool.data.tu import read_tu
-
-        return read_tu(path, options)
-    if suffix in TABLES:
-        from asapool.data.molecule_table import read_molecules
-
-        return read_molecules(path, options)
-    if suffix in LINES:
-        from asapool.data.jsonlines import read_jsonl
-
-        return read_jsonl(path, options)
-    if suffix == ".npz":
-        return adopt(GraphSet.load(path), options)
-    raise DataError(f"{path}: no reader for {suffix or 'a file without a suffix'}. Expected {FORMATS}")
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file; a pipe or device is refused, because reading it could wait for ever."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise DataError(f"{path}: is a pipe or device, and a file is expected. Copy its content to a file first")
+    return path.is_file()
 
 
-def _folder(path: Path, options: ReadOptions) -> GraphSet:
+def _reader(path: Path) -> Reader:
+    reader = reader_of(path)
+    if reader is None:
+        raise DataError(f"{path}: no reader for {path.suffix or 'a file without a suffix'}. Expected {formats()}")
+    return reader
+
+
+def _folder(path: Path, options: ReadOptions) -> Reading:
     from asapool.data.graph_folder import is_graph_folder, read_graph_folder
     from asapool.data.tu import read_tu
 
     if is_graph_folder(path):
         return read_graph_folder(path, options)
-    raw = path / "raw"  # PyG keeps the text files there
+    raw = path / "raw"  # where PyG keeps the text files
     return read_tu(raw if not any(path.glob("*_A.txt")) and raw.is_dir() else path, options)
 
 
@@ -164,7 +147,7 @@ def _objects(source: Any, options: ReadOptions) -> GraphSet:
     """A list of PyG or NetworkX graphs."""
     if not isinstance(source, Iterable):
         raise DataError(
-            f"a {type(source).__name__} is no source of graphs. Expected {FORMATS}, or a list of graph objects"
+            f"a {type(source).__name__} is not a source of graphs. Expected {formats()}, or a list of graph objects"
         )
     graphs = list(source)
     if not graphs:
@@ -176,9 +159,3 @@ def _objects(source: Any, options: ReadOptions) -> GraphSet:
     from asapool.data.networkx_objects import from_networkx
 
     return from_networkx(graphs, options=options)
-
-
-def _with_optional_labels(options: ReadOptions) -> ReadOptions:
-    from dataclasses import replace
-
-    return replace(options, labels="optional")

@@ -15,7 +15,8 @@ from asapool.data.features import check_recipe
 from asapool.data.graphset import GraphSet
 from asapool.data.molecule_workers import read_many
 from asapool.data.molecules import ATOM_NAMES, VERSION, Molecules, atom_features, bond_features, load_rdkit
-from asapool.data.options import ReadOptions, Skipped
+from asapool.data.options import ReadOptions
+from asapool.data.reading import Log, Reading
 from asapool.data.tables import find, guess, open_table, refuse_several
 from asapool.errors import DataError
 
@@ -25,7 +26,7 @@ ID_COLUMNS = ("id", "graph_id", "mol_id", "molecule_id", "compound_id")
 
 
 class Row(NamedTuple):
-    """A molecule as the table tells it."""
+    """A row of the table."""
 
     place: int  # among the rows of the table, counted from 0
     line: int
@@ -41,35 +42,37 @@ class Columns(NamedTuple):
     target: str | None
 
 
-def read_molecules(path: Path, options: ReadOptions | None = None) -> GraphSet:
+def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
     """Read a whole table."""
-    options = options or ReadOptions()
+    options, log = options or ReadOptions(), Log()
     load_rdkit()
-    columns, rows = _open(path, options)
+    columns, rows = _open(path, options, log)
     listed = list(rows)
     if not listed:
         raise DataError(f"{path}: there are column names but no rows. Add one row per molecule")
-    graphs = _build(path, columns, listed, options)
+    graphs = _build(path, columns, listed, options, log)
     if graphs is None:
-        line, reason = options.skipped[0]
+        line, reason = log.skipped[0]
         raise DataError(f"{path}: none of the {len(listed)} molecules could be read. Line {line}: {reason}")
     check_labels(graphs.y, str(path), options.label_rule)
     if options.recipe is None:
         _refuse_twice(graphs, listed, path)
-    return graphs
+    return log.reading(graphs)
 
 
-def stream_molecules(path: Path, options: ReadOptions, chunk: int) -> Iterator[GraphSet]:
+def stream_molecules(path: Path, options: ReadOptions, chunk: int) -> Iterator[Reading]:
     """Read chunk rows at a time, so that memory does not grow with the file."""
     load_rdkit()
-    columns, rows = _open(path, options)
+    log = Log()
+    columns, rows = _open(path, options, log)
     while held := list(islice(rows, chunk)):
-        graphs = _build(path, columns, held, options)
-        if graphs is not None:
-            yield graphs
+        yield log.reading(_build(path, columns, held, options, log))
+        log.clear()
+    if log.skipped:
+        yield log.reading(None)
 
 
-def _open(path: Path, options: ReadOptions) -> tuple[Columns, Iterator[Row]]:
+def _open(path: Path, options: ReadOptions, log: Log) -> tuple[Columns, Iterator[Row]]:
     """Choose the columns, and the rows as they are read."""
     if options.features not in (None, "auto"):
         raise DataError(
@@ -77,13 +80,13 @@ def _open(path: Path, options: ReadOptions) -> tuple[Columns, Iterator[Row]]:
         )
     if options.recipe is not None:
         check_recipe(options.recipe, "smiles")
-    rows = _rows(path, options)
+    rows = _rows(path, options, log)
     columns = next(rows)
     assert isinstance(columns, Columns)
     return columns, rows  # type: ignore[return-value]
 
 
-def _rows(path: Path, options: ReadOptions) -> Iterator[Columns | Row]:
+def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]:
     """First the columns, then every row."""
     with open_table(path, options.encoding) as (header, rows):
         smiles = guess(header, options.smiles, _preferred(options), path, "smiles", "the SMILES")
@@ -95,13 +98,13 @@ def _rows(path: Path, options: ReadOptions) -> Iterator[Columns | Row]:
                 reason = f"{len(header)} fields expected, {len(row)} came"
                 if not options.skip_invalid:
                     raise DataError(f"{path}, line {line}: {reason}. Quote fields that hold a separator")
-                options.skipped.append(Skipped(line, reason))
+                log.skip(line, reason)
                 continue
             yield Row(
                 place,
                 line,
                 "" if row[smiles] is None else str(row[smiles]).strip(),
-                None if target is None else cell_class(row[target], options.classes, options.missing),
+                None if target is None else cell_class(row[target], options.classes, log.missing),
                 None if own is None or row[own] is None else str(row[own]).strip() or None,
             )
 
@@ -135,29 +138,30 @@ def _target(header: Sequence[str], path: Path, options: ReadOptions, used: set[i
     return guess(header, None, CLASS_COLUMNS, path, "target", "the classes")
 
 
-def _build(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions) -> GraphSet | None:
+def _build(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions, log: Log) -> GraphSet | None:
     """Pack the molecules of some rows; None when none could be read."""
-    found = read_many([row.smiles for row in rows], options.workers)
-    if found.failed:
+    molecules = read_many([row.smiles for row in rows], options.workers)
+    if molecules.failed:
         if not options.skip_invalid:
-            first, reason = found.failed[0]
-            lines = ", ".join(str(rows[k].line) for k, _ in found.failed[:10])
-            lines += ", ..." if len(found.failed) > 10 else ""
-            where = f" (lines {lines})" if len(found.failed) > 1 else ""
+            first, reason = molecules.failed[0]
+            lines = ", ".join(str(rows[k].line) for k, _ in molecules.failed[:10])
+            lines += ", ..." if len(molecules.failed) > 10 else ""
+            where = f" (lines {lines})" if len(molecules.failed) > 1 else ""
             raise DataError(
                 f"{path}, line {rows[first].line}: {reason}. "
-                f"{len(found.failed)} of {len(rows)} molecules cannot be read{where}. "
+                f"{len(molecules.failed)} of {len(rows)} molecules cannot be read{where}. "
                 "Correct them, or leave them out with skip_invalid=True (--skip-invalid)"
             )
-        options.skipped.extend(Skipped(rows[k].line, reason) for k, reason in found.failed)
-    if not len(found.rows):
+        for k, reason in molecules.failed:
+            log.skip(rows[k].line, reason)
+    if not len(molecules.rows):
         return None
-    kept = [rows[k] for k in found.rows.tolist()]
+    kept = [rows[k] for k in molecules.rows.tolist()]
     y, names = number_classes([row.label for row in kept], str(path), options.classes, [row.line for row in kept])
     recipe: dict[str, Any] = {"version": VERSION, "kind": "smiles", "smiles": columns.smiles, "target": columns.target}
     recipe = dict(options.recipe) if options.recipe is not None else recipe | {"classes": list(names)}
     return pack_molecules(
-        found,
+        molecules,
         y=y,
         class_names=names,
         ids=tuple(str(row.line) if row.id is None else row.id for row in kept),
@@ -169,14 +173,14 @@ def _build(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptio
     )
 
 
-def pack_molecules(found: Molecules, **fields: Any) -> GraphSet:
+def pack_molecules(molecules: Molecules, **fields: Any) -> GraphSet:
     """The packed set of molecules that were read; fields are the rest of what a GraphSet holds."""
-    ptr = pointer(found.atoms)
-    first = np.repeat(ptr[:-1], found.bonds)
-    row = found.ends[:, 0] + first
+    ptr = pointer(molecules.atoms)
+    first = np.repeat(ptr[:-1], molecules.bonds)
+    row = molecules.ends[:, 0] + first
     return GraphSet(
-        x=atom_features(found.codes), ptr=ptr, rowptr=pointer(np.bincount(row, minlength=int(ptr[-1]))),
-        col=found.ends[:, 1] + first, edge_attr=bond_features(found.kinds), feature_names=ATOM_NAMES, **fields,
+        x=atom_features(molecules.codes), ptr=ptr, rowptr=pointer(np.bincount(row, minlength=int(ptr[-1]))),
+        col=molecules.ends[:, 1] + first, edge_attr=bond_features(molecules.kinds), feature_names=ATOM_NAMES, **fields,
     )  # fmt: skip
 
 

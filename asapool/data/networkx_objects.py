@@ -68,7 +68,7 @@ def from_networkx(
     if options.recipe is None:
         refuse_twice(records)
     keys = {"node_labels": list(node_labels), "node_attributes": list(node_attributes)}
-    return made._changed(recipe={**made.recipe, "networkx": keys})
+    return made.with_fields(recipe={**made.recipe, "networkx": keys})
 
 
 def _own_label(graph: Any) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from asapool.data.classes import LABELS, Labels
 from asapool.data.features import CHOICES
@@ -14,16 +14,9 @@ from asapool.errors import ConfigError, choose
 Features = Literal["auto", "labels", "attributes", "both", "degree", "constant"]
 
 
-class Skipped(NamedTuple):
-    """A row that could not be read, and was left out because skip_invalid was set."""
-
-    line: int
-    reason: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """The settings of asapool.load; a reader uses those that concern it."""
+    """The options of asapool.load; a reader uses those that concern it."""
 
     features: Features | None = None  # what the node features are made of; None = the source's own default
     labels: Labels | None = None  # None = "required", and "optional" where a recipe is given or the source has none
@@ -34,8 +27,6 @@ class ReadOptions:
     id_column: str | None = None  # column of a table that holds the graphs' names
     encoding: str = "utf-8"  # of a text table
     skip_invalid: bool = False  # leave out rows that cannot be read instead of refusing the file
-    skipped: list[Skipped] = field(default_factory=list)  # rows left out are appended here
-    missing: dict[str, int] = field(default_factory=dict)  # words of a class column taken for no label are counted here
     workers: int | None = None  # processes for a large table; None = as many as pay off
 
     def __post_init__(self) -> None:
@@ -52,7 +43,7 @@ class ReadOptions:
         if self.workers is not None and self.workers < 1:
             raise ConfigError(f"workers must be at least 1, got {self.workers}")
         if self.recipe is not None and self.features is not None:
-            raise ConfigError("features and recipe exclude each other: the recipe says which features to make")
+            raise ConfigError("features and recipe exclude each other: the recipe defines the features")
 
     @property
     def label_rule(self) -> Labels:

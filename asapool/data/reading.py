@@ -1,24 +1,80 @@
-"""What reading the graphs of a run left out."""
+"""What reading a source returns: the graphs, and everything about the source that a user should know."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from asapool.data import Skipped
+import numpy as np
+
+from asapool.data.graphset import GraphSet
 
 
-@dataclass(kw_only=True)
+class Skipped(NamedTuple):
+    """A row that could not be read and was left out."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Filled while graphs are read; a run keeps the two counts in its metrics.json."""
+    """The result of asapool.data.read.
 
-    skipped: list[Skipped] = field(default_factory=list)  # rows that could not be read
-    missing: dict[str, int] = field(default_factory=dict)  # words in the class column taken for no class → how often
-    unlabelled: int = 0  # graphs that were read and have no class
+    Args:
+        graphs: the packed set; in a part of a stream it may be empty.
+        skipped: rows that could not be read.
+        missing: values of the target column that were treated as missing → how often they occur.
+        unlabelled: graphs that were read and have no label.
+        notes: sentences about the source, such as how many repeated edges were dropped.
+
+    >>> from asapool.data import read
+    >>> read("synthetic:paths?graphs=3").unlabelled
+    3
+    """
+
+    graphs: GraphSet
+    skipped: tuple[Skipped, ...] = ()
+    missing: Mapping[str, int] = field(default_factory=dict)
+    unlabelled: int = 0
+    notes: tuple[str, ...] = ()
+
+    def labelled(self) -> Reading:
+        """The same with the graphs that have a label; unlabelled still counts the others."""
+        mask = self.graphs.labelled
+        return self if mask.all() else replace(self, graphs=self.graphs.subset(mask))
 
     def counts(self) -> dict[str, int]:
-        """How many rows could not be read, and how many graphs have no class.
-
-        >>> Reading(unlabelled=3).counts()
-        {'skipped_rows': 0, 'without_class': 3}
-        """
+        """Numbers for a run's metrics.json: rows that could not be read, graphs without a label."""
         return {"skipped_rows": len(self.skipped), "without_class": self.unlabelled}
+
+
+@dataclass
+class Log:
+    """Collects what a reader learns while it reads."""
+
+    skipped: list[Skipped] = field(default_factory=list)
+    missing: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def skip(self, line: int, reason: str) -> None:
+        """Note a row that is left out."""
+        self.skipped.append(Skipped(line, reason))
+
+    def clear(self) -> None:
+        """Start anew, for the next piece of a stream."""
+        self.skipped.clear()
+        self.missing.clear()
+        self.notes.clear()
+
+    def reading(self, graphs: GraphSet | None) -> Reading:
+        """The finished Reading; None = no row could be read, which is an empty set."""
+        graphs = EMPTY if graphs is None else graphs
+        return Reading(
+            graphs=graphs, skipped=tuple(self.skipped), missing=dict(self.missing), notes=tuple(self.notes),
+            unlabelled=int((~graphs.labelled).sum()),
+        )  # fmt: skip
+
+
+EMPTY = GraphSet(x=np.zeros((0, 1)), ptr=[0], rowptr=[0], col=np.zeros(0, np.int64))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Finished sets (.npz, converted JSON lines, built-in ones) held against what the caller asked for."""
+"""Finished sets (.npz, converted JSON lines, built-in ones) checked against the options of the caller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asapool.errors import DataError
 MAKES_X = ("version", "kind", "features", "labels", "attributes", "max_degree")  # what of a recipe decides the columns
 
 
-def adopt(graphs: GraphSet, options: ReadOptions) -> GraphSet:
+def apply_recipe(graphs: GraphSet, options: ReadOptions) -> GraphSet:
     """Give a finished set the classes of the recipe, or refuse when its columns are not those asked for."""
     made = graphs.recipe.get("features", "auto")
     if options.features not in (None, "auto", made):
@@ -29,11 +29,11 @@ def adopt(graphs: GraphSet, options: ReadOptions) -> GraphSet:
                 f"{graphs.name}: the features were made by another recipe than the one asked for. "
                 "Read the original source with that recipe instead"
             )
-        told = [None if k < 0 else graphs.class_names[k] for k in graphs.y.tolist()]
-        y, names = number_classes(told, graphs.name, options.classes)
-        graphs = graphs._changed(y=y, class_names=names, recipe=dict(options.recipe) | {"classes": list(names)})
+        labels = [None if k < 0 else graphs.class_names[k] for k in graphs.y.tolist()]
+        y, names = number_classes(labels, graphs.name, options.classes)
+        graphs = graphs.with_fields(y=y, class_names=names, recipe=dict(options.recipe) | {"classes": list(names)})
     if options.labels == "ignored":
-        return graphs._changed(y=np.full(len(graphs), -1, np.int64))
+        return graphs.with_fields(y=np.full(len(graphs), -1, np.int64))
     check_labels(graphs.y, graphs.name, options.labels or "optional")
     return graphs
 

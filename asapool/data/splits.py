@@ -1,8 +1,13 @@
-"""Ways to split a set: the authors' folds, stratified folds, one stratified split, scaffolds, or made elsewhere."""
+"""Split: which graphs to train on, to validate on and to test on; and the ways to choose them.
+
+The authors' folds, stratified folds, one stratified split, scaffolds, or a file made elsewhere.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,10 +16,80 @@ import numpy as np
 
 from asapool.data.csr import Ints
 from asapool.data.graphset import GraphSet
-from asapool.data.split import PARTS, Split, indices, read_json
 from asapool.errors import ConfigError, DataError
+from asapool.files import read_json, writing
 
-__all__ = ["Split", "authors_folds", "given", "scaffold_split", "stratified_folds", "stratified_split"]
+VERSION = 1
+PARTS = ("train", "val", "test")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Split:
+    """Three lists of graphs that share none; fingerprint is that of the set they were drawn for ("" = any)."""
+
+    train: Ints
+    val: Ints
+    test: Ints
+    graphs: int  # how many the set has; a graph may be in no list
+    fingerprint: str = ""
+    method: str = "given"
+    seed: int | None = None
+    fold: int | None = None
+
+    def __post_init__(self) -> None:
+        for part in PARTS:
+            given = np.asarray(getattr(self, part))
+            if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+                raise DataError(f"split: {part} must be a list of whole numbers")
+            indices = given.astype(np.int64)
+            if indices.size and (indices.min() < 0 or indices.max() >= self.graphs):
+                bad = indices.max() if indices.max() >= self.graphs else indices.min()
+                raise DataError(f"split: {part} names graph {bad}, but graphs are 0 to {self.graphs - 1}")
+            indices.flags.writeable = False
+            object.__setattr__(self, part, indices)
+        together = np.concatenate([self.train, self.val, self.test])
+        values, counts = np.unique(together, return_counts=True)
+        if bool((counts > 1).any()):
+            raise DataError(f"split: graph {values[counts > 1][0]} is listed twice. A graph belongs to one part only")
+
+    def check(self, graphs: GraphSet) -> None:
+        """Refuse any set but the one this split was drawn for."""
+        if self.graphs != len(graphs) or self.fingerprint not in ("", graphs.fingerprint):
+            raise DataError(
+                f"the split was made for {self.graphs} graphs with fingerprint {self.fingerprint or 'unknown'}, "
+                f"and {graphs.name} has {len(graphs)} with {graphs.fingerprint}. Make a split for this set"
+            )
+
+    def apply(self, graphs: GraphSet) -> tuple[GraphSet, GraphSet, GraphSet]:
+        """The three parts of the set."""
+        self.check(graphs)
+        return graphs.subset(self.train), graphs.subset(self.val), graphs.subset(self.test)
+
+    def to_json(self) -> dict[str, Any]:
+        """The split as plain data, as the file holds it."""
+        return {
+            "format": "asapool-split", "version": VERSION, "method": self.method, "seed": self.seed, "fold": self.fold,
+            "graphs": self.graphs, "fingerprint": self.fingerprint,
+            **{part: getattr(self, part).tolist() for part in PARTS},
+        }  # fmt: skip
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the split as JSON, whole or not at all."""
+        with writing(path) as out:
+            out.write(json.dumps(self.to_json()).encode() + b"\n")
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Split:
+        """Read a split that save wrote."""
+        value = _read_object(path)
+        if value.get("format") != "asapool-split" or value.get("version") != VERSION:
+            raise DataError(f"{path}: not a split that asapool saved. For plain lists use splits.given(graphs, path)")
+        try:
+            lists: dict[str, Any] = {part: _indices(value[part], path) for part in PARTS}
+            rest = {key: value[key] for key in ("graphs", "fingerprint", "method", "seed", "fold")}
+            return Split(**lists, **rest)
+        except (KeyError, TypeError) as error:
+            raise DataError(f"{path}: the split is incomplete ({error}). Make it again") from None
 
 
 def authors_folds(graphs: GraphSet | int, seed: int, fold: int, folds: int = 10) -> Split:
@@ -89,12 +164,12 @@ def given(graphs: GraphSet, path: str | PathLike[str]) -> Split:
     if path.suffix.lower() in (".csv", ".tsv"):
         lists = _from_table(graphs, path)
     else:
-        value = read_json(path)
+        value = _read_object(path)
         if value.get("format") == "asapool-split":
             split = Split.load(path)
             split.check(graphs)
             return split
-        lists = {part: indices(value.get(part, []), path) for part in PARTS}
+        lists = {part: _indices(value.get(part, []), path) for part in PARTS}
     return Split(**lists, graphs=len(graphs), fingerprint=graphs.fingerprint)
 
 
@@ -115,6 +190,20 @@ def _from_table(graphs: GraphSet, path: Path) -> dict[str, Ints]:
                 raise DataError(f"{path}, line {line}: part {word!r}, expected train, val or test")
             lists[words[word]].append(number[name])
     return {part: np.array(lists[part], np.int64) for part in PARTS}
+
+
+def _read_object(path: str | PathLike[str]) -> dict[str, Any]:
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: a JSON object with train, val and test expected, {type(value).__name__} came")
+    return value
+
+
+def _indices(value: Any, path: str | PathLike[str]) -> Ints:
+    """A JSON list of graph numbers."""
+    if not isinstance(value, list) or not all(type(v) is int and abs(v) < 2**62 for v in value):
+        raise DataError(f"{path}: train, val and test must be lists of whole numbers")
+    return np.array(value, np.int64)
 
 
 def _count(graphs: GraphSet | int) -> int:

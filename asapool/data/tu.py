@@ -18,6 +18,7 @@ from asapool.data.csr import Floats, Ints, pack_edges, pointer
 from asapool.data.features import Nodes, Recipe, check_recipe, columns, resolve, write_recipe
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
+from asapool.data.reading import Log, Reading
 from asapool.data.tu_numbers import expect_lines, read_table
 from asapool.errors import DataError
 
@@ -25,18 +26,19 @@ from asapool.errors import DataError
 AUTHORS = {"PROTEINS": "labels", "NCI1": "labels", "NCI109": "labels", "DD": "labels", "FRANKENSTEIN": "attributes"}
 
 
-def read_tu(path: Path, options: ReadOptions | None = None) -> GraphSet:
+def read_tu(path: Path, options: ReadOptions | None = None) -> Reading:
     """Read a TU folder or zip into one packed set."""
     options = options or ReadOptions()
     with open_files(path) as files:
-        return _Reader(files, path, options).read()
+        log = Log()
+        return log.reading(_Reader(files, path, options, log).read())
 
 
 class _Reader:
     """The files of one data set, by the part of the name after the prefix."""
 
-    def __init__(self, files: Files, path: Path, options: ReadOptions) -> None:
-        self.files, self.options = files, options
+    def __init__(self, files: Files, path: Path, options: ReadOptions, log: Log) -> None:
+        self.files, self.options, self.log = files, options, log
         names = files.names()
         seen = [n for n in names if n.endswith("_A.txt") and not PurePosixPath(n).name.startswith(".")]
         prefixes = [n.removesuffix("_A.txt") for n in seen]

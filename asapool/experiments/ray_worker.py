@@ -83,7 +83,7 @@ def _train(shared: tuple[list[Any], Callable[..., None]], task: dict[str, Any]) 
             note(epoch, epochs, score)
 
     if wanted.fingerprint not in _sets:
-        _sets[wanted.fingerprint] = GraphSet._trusted(**ray.get(boxes[0]))
+        _sets[wanted.fingerprint] = GraphSet.trusted(**ray.get(boxes[0]))
     if wanted.splits and wanted.splits not in _splits:
         _splits[wanted.splits] = SplitFile.unpacked(ray.get(boxes[1]))
     return run(_sets[wanted.fingerprint], wanted, on_epoch, _splits.get(wanted.splits)).to_line()

@@ -80,17 +80,17 @@ def one_graph(graph: Any, index: int | None, trained: LoadedModel | None) -> Gra
             raise ConfigError(f"{graph.name} has {len(graph)} graphs; say which one: explain(model, graphs, 3)")
         chosen = graph.subset([0 if index is None else index])
         # without a name of its own a graph goes by the number that `asapool explain --graph` takes
-        return chosen if chosen.named else chosen._changed(ids=(str(chosen.places[0]),))
+        return chosen if chosen.named else chosen.with_fields(ids=(str(chosen.places[0]),))
     if index is not None:
         raise ConfigError(f"index chooses from a GraphSet, and a {type(graph).__name__} is one graph")
     # the recipe made here says how the one graph was read, which is nothing to hold against the model's: it is left out
     if hasattr(graph, "edge_index"):
         made = GraphSet.from_pyg([graph], class_names=None if trained is None else trained.classes)
-        return made._changed(recipe={})
+        return made.with_fields(recipe={})
     if hasattr(graph, "adj"):
         if trained is not None and "networkx" in trained.recipe:
             return load([graph], recipe=trained.recipe, labels="optional")
         made = GraphSet.from_networkx([graph])
         text = graph.graph.get("text")
-        return made._changed(recipe={}, source_text=(text,) if isinstance(text, str) else None)
+        return made.with_fields(recipe={}, source_text=(text,) if isinstance(text, str) else None)
     raise DataError(f"explain takes a GraphSet, a PyG Data or a NetworkX graph, got {type(graph).__name__}")

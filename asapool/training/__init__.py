@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from asapool.training.metrics import Scores, score
     from asapool.training.probability import predict
     from asapool.training.run import resume, start
-    from asapool.training.settings import RunSettings, resolve
+    from asapool.training.settings import RunSettings, resolve, resolve_reading
     from asapool.training.state import Epoch
 
 _HOME = {
@@ -29,6 +29,7 @@ _HOME = {
     "fit": "fitting",
     "predict": "probability",
     "resolve": "settings",
+    "resolve_reading": "settings",
     "resume": "run",
     "score": "metrics",
     "start": "run",
@@ -42,6 +43,7 @@ __all__ = [
     "fit",
     "predict",
     "resolve",
+    "resolve_reading",
     "resume",
     "score",
     "start",

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from os import PathLike
-from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data import GraphSet, Skipped, load, stream
-from asapool.data.classes import Labels
-from asapool.data.loading import LINES, TABLES
+from asapool.data import GraphSet, Reading
+from asapool.data.loading import read_pieces
 from asapool.errors import DataError
 from asapool.files import csv_writer, writing
 from asapool.models.checkpoint import LoadedModel
@@ -34,7 +32,6 @@ class Summary:
 
     graphs: int = 0
     predicted: dict[str, int] = field(default_factory=dict)  # class → number of graphs
-    skipped: list[Skipped] = field(default_factory=list)  # rows that could not be read
 
 
 def predict_source(
@@ -43,34 +40,37 @@ def predict_source(
     *,
     labels: bool = False,
     chunk: int = CHUNK,
-    skip_invalid: bool = False,
-    skipped: list[Skipped] | None = None,
+    on_reading: Callable[[Reading], None] | None = None,
     **options: Any,
 ) -> Iterator[Pair]:
     """Sets of graphs with their probabilities, in the order of the source.
 
     JSON lines and tables of molecules come in sets of chunk graphs, so memory does not grow with the file; other
-    sources come whole. labels: read them too, to score by. options: further ones of asapool.load. A source without any
-    graph is refused.
+    sources come whole. A source without any graph is refused.
+
+    Args:
+        trained: the model, with the recipe of its features.
+        source: whatever asapool.load takes.
+        labels: read labels too, to score by.
+        chunk: graphs in memory at a time.
+        on_reading: called with every Reading, before its graphs are predicted.
+        options: further ones of asapool.load.
     """
-    rows = [] if skipped is None else skipped
-    wanted = {name: value for name, value in options.items() if value is not None}
-    rule: Labels = "optional" if labels else "ignored"
-    sets: Iterable[GraphSet]
-    if Path(source).is_file() and Path(source).suffix.lower() in (*LINES, *TABLES):
-        wanted.pop("data_root", None)
-        sets = stream(
-            source, recipe=trained.recipe, chunk=chunk, labels=rule, skip_invalid=skip_invalid, skipped=rows, **wanted
-        )
-    else:
-        sets = [load(source, recipe=trained.recipe, labels=rule, skip_invalid=skip_invalid, skipped=rows, **wanted)]
-    empty = True
-    for graphs in sets:
-        trained.check(graphs, labels=labels)
-        yield graphs, predict(trained.model, graphs)
-        empty = False
+    chosen = {name: value for name, value in options.items() if value is not None}
+    pieces = read_pieces(
+        source, recipe=trained.recipe, chunk=chunk, labels="optional" if labels else "ignored", **chosen
+    )
+    empty, skipped = True, 0
+    for reading in pieces:
+        skipped += len(reading.skipped)
+        if on_reading is not None:
+            on_reading(reading)
+        if len(reading.graphs):
+            trained.check(reading.graphs, labels=labels)
+            yield reading.graphs, predict(trained.model, reading.graphs)
+            empty = False
     if empty:
-        why = f"none of the {len(rows)} rows could be read" if rows else "it has none"
+        why = f"none of the {skipped} rows could be read" if skipped else "it has none"
         raise DataError(f"{source}: graphs to predict expected, {why}. Check that this is the right file")
 
 

@@ -31,7 +31,7 @@ from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
 from asapool.training.metrics import score
 from asapool.training.predictions import write_predictions
 from asapool.training.probability import predict
-from asapool.training.settings import RunSettings, read_graphs
+from asapool.training.settings import RunSettings, read_for
 from asapool.training.state import Epoch
 
 FILES = (
@@ -93,8 +93,8 @@ def resume(folder: str | PathLike[str], *, on_epoch: OnEpoch | None = None) -> d
             metrics: dict[str, Any] = read_json(path / "metrics.json")
             return metrics
         settings, split = RunSettings.from_file(path / "config.toml"), Split.load(path / "split.json")
-        reading = Reading()
-        graphs = read_graphs(settings.data, settings.split, reading)
+        reading = read_for(settings.data, settings.split)
+        graphs = reading.graphs
         split.check(graphs)
         return _carry_out(settings, graphs, split, path, on_epoch, reading)
 

@@ -13,10 +13,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from asapool.data import GraphSet, load
+from asapool.data import GraphSet, Reading, read
 from asapool.data.loading import class_column
 from asapool.data.options import ReadOptions
-from asapool.data.reading import Reading
 from asapool.data.splits import Split, authors_folds, given, scaffold_split, stratified_folds, stratified_split
 from asapool.errors import ConfigError, choose
 from asapool.files import read_toml, to_toml
@@ -52,11 +51,14 @@ class DataConfig:
         options = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "source"}
         ReadOptions(**options)  # refuses what it does not know
 
-    def load(self, reading: Reading | None = None) -> GraphSet:
-        """Read the graphs; reading is told what was left out."""
+    def read(self) -> Reading:
+        """Read the graphs, and what was left out."""
         options = {name: value for name, value in asdict(self).items() if name != "source"}
-        told = Reading() if reading is None else reading
-        return load(self.source, labels="required", skipped=told.skipped, missing=told.missing, **options)
+        return read(self.source, labels="required", **options)
+
+    def load(self) -> GraphSet:
+        """Read the graphs."""
+        return self.read().graphs
 
     def settled(self) -> DataConfig:
         """The same with a path that means the same from any folder."""
@@ -142,29 +144,36 @@ class RunSettings:
         return cls.from_dict(read_toml(path, TABLES))
 
 
-def resolve(
-    chosen: Tables, file: str | PathLike[str] | None = None, reading: Reading | None = None
-) -> tuple[RunSettings, GraphSet]:
-    """Settings from the command line's tables and a file, over the preset of the data set; and that data set.
+def resolve(chosen: Tables, file: str | PathLike[str] | None = None) -> tuple[RunSettings, GraphSet]:
+    """Settings from the command line's tables and a file, over the preset of the data set; and the graphs."""
+    settings, reading = resolve_reading(chosen, file)
+    return settings, reading.graphs
 
-    reading is told what was left out of the data set.
+
+def resolve_reading(chosen: Tables, file: str | PathLike[str] | None = None) -> tuple[RunSettings, Reading]:
+    """As resolve, with what was learned from reading the data set.
+
+    Settings from the command line's tables and a file, over the preset of the data set; and that data set.
     """
     told = read_toml(file, TABLES) if file is not None else {}
     first = RunSettings.from_dict(overlay(told, chosen))  # refuses mistakes before anything large is read
     data = first.data.settled()
-    graphs = read_graphs(data, first.split, reading)
+    reading = read_for(data, first.split)
+    graphs = reading.graphs
     found = {"data": asdict(data) | {"target": data.target or class_column(data.source, graphs)}}
     layers = overlay(preset(graphs.name), told, chosen, found)
-    return RunSettings.from_dict(layers), graphs
+    return RunSettings.from_dict(layers), reading
 
 
-def read_graphs(data: DataConfig, split: SplitConfig, reading: Reading | None = None) -> GraphSet:
+def read_graphs(data: DataConfig, split: SplitConfig) -> GraphSet:
+    """The graphs of read_for."""
+    return read_for(data, split).graphs
+
+
+def read_for(data: DataConfig, split: SplitConfig) -> Reading:
     """The graphs of a run: those with a label, or all of them where a file says which belong to which part."""
-    graphs = data.load(reading)
-    labelled = graphs.y >= 0
-    if reading is not None:
-        reading.unlabelled = int((~labelled).sum())
-    return graphs if split.kind == "file" or labelled.all() else graphs.subset(labelled)
+    reading = data.read()
+    return reading if split.kind == "file" else reading.labelled()
 
 
 def overlay(*layers: Tables) -> dict[str, dict[str, Any]]:

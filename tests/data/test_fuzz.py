@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from asapool.data import GraphSet, load, stream
-from asapool.data.split import Split
+from asapool.data.splits import Split
 from asapool.errors import DataError
 from tests.data.sources import TU, random_set, write_tu, zip_folder
 

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from asapool.data import GraphSet, load, stream
+from asapool.data import GraphSet, load, read, stream
 from asapool.data.jsonlines_writer import write_jsonl
+from asapool.data.loading import read_pieces
 from asapool.errors import DataError
 from tests.data.sources import dense, random_set
 
@@ -131,8 +132,8 @@ def test_files_without_graphs(tmp_path):
 
 
 def test_lines_that_cannot_be_read_are_skipped_on_request(tmp_path):
-    skipped = []
-    graphs = load(write(tmp_path / "s.jsonl", PATH, "{", LOOP, {"nodes": 0}), skip_invalid=True, skipped=skipped)
+    reading = read(write(tmp_path / "s.jsonl", PATH, "{", LOOP, {"nodes": 0}), skip_invalid=True)
+    graphs, skipped = reading.graphs, reading.skipped
     assert graphs.ids == ("p", "l")
     assert [row.line for row in skipped] == [2, 4]
     assert skipped[1].reason.startswith("the graph has no nodes")
@@ -167,8 +168,8 @@ def test_streaming_gives_the_same_graphs_in_pieces(tmp_path):
 def test_streaming_skips_what_the_recipe_cannot_read(tmp_path):
     old = load(write(tmp_path / "old.jsonl", {"nodes": ["C"], "label": "a"}, {"nodes": ["O"], "label": "b"}))
     new = write(tmp_path / "new.jsonl", {"nodes": ["C"]}, {"nodes": ["Xe"]}, "{", {"nodes": ["O"]})
-    skipped = []
-    pieces = list(stream(new, recipe=old.recipe, chunk=10, skip_invalid=True, skipped=skipped))
+    readings = list(read_pieces(new, recipe=old.recipe, chunk=10, skip_invalid=True))
+    pieces, skipped = [r.graphs for r in readings], [row for r in readings for row in r.skipped]
     assert [piece.x.tolist() for piece in pieces] == [[[1, 0], [0, 1]]]
     assert sorted(row.line for row in skipped) == [2, 3]
     with pytest.raises(DataError, match="'Xe'"):

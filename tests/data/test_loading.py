@@ -43,10 +43,13 @@ def test_settings_that_make_no_sense():
         stream("a.jsonl")
 
 
-def test_only_some_formats_can_be_streamed(tmp_path):
+def test_formats_that_cannot_be_read_in_pieces_come_whole(tmp_path):
     load("synthetic:cycles").save(tmp_path / "a.npz")
-    with pytest.raises(DataError, match=r"a.npz: only .jsonl and tables of SMILES can be read in pieces"):
-        stream(tmp_path / "a.npz")
+    assert [len(piece) for piece in stream(tmp_path / "a.npz", chunk=10)] == [200]
+    with pytest.raises(DataError, match=r"no.jsonl: there is no such file"):
+        stream(tmp_path / "no.jsonl")
+    with pytest.raises(ConfigError, match="chunk must be at least 1"):
+        stream("synthetic:cycles", chunk=0)
 
 
 def test_a_name_is_fetched_once(tmp_path, monkeypatch):

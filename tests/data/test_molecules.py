@@ -6,10 +6,11 @@ import sys
 import numpy as np
 import pytest
 
-from asapool.data import load, molecules, stream
-from asapool.data.duplicates import repeated
+from asapool.data import load, molecules, read, stream
+from asapool.data.loading import read_pieces
 from asapool.data.molecule_workers import read_many
 from asapool.data.molecules import ATOM_NAMES, BOND_NAMES, atom_features, read_smiles
+from asapool.data.scaffolds import duplicates
 from asapool.errors import ConfigError, DataError, MissingExtraError
 from tests.data.sources import dense
 
@@ -156,9 +157,9 @@ def test_columns_by_name(tmp_path):
 
 
 def test_rows_that_cannot_be_read_are_skipped_on_request(tmp_path):
-    skipped = []
     path = write(tmp_path / "m.csv", "smiles,label\nC,0\nC(,1\nCC,1\nCC,1,1\n")
-    graphs = load(path, skip_invalid=True, skipped=skipped)
+    reading = read(path, skip_invalid=True)
+    graphs, skipped = reading.graphs, reading.skipped
     assert graphs.source_text == ("C", "CC")
     assert sorted(skipped) == [(3, "'C(' is not SMILES that RDKit can read"), (5, "2 fields expected, 3 came")]
     with pytest.raises(DataError, match=r"none of the 1 molecules could be read\. Line 2: 'C\(' is not SMILES"):
@@ -179,21 +180,22 @@ def test_rows_keep_their_place_in_the_table(tmp_path):
 
 def test_the_lines_of_a_table_that_names_its_separator(tmp_path):
     path = write(tmp_path / "m.csv", "sep=;\nsmiles;label\nC;0\nC(;1\nCC;1\n")
-    assert load(path, skip_invalid=True, skipped=(skipped := [])).ids == ("3", "5")
-    assert [row.line for row in skipped] == [4]
+    reading = read(path, skip_invalid=True)
+    assert reading.graphs.ids == ("3", "5")
+    assert [row.line for row in reading.skipped] == [4]
 
 
 @pytest.mark.parametrize("word", ["NA", "n/a", "#N/A", "NaN", "nan", "NULL", "None", "?", "-", "<NA>"])
 def test_words_for_a_missing_class_are_no_class_and_are_told(tmp_path, word):
-    missing = {}
-    graphs = load(write(tmp_path / "m.csv", f"smiles,label\nC,0\nCC,{word}\nCCC,1\nCCO, {word}\n"), missing=missing)
-    assert (graphs.y.tolist(), graphs.class_names, missing) == ([0, -1, 1, -1], ("0", "1"), {word: 2})
+    reading = read(write(tmp_path / "m.csv", f"smiles,label\nC,0\nCC,{word}\nCCC,1\nCCO, {word}\n"))
+    graphs = reading.graphs
+    assert (graphs.y.tolist(), graphs.class_names, reading.missing) == ([0, -1, 1, -1], ("0", "1"), {word: 2})
 
 
 def test_a_word_that_a_model_knows_as_a_class_stays_one(tmp_path):
     recipe = {"version": 1, "kind": "smiles", "smiles": "smiles", "target": "label", "classes": ["none", "some"]}
-    graphs = load(write(tmp_path / "m.csv", "smiles,label\nC,none\nCC,?\n"), recipe=recipe, missing=(missing := {}))
-    assert (graphs.y.tolist(), missing) == ([0, -1], {"?": 1})
+    reading = read(write(tmp_path / "m.csv", "smiles,label\nC,none\nCC,?\n"), recipe=recipe)
+    assert (reading.graphs.y.tolist(), reading.missing) == ([0, -1], {"?": 1})
 
 
 def test_an_id_may_come_twice_where_nothing_is_learned(tmp_path):
@@ -206,8 +208,8 @@ def test_an_id_may_come_twice_where_nothing_is_learned(tmp_path):
 
 def test_molecules_that_come_again_are_counted(tmp_path):
     rows = "OCC,0\nCCO,0\nC,0\nc1ccccc1,1\nC1=CC=CC=C1,0\nCCO,0\n"
-    assert repeated(load(write(tmp_path / "m.csv", f"smiles,label\n{rows}"))) == (2, 5, 1)
-    assert repeated(load("synthetic:cycles?graphs=6")) == (0, 0, 0)
+    assert duplicates(load(write(tmp_path / "m.csv", f"smiles,label\n{rows}"))) == (2, 5, 1)
+    assert duplicates(load("synthetic:cycles?graphs=6")) == (0, 0, 0)
 
 
 def test_new_molecules_with_the_recipe_of_old_ones(tmp_path):
@@ -227,8 +229,8 @@ def test_new_molecules_with_the_recipe_of_old_ones(tmp_path):
 def test_streaming_a_table(tmp_path):
     path = write(tmp_path / "m.csv", "smiles,label\n" + "C,0\nCC,1\nC(,1\n" * 5)
     recipe = {"version": 1, "kind": "smiles", "smiles": "smiles", "target": "label", "classes": ["0", "1"]}
-    skipped = []
-    pieces = list(stream(path, recipe=recipe, chunk=4, skip_invalid=True, skipped=skipped))
+    readings = list(read_pieces(path, recipe=recipe, chunk=4, skip_invalid=True))
+    pieces, skipped = [r.graphs for r in readings], [row for r in readings for row in r.skipped]
     assert [len(piece) for piece in pieces] == [3, 3, 2, 2]
     assert np.concatenate([piece.y for piece in pieces]).tolist() == [0, 1] * 5
     assert [row.line for row in skipped] == [4, 7, 10, 13, 16]

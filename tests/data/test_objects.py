@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from asapool.data import GraphSet, load
+from asapool.data import GraphSet, load, read
 from asapool.errors import DataError
 from tests.data.sources import dense, random_set
 
@@ -114,7 +114,7 @@ def test_networkx_objects_that_are_refused(graphs, options, sentence):
 
 
 def test_things_that_are_no_graphs():
-    for thing, sentence in ((3, "a int is no source"), ([], "the list holds no graphs"), ([3], "graph 0: a NetworkX")):
+    for thing, sentence in ((3, "a int is not a source"), ([], "holds no graphs"), ([3], "graph 0: a NetworkX")):
         with pytest.raises(DataError, match=sentence):
             load(thing)
 
@@ -164,7 +164,7 @@ def test_a_damaged_graphml_file(folder):
     with pytest.raises(DataError, match=r"one.graphml: not readable as graphml \(no element found: line 1"):
         load(folder)
     (folder / "labels.csv").write_text("file,label\none,house\ntwo,N/A\n")
-    skipped, missing = [], {}
-    graphs = load(folder, skip_invalid=True, skipped=skipped, missing=missing, labels="optional")
-    assert (graphs.ids, graphs.places.tolist(), missing) == (("two",), [1], {"N/A": 1})
-    assert len(skipped) == 1
+    reading = read(folder, skip_invalid=True, labels="optional")
+    graphs = reading.graphs
+    assert (graphs.ids, graphs.places.tolist(), reading.missing) == (("two",), [1], {"N/A": 1})
+    assert len(reading.skipped) == 1

@@ -83,13 +83,13 @@ def test_sets_are_read_when_they_are_needed(trained, table):
 def test_unreadable_rows_are_told_and_left_out(trained, table):
     lines = table.read_text().splitlines()
     table.write_text("\n".join([*lines[:3], "bad,C1CC,a", *lines[3:]]) + "\n")
-    skipped = []
+    readings = []
     out = io.StringIO()
     done = print_predictions(
-        out, predict_source(trained, table, chunk=3, skip_invalid=True, skipped=skipped), trained.classes
+        out, predict_source(trained, table, chunk=3, skip_invalid=True, on_reading=readings.append), trained.classes
     )
     assert done.graphs == 7
-    assert [row.line for row in skipped] == [4]
+    assert [row.line for reading in readings for row in reading.skipped] == [4]
     with pytest.raises(DataError, match="line 4"):
         list(predict_source(trained, table))
     rows = list(csv.DictReader(io.StringIO(out.getvalue())))

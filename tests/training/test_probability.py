@@ -19,7 +19,7 @@ def test_a_graph_that_overflows_the_model_is_named(graphs):
     model = build(ModelConfig(method="none", hidden=4), graphs.num_features, 2, seed=0)
     x = graphs.x.copy()
     x[graphs.ptr[7]] = 3e38
-    huge = graphs._changed(x=x)
+    huge = graphs.with_fields(x=x)
     with pytest.raises(DataError, match=r"cycles, graph 7 \(id '7'\): finite logits expected.* huge features"):
         predict(model, huge)
     with pytest.raises(DataError, match="graph 7 "):

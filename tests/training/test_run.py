@@ -13,10 +13,9 @@ import pytest
 import torch
 
 from asapool.data import GraphSet, load
-from asapool.data.reading import Reading
 from asapool.errors import CheckpointError, ConfigError, DataError, TrainingError
 from asapool.models import checkpoint
-from asapool.training import resolve, resume, run, start
+from asapool.training import resolve, resolve_reading, resume, run, start
 from asapool.training.settings import RunSettings
 
 TABLES = {
@@ -178,8 +177,8 @@ def gaps(tmp_path):
 
 
 def test_what_was_left_out_is_told_and_kept(gaps, tmp_path):
-    reading = Reading()
-    settings, graphs = resolve(gaps, None, reading)
+    settings, reading = resolve_reading(gaps)
+    graphs = reading.graphs
     assert ([row.line for row in reading.skipped], reading.missing, reading.unlabelled) == ([2], {"n/a": 1}, 2)
     assert settings.data.target == "activity"
 

@@ -1,0 +1,73 @@
+"""The table of readers: which files and names can be read, by what, and the sentence about each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+from asapool.data.options import ReadOptions
+from asapool.data.reading import Reading
+
+Read = Callable[[Path, ReadOptions], Reading]
+ReadPieces = Callable[[Path, ReadOptions, int], Iterator[Reading]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """A format of files: how its files are named, and the functions that read it."""
+
+    name: str
+    suffixes: tuple[str, ...]  # () = folders
+    sentence: str  # what a user may give, for messages and `asapool data list`
+    module: str
+    whole: str  # function of the module: (path, options) -> Reading
+    pieces: str | None = None  # function of the module: (path, options, chunk) -> Readings of up to chunk graphs
+    table: bool = False  # has named columns
+
+    def read(self, path: Path, options: ReadOptions) -> Reading:
+        """Read a whole file or folder."""
+        return cast(Read, getattr(import_module(self.module), self.whole))(path, options)
+
+    def read_pieces(self, path: Path, options: ReadOptions, chunk: int) -> Iterator[Reading]:
+        """Read up to chunk graphs at a time."""
+        assert self.pieces is not None
+        return cast(ReadPieces, getattr(import_module(self.module), self.pieces))(path, options, chunk)
+
+
+READERS = (
+    Reader(
+        name="TU", suffixes=(".zip",), sentence="a TU folder, zip or name", module="asapool.data.tu", whole="read_tu"
+    ),
+    Reader(
+        name="SMILES", suffixes=(".csv", ".tsv", ".parquet", ".smi"), table=True,
+        sentence="a .csv, .tsv, .parquet or .smi with SMILES",
+        module="asapool.data.molecule_table", whole="read_molecules", pieces="stream_molecules",
+    ),
+    Reader(
+        name="JSON lines", suffixes=(".jsonl", ".ndjson"), sentence="a .jsonl with one graph per line",
+        module="asapool.data.jsonlines", whole="read_jsonl", pieces="stream_jsonl",
+    ),
+    Reader(
+        name="GraphML", suffixes=(), sentence="a folder of GraphML or GEXF files", module="asapool.data.graph_folder",
+        whole="read_graph_folder",
+    ),
+    Reader(
+        name="npz", suffixes=(".npz",), sentence="an .npz that asapool saved", module="asapool.data.loading",
+        whole="read_saved",
+    ),
+)  # fmt: skip
+
+
+def reader_of(path: Path) -> Reader | None:
+    """The reader of a file, by the end of its name."""
+    name = path.name.lower()
+    return next((r for r in READERS for suffix in r.suffixes if name.endswith(suffix)), None)
+
+
+def formats() -> str:
+    """All formats in one phrase, for messages."""
+    *most, last = (reader.sentence for reader in READERS)
+    return f"{', '.join(most)}, or {last}"
