@@ -163,7 +163,7 @@ def test_an_interruption_is_a_sentence_and_code_130(asapool, monkeypatch):
     def interrupt(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(data, "load", interrupt)
+    monkeypatch.setattr(data, "read", interrupt)
     code, out, err = asapool("data", "info", "synthetic:trees")
     assert (code, out) == (130, "")
     assert err == "asapool: interrupted; no partial files were left behind\n"
