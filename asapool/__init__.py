@@ -29,6 +29,7 @@ _PUBLIC = {
     "explain": "asapool.insight",
     "keep_memory": "asapool.kernels.memory",
     "load": "asapool.data",
+    "load_model": "asapool.trained",
     "register_method": "asapool.models.methods",
 }
 __all__ = ["__version__", *_PUBLIC]

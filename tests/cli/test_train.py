@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from asapool.errors import ConfigError
+from asapool.errors import ConfigError, WriteError
 from asapool.models import checkpoint
 from asapool.training.settings import RunSettings
 from tests.cli.commands import begin, call, fill, finish, wait_for
@@ -189,9 +189,9 @@ def test_a_read_only_disk_is_a_sentence(mount, tmp_path):
     assert "--out" in err
     assert "Traceback" not in err
     (tmp_path / "file").write_text("")
-    said = call("train", *SMALL, "--epochs", 1, "--out", tmp_path / "file" / "run")  # no root needed for this one
-    assert said.exit_code == 1
-    assert "Not a directory" in said.stderr
+    with pytest.raises(WriteError, match="Not a directory") as failure:  # no root needed for this one
+        call("train", *SMALL, "--epochs", 1, "--out", tmp_path / "file" / "run")
+    assert failure.value.exit_code == 1
 
 
 def test_help_loads_nothing_heavy():

@@ -1,0 +1,213 @@
+"""load_model: a trained model from its file, ready to predict and explain whatever holds graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from asapool.data import GraphSet, load
+from asapool.data.loading import LINES, TABLES
+from asapool.errors import CheckpointError, DataError
+from asapool.models import checkpoint
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from torch import nn
+
+    from asapool.insight import Hierarchy
+    from asapool.models import ModelConfig
+    from asapool.models.checkpoint import LoadedModel
+
+FILES = (*TABLES, *LINES, ".zip", ".npz", ".sdf")
+
+
+def load_model(path: str | PathLike[str]) -> TrainedModel:
+    """Load a model that `asapool train` or `asapool.models.checkpoint.save` wrote.
+
+    The file is data (safetensors), so loading it runs no code, and its checksum is verified.
+
+    Args:
+        path: A run folder, or a model.safetensors.
+
+    Returns:
+        The model in eval mode, with predict, predict_proba and explain.
+
+    >>> import tempfile
+    >>> from asapool.models import ModelConfig, build
+    >>> graphs = load("synthetic:cycles?graphs=6")
+    >>> network = build(ModelConfig(hidden=8, levels=1), graphs.num_features, 2, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint.save(f"{folder}/model.safetensors", network, classes=graphs.class_names, recipe=graphs.recipe)
+    ...     model = load_model(folder)
+    >>> model
+    TrainedModel('asap', classes=('cycle', 'path'))
+    >>> model.predict_proba(graphs).shape, model.predict(graphs[:2]).shape
+    ((6, 2), (2,))
+    """
+    place = Path(path)
+    if place.is_dir() and not (place / "model.safetensors").exists():
+        raise CheckpointError(f"{place}: holds no model.safetensors. Name a folder that asapool train has finished")
+    return TrainedModel(checkpoint.load(place / "model.safetensors" if place.is_dir() else place))
+
+
+class TrainedModel:
+    """A trained classifier with what it needs to read new graphs; load_model makes one.
+
+    Every method takes one graph or many, as any of these:
+
+    * SMILES: one text, a list, or a pandas column (where the model was trained on molecules);
+    * a file, folder or name that asapool.load reads, such as "new.csv", "new.jsonl" or "PROTEINS";
+    * a pandas table with the column of SMILES that the model was trained on;
+    * PyG Data, NetworkX graphs, or a list of either;
+    * a GraphSet whose features were made as those of the training graphs.
+
+    Args:
+        loaded: The content of a model file, from asapool.models.checkpoint.load.
+    """
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self.loaded = loaded
+
+    def __repr__(self) -> str:
+        return f"TrainedModel({self.config.method!r}, classes={self.classes!r})"
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names, in the order of the columns of predict_proba."""
+        return self.loaded.classes
+
+    @property
+    def config(self) -> ModelConfig:
+        """Settings of the model."""
+        return self.loaded.config
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """How node features are made; asapool.load(source, recipe=model.recipe) makes the same."""
+        return self.loaded.recipe
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """What training recorded about itself, such as its scores."""
+        return self.loaded.summary
+
+    @property
+    def module(self) -> nn.Module:
+        """The torch module."""
+        return self.loaded.model
+
+    def read(self, X: Any, **options: Any) -> GraphSet:
+        """Graphs with the features that the model was trained on.
+
+        Args:
+            X: One graph or many, see the class.
+            **options: Further options of asapool.load for a file, such as smiles="SMILES" or skip_invalid=True.
+
+        Returns:
+            One set, in the order of X; `.ids` has the names of the graphs.
+        """
+        graphs = self._read(X, options)
+        self.loaded.check(graphs)
+        return graphs
+
+    def predict_proba(self, X: Any, **options: Any) -> npt.NDArray[np.float64]:
+        """Probability of every class.
+
+        Args:
+            X: One graph or many, see the class.
+            **options: Further options of asapool.load for a file.
+
+        Returns:
+            Probabilities (G, C), rows in the order of X, columns in the order of classes.
+        """
+        from asapool.training.probability import predict
+
+        return predict(self.loaded.model, self.read(X, **options))
+
+    def predict(self, X: Any, **options: Any) -> npt.NDArray[np.str_]:
+        """The most probable class.
+
+        Args:
+            X: One graph or many, see the class.
+            **options: Further options of asapool.load for a file.
+
+        Returns:
+            Class names (G,), in the order of X.
+        """
+        import numpy as np
+
+        names: npt.NDArray[np.str_] = np.array(self.classes)[self.predict_proba(X, **options).argmax(axis=1)]
+        return names
+
+    def explain(
+        self, X: Any, index: int = 0, *, target: str | int | None = None, importance: Sequence[str] | None = None
+    ) -> Hierarchy:
+        """Which clusters the model formed in one graph, and which nodes decided the prediction.
+
+        Args:
+            X: One graph or many, see the class.
+            index: Which of them to explain.
+            target: Class to explain, by name or number; the predicted one by default.
+            importance: Kinds of node importance to compute; all by default.
+
+        Returns:
+            The hierarchy, as asapool.explain gives it.
+        """
+        from asapool.insight import explain
+
+        graphs = self.read(X)
+        if not 0 <= index < len(graphs):
+            raise DataError(f"index must lie in 0 to {len(graphs) - 1}, got {index}")
+        if importance is None:
+            return explain(self.loaded, graphs, index, target=target)
+        return explain(self.loaded, graphs, index, target=target, importance=importance)
+
+    def _read(self, X: Any, options: Mapping[str, Any]) -> GraphSet:
+        if isinstance(X, GraphSet):
+            return X
+        molecules = self.recipe.get("kind") == "smiles"
+        if isinstance(X, (str, PathLike)):
+            if not (molecules and isinstance(X, str) and _is_smiles(X)):
+                return load(X, recipe=self.recipe, **{"labels": "optional", **options})
+            X = [X]
+        if options:
+            raise DataError(f"{', '.join(options)}: an option for reading a file, and X is no file. Leave it out")
+        if hasattr(X, "edge_index") or hasattr(X, "adj"):
+            X = [X]
+        column = self.recipe.get("smiles")
+        if molecules and hasattr(X, "columns") and column in list(X.columns):
+            X = X[column]
+        return self._objects(X, molecules)
+
+    def _objects(self, X: Any, molecules: bool) -> GraphSet:
+        from asapool.estimator import pack
+
+        items = list(X) if hasattr(X, "__iter__") and not hasattr(X, "columns") else X
+        text = isinstance(items, list) and any(isinstance(item, str) for item in items)
+        if text and not molecules:
+            raise DataError(
+                "X holds text, and the model was not trained on SMILES. Give graphs, or the name of a file as one text"
+            )
+        if isinstance(items, list) and items and all(getattr(item, "x", None) is not None for item in items):
+            # columns that come finished, as PyG's x, have no recipe to compare: their number is checked
+            return replace(GraphSet.from_pyg(items), recipe={})
+        graphs = pack(items, labels="ignored", recipe=self.recipe)
+        return load(graphs, recipe=self.recipe, labels="ignored") if text else graphs
+
+
+def _is_smiles(text: str) -> bool:
+    """Whether a text is SMILES rather than a source: neither a path, nor a file name, nor a built-in set.
+
+    >>> _is_smiles("CCO"), _is_smiles("new.csv"), _is_smiles("synthetic:cycles")
+    (True, False, False)
+    """
+    if text == "nci-alerts" or text.startswith("synthetic:") or Path(text).suffix.lower() in FILES:
+        return False
+    try:
+        return not Path(text).exists()
+    except (OSError, ValueError):  # too long for a name, or a NUL in it
+        return True
