@@ -23,7 +23,7 @@ from asapool.errors import ConfigError, DataError, InputError
 from asapool.models import ModelConfig, build
 from asapool.training.config import TrainConfig
 from asapool.training.fitting import fit, typical_nodes
-from asapool.training.probability import predict
+from asapool.training.predictions import predict
 
 Ints = npt.NDArray[np.int64]
 MISSING = ("nan", "<NA>", "NaT")  # how Python's, NumPy's and pandas' marks of nothing read

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from asapool.cli import _options as o
 from asapool.cli._notes import ReadingNotes
 from asapool.cli._output import note, show, working
 from asapool.cli.train import number, score_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def evaluate(
@@ -22,7 +27,7 @@ def evaluate(
     notes = ReadingNotes()
     prints: list[str] = []
 
-    def watched() -> p.Pairs:
+    def watched() -> Iterator[p.Pair]:
         options = data.options()
         for graphs, probability in p.predict_source(trained, source, labels=True, on_reading=notes.add, **options):
             prints.append(graphs.fingerprint)

@@ -38,7 +38,7 @@ def predict(
     """
     from asapool.models import checkpoint
     from asapool.training import predictions as p
-    from asapool.training.prediction_files import save_predictions, writer_for
+    from asapool.training.prediction_files import print_json, print_predictions, save_predictions, writer_for
 
     if out is not None:
         writer_for(out)  # refuses an unknown ending before any work
@@ -51,9 +51,9 @@ def predict(
             with working(f"Predicting {source}"):
                 done = save_predictions(out, pairs, trained.classes)
         elif json:
-            done = p.print_json(stream, pairs, trained.classes)
+            done = print_json(stream, pairs, trained.classes)
         else:
-            done = p.print_predictions(stream, pairs, trained.classes)
+            done = print_predictions(stream, pairs, trained.classes)
     finally:
         notes.show()
     skipped = notes.skipped

@@ -118,9 +118,9 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: Spl
 
     on_epoch(finished, all, validation accuracy) is called before the first epoch, with 0 and None, and after every one.
     """
+    from asapool.experiments.fold import fold_seed, train_fold
     from asapool.experiments.machine import machine
     from asapool.experiments.record import RunRecord
-    from asapool.training.evaluating import fold_seed, train_and_judge
 
     if graphs.fingerprint != run.fingerprint:
         raise DataError(
@@ -133,20 +133,20 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: Spl
     if on_epoch is not None:
         on_epoch(0, epochs, None)
         hook = lambda epoch, progress: on_epoch(epoch.epoch, epochs, epoch.val_accuracy)  # noqa: E731
-    judged = train_and_judge(graphs, split, run.model, run.train, fold_seed(run.seed, run.fold), hook)
+    result = train_fold(graphs, split, run.model, run.train, fold_seed(run.seed, run.fold), hook)
     return RunRecord(
         run=run,
-        validation=judged.validation,
-        test=judged.test,
-        history=[asdict(epoch) for epoch in judged.fit.history],
-        best_epoch=judged.fit.best_epoch,
-        epochs=len(judged.fit.history),
-        stopped=judged.fit.stopped,
+        validation=result.validation,
+        test=result.test,
+        history=[asdict(epoch) for epoch in result.fit.history],
+        best_epoch=result.fit.best_epoch,
+        epochs=len(result.fit.history),
+        stopped=result.fit.stopped,
         seconds=round(time.perf_counter() - began, 3),
         cpu_seconds=round(time.process_time() - cpu, 3),
         probabilities={
             "graphs": split.test.tolist(),
-            "proba": [[round(float(p), 5) for p in row] for row in judged.probability],
+            "proba": [[round(float(p), 5) for p in row] for row in result.probability],
         },
         machine=machine(),
     )

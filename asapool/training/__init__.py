@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from asapool.training.config import TrainConfig
     from asapool.training.fitting import Fit, fit
     from asapool.training.metrics import Scores, score
-    from asapool.training.probability import predict
+    from asapool.training.predictions import predict
     from asapool.training.run import resume, start
     from asapool.training.settings import RunSettings, resolve, resolve_reading
     from asapool.training.state import Epoch
@@ -27,7 +27,7 @@ _HOME = {
     "Scores": "metrics",
     "TrainConfig": "config",
     "fit": "fitting",
-    "predict": "probability",
+    "predict": "predictions",
     "resolve": "settings",
     "resolve_reading": "settings",
     "resume": "run",

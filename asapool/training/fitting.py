@@ -21,7 +21,7 @@ from asapool.errors import TrainingError
 from asapool.kernels.threads import tiny_is_zero
 from asapool.models import DirectModel, GraphModel
 from asapool.training.config import TrainConfig
-from asapool.training.probability import logits_of, pieces
+from asapool.training.predictions import logits_of, pieces
 from asapool.training.state import Epoch, Progress, load_state, save_state, snapshot
 
 Ints = npt.NDArray[np.int64]

@@ -29,8 +29,8 @@ from asapool.files import read_json, remove, working_in, write_csv, write_json, 
 from asapool.models import GraphModel, build, checkpoint
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
 from asapool.training.metrics import score
-from asapool.training.predictions import write_predictions
-from asapool.training.probability import predict
+from asapool.training.prediction_files import write_predictions
+from asapool.training.predictions import predict
 from asapool.training.settings import RunSettings, read_for
 from asapool.training.state import Epoch
 

@@ -76,15 +76,15 @@ def test_processes_change_nothing_and_finished_folds_are_not_trained_again(graph
 
 
 def test_folds_start_from_different_weights_and_methods_from_the_same_seed(graphs, plan, monkeypatch):
-    from asapool.training import evaluating as judging
+    from asapool.experiments import fold
 
-    seeds, built = [], judging.build
+    seeds, built = [], fold.build
 
     def watched(model, *args, seed, **options):
         seeds.append((model.method, seed))
         return built(model, *args, seed=seed, **options)
 
-    monkeypatch.setattr(judging, "build", watched)
+    monkeypatch.setattr(fold, "build", watched)
     cross_validate(graphs, plan)
     asap, mlp = ([seed for method, seed in seeds if method == name] for name in ("asap", "mlp"))
     assert asap == mlp

@@ -11,14 +11,8 @@ from asapool.data import load
 from asapool.errors import AsapoolError, CheckpointError, DataError, WriteError
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.training import predict
-from asapool.training.predictions import (
-    evaluate,
-    predict_source,
-    print_json,
-    print_predictions,
-    write_predictions,
-)  # fmt: skip
-from asapool.training.probability import pieces
+from asapool.training.prediction_files import print_json, print_predictions, write_predictions
+from asapool.training.predictions import evaluate, pieces, predict_source
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CC1", "CCCl", "O=C=O"]
 

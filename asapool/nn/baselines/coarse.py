@@ -32,7 +32,7 @@ class Coarse:
     penalty: Tensor | None = None
 
 
-class Scores(Protocol):
+class ScoringLayer(Protocol):
     """A layer that gives every node a score, (N,), before any activation."""
 
     backend: str
@@ -42,7 +42,7 @@ class Scores(Protocol):
     def scores(self, x: Tensor, graph: Graph) -> Tensor: ...
 
 
-def keep_highest(layer: Scores, x: Tensor, graph: Graph, edges: bool) -> Coarse:
+def keep_highest(layer: ScoringLayer, x: Tensor, graph: Graph, edges: bool) -> Coarse:
     """Keep the ⌈kN⌉ nodes of highest score, scaled by it, and the edges between them: x'_i = tanh(s_i) x_i.
 
     Nodes are ranked by s and not by tanh(s), which is 1 for every large s and would leave the choice to node numbers.
@@ -57,7 +57,7 @@ def keep_highest(layer: Scores, x: Tensor, graph: Graph, edges: bool) -> Coarse:
 
 
 def pool_edges(
-    layer: Scores, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None
+    layer: ScoringLayer, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None
 ) -> Pooled:
     """The same for a batch in torch_geometric's form."""
     packed = pack_batch(x, edge_index, edge_weight, batch, layer.in_channels, layer.backend)

@@ -7,7 +7,7 @@ import torch
 from asapool.data import load
 from asapool.errors import DataError
 from asapool.models import ModelConfig, build
-from asapool.training.probability import predict
+from asapool.training.predictions import predict
 
 
 @pytest.fixture

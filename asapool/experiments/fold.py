@@ -1,4 +1,4 @@
-"""One fold of a cross-validation: train on its training part, choose by validation, judge on the test part."""
+"""One fold of a cross-validation: train, choose the epoch on the validation part, score on the test part."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from asapool.models import ModelConfig, build
 from asapool.training.config import TrainConfig
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
 from asapool.training.metrics import score
-from asapool.training.probability import predict
+from asapool.training.predictions import predict
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
-    """What came of one fold."""
+class FoldResult:
+    """The result of one fold."""
 
     fit: Fit
     validation: dict[str, Any]  # Scores as plain data
@@ -35,19 +35,19 @@ def fold_seed(seed: int, fold: int) -> int:
     return int(np.random.SeedSequence([seed, fold]).generate_state(1)[0])
 
 
-def train_and_judge(
+def train_fold(
     graphs: GraphSet, split: Split, model: ModelConfig, train: TrainConfig, seed: int, on_epoch: OnEpoch | None = None
-) -> Judged:
+) -> FoldResult:
     """Train a new model with this seed and score it; nothing but the arguments decides the numbers."""
     # one thread, however many trainings run side by side: the result must not depend on the number of jobs
     config = replace(train, seed=seed, threads=1)
     size = typical_nodes(graphs, split.train)
-    made = build(model, graphs.num_features, graphs.num_classes, seed=seed, typical_nodes=size)
-    done = fit(made, graphs, split, config, on_epoch=on_epoch)
-    probability = predict(made, graphs, split.test)
-    validation = score(graphs.y[split.val], predict(made, graphs, split.val), graphs.class_names)
-    return Judged(
-        fit=done,
+    network = build(model, graphs.num_features, graphs.num_classes, seed=seed, typical_nodes=size)
+    fitted = fit(network, graphs, split, config, on_epoch=on_epoch)
+    probability = predict(network, graphs, split.test)
+    validation = score(graphs.y[split.val], predict(network, graphs, split.val), graphs.class_names)
+    return FoldResult(
+        fit=fitted,
         validation=validation.to_dict(),
         test=score(graphs.y[split.test], probability, graphs.class_names).to_dict(),
         probability=probability,
