@@ -51,6 +51,32 @@ def check(graphs: GraphSet) -> None:
         if came != expected:
             raise DataError(f"{graphs.name}: {name} has {came} entries, expected {expected}")
     _values(graphs)
+    _check_text(graphs)
+
+
+def is_text(text: str) -> bool:
+    """Whether text can be written to a file: half of a surrogate pair cannot.
+
+    >>> is_text("é"), is_text("\\ud800")
+    (True, False)
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_text(graphs: GraphSet) -> None:
+    for field in ("ids", "class_names", "feature_names", "source_text"):
+        texts = getattr(graphs, field)
+        if texts and not is_text("".join(map(str, texts))):
+            k, bad = next((k, text) for k, text in enumerate(texts) if not is_text(str(text)))
+            raise DataError(
+                f"{graphs.name}: {field}[{k}] is {bad!r}, and half of a surrogate pair is not text. Correct it"
+            )
+    if not is_text(graphs.name):
+        raise DataError(f"the name {graphs.name!r} holds bytes that are not UTF-8 text. Rename the file")
 
 
 def _array(name: str, value: Any, dtype: type, dims: int) -> npt.NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.int8]
+Repeats = Literal["sum", "drop"]
 
 
 class Edges(NamedTuple):
@@ -58,11 +59,24 @@ def owners(ptr: Ints) -> Ints:
 
 
 def pack_edges(
-    source: Ints, target: Ints, nodes: int, weight: Floats | None = None, edge_attr: Floats | None = None
+    source: Ints,
+    target: Ints,
+    nodes: int,
+    weight: Floats | None = None,
+    edge_attr: Floats | None = None,
+    repeats: Repeats = "sum",
 ) -> Edges:
-    """Sort edges source -> target into CSR rows of targets; edges listed twice become one with the summed weight.
+    """Sort edges source -> target into CSR rows of targets; edges listed more than once become one.
 
-    source, target (E',); weight (E',) or None; edge_attr (E', Fe) or None; returns Edges with E <= E'.
+    Args:
+        source, target: the ends of every edge, (E',).
+        nodes: how many nodes there are.
+        weight: (E',) or None.
+        edge_attr: (E', Fe) or None.
+        repeats: "sum" adds up the weights and attributes of equal edges, "drop" keeps the first of them.
+
+    Returns:
+        Edges with E <= E'.
 
     >>> pack_edges(np.array([2, 0, 0]), np.array([1, 1, 1]), 3)[:3]
     (array([0, 0, 2, 2]), array([0, 2]), array([2., 1.], dtype=float32))
@@ -77,7 +91,11 @@ def pack_edges(
             weight = None if weight is None else weight[order]
             edge_attr = None if edge_attr is None else edge_attr[order]
         first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-        if len(first) < len(key):
+        if len(first) < len(key) and repeats == "drop":
+            weight = None if weight is None else weight[first]
+            edge_attr = None if edge_attr is None else edge_attr[first]
+            key = key[first]
+        elif len(first) < len(key):
             weight = np.ones(len(key), np.float32) if weight is None else weight
             weight = np.add.reduceat(weight, first)
             edge_attr = None if edge_attr is None else np.add.reduceat(edge_attr, first, axis=0)

@@ -42,14 +42,12 @@ def resolve(features: str | None, nodes: Nodes, where: str) -> str:
     wanted = choose("features", features or "auto", CHOICES)
     if wanted == "auto":
         return "labels" if nodes.labels else "attributes" if nodes.attributes is not None else "degree"
-    if wanted in ("labels", "both") and not nodes.labels:
-        raise DataError(
-            f"{where}: there are no {nodes.noun} labels. Choose features='attributes', 'degree' or 'constant'"
-        )
-    if wanted in ("attributes", "both") and nodes.attributes is None:
-        raise DataError(
-            f"{where}: there are no {nodes.noun} attributes. Choose features='labels', 'degree' or 'constant'"
-        )
+    absent = {"labels": not nodes.labels, "attributes": nodes.attributes is None}
+    for kind, missing in absent.items():
+        if missing and wanted in (kind, "both"):
+            other = [f"'{name}'" for name, no in absent.items() if not no]
+            choices = ", ".join([*other, "'degree'"])
+            raise DataError(f"{where}: there are no {nodes.noun} {kind}. Choose features={choices} or 'constant'")
     return wanted
 
 
@@ -126,7 +124,7 @@ def _known(column: npt.NDArray[Any], where: str) -> list[str]:
 
     Whole numbers with few gaps get every number from the smallest to the largest, as PyG and the authors count them.
     """
-    seen = np.unique(column)
+    seen = np.array(sorted(set(column.tolist())), object) if column.dtype == object else np.unique(column)
     if column.dtype.kind in "iu" and seen.size:
         low, high = int(seen[0]), int(seen[-1])
         if high - low + 1 <= 2 * seen.size and high - low < MAX_LABELS:
@@ -140,7 +138,12 @@ def _known(column: npt.NDArray[Any], where: str) -> list[str]:
 
 
 def _codes(column: npt.NDArray[Any], table: list[str], where: str) -> Ints:
-    """The place of every label in the table, (N,)."""
+    """The place of every label in the table, (N,); text is an array of objects, whose labels may be long."""
+    if column.dtype == object:
+        place_of = {label: place for place, label in enumerate(table)}
+        coded = np.fromiter((place_of.get(label, -1) for label in column.tolist()), np.int64, len(column))
+        _refuse_unknown(column[coded < 0], table, where)
+        return coded
     try:
         known: npt.NDArray[Any] = np.array(table, dtype=np.int64 if column.dtype.kind in "iu" else str)
     except ValueError:
@@ -149,13 +152,17 @@ def _codes(column: npt.NDArray[Any], table: list[str], where: str) -> Ints:
     place = np.searchsorted(known, column, sorter=order)
     code = order[np.minimum(place, len(known) - 1)] if len(known) else np.zeros(len(column), np.int64)
     wrong = known[code] != column if len(known) else np.ones(len(column), bool)
-    if bool(wrong.any()):
-        new = sorted({str(label) for label in np.unique(column[wrong]).tolist()})
+    _refuse_unknown(column[wrong], table, where)
+    return code.astype(np.int64)
+
+
+def _refuse_unknown(labels: npt.NDArray[Any], table: list[str], where: str) -> None:
+    if len(labels):
+        new = sorted({str(label) for label in labels.tolist()})
         raise DataError(
             f"{where} label {_list(new)} does not occur in the data the recipe was made from, "
             f"which has {_list(table)}. Drop those graphs, or train again with them"
         )
-    return code.astype(np.int64)
 
 
 def _one_hot(codes: Sequence[Ints], widths: Sequence[int]) -> Floats:
@@ -169,5 +176,5 @@ def _one_hot(codes: Sequence[Ints], widths: Sequence[int]) -> Floats:
 
 
 def _list(words: Sequence[str]) -> str:
-    shown = ", ".join(repr(str(word)) for word in words[:8])
+    shown = ", ".join(repr(word if len(word) <= 60 else word[:57] + "...") for word in map(str, words[:8]))
     return shown + (f" and {len(words) - 8} more" if len(words) > 8 else "") or "none"

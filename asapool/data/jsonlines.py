@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asapool.data.assemble import Record, assemble, refuse_twice
+from asapool.data.check import is_text
 from asapool.data.classes import as_text
 from asapool.data.csr import Floats, Ints
 from asapool.data.graphset import GraphSet
@@ -38,7 +39,8 @@ from asapool.errors import DataError
 
 VERSION = 1
 KEYS = {"id", "nodes", "edges", "features", "label", "directed", "edge_features", "truth", "text"}
-MAX_NODES = 10_000_000  # of one graph: a mistyped count must not fill the memory
+MAX_NODES = 10_000_000  # of one graph, and of a small file: a mistyped count must not fill the memory
+NODES_PER_BYTE = 10  # of a large file
 
 
 def read_jsonl(path: Path, options: ReadOptions | None = None) -> Reading:
@@ -105,10 +107,19 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _records(path: Path, lines: Iterator[tuple[int, bytes]], options: ReadOptions, log: Log) -> Iterator[Record]:
+    nodes, limit = 0, max(MAX_NODES, NODES_PER_BYTE * path.stat().st_size)
     for place, (line, text) in enumerate(lines):
         at = f"{path}, line {line}"
         try:
-            yield _record(_parse(text, at), at, line, place)
+            record = _record(_parse(text, at), at, line, place)
+            nodes += record.nodes
+            if nodes > limit:
+                nodes -= record.nodes
+                raise DataError(
+                    f"{at}: {nodes + record.nodes:,} nodes so far, at most {limit:,} fit a file of this size. "
+                    "Correct 'nodes', or split the file"
+                )
+            yield record
         except DataError as error:
             if not options.skip_invalid:
                 raise
@@ -122,6 +133,8 @@ def _parse(text: bytes, at: str) -> dict[str, Any]:
         raise DataError(f"{at}: not UTF-8 text. Save the file as UTF-8") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{at}: not JSON ({error}). One JSON object per line is expected") from None
+    if b"\\u" in text and not is_text(json.dumps(value, ensure_ascii=False)):
+        raise DataError(f"{at}: half of a surrogate pair (\\ud800 to \\udfff) is not text. Correct or remove it")
     if not isinstance(value, dict):
         raise DataError(f"{at}: a JSON object expected, {type(value).__name__} came. See docs/data.md for the schema")
     return value
@@ -152,7 +165,7 @@ def _record(value: dict[str, Any], at: str, line: int, place: int) -> Record:
     if isinstance(nodes, list):
         if not all(isinstance(label, (str, int)) and not isinstance(label, bool) for label in nodes):
             raise DataError(f"{at}: the labels in 'nodes' must be text or whole numbers")
-        labels = (np.array([str(label) for label in nodes], dtype=str),)
+        labels = (np.array([str(label) for label in nodes], dtype=object),)
         nodes = len(nodes)
     if not isinstance(nodes, int) or isinstance(nodes, bool) or not 0 <= nodes <= MAX_NODES:
         raise DataError(

@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from asapool.data.check import is_text
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
 from asapool.data.readers import Reader, formats, reader_of
@@ -106,6 +107,8 @@ def _read(source: Any, options: ReadOptions) -> Reading:
 
         # paths have no labels and a set of one graph has one class: neither is an error here
         return Log().reading(make_synthetic(text, options if options.labels else replace(options, labels="optional")))
+    if not is_text(text):
+        raise DataError(f"{text!r}: the name holds bytes that are not UTF-8 text. Rename the file")
     path = Path(text).expanduser()
     if path.is_dir():
         return _folder(path, options)

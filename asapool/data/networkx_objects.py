@@ -124,7 +124,7 @@ def _record(
         directed=graph.is_directed(),
         weight=None if weights is None else _numbers(weights, f"{at}: {weight!r} of an edge")[:, 0],
         edge_attr=_table([((a, b), d) for a, b, d in edges], edge_attributes, at, "edge") if edge_attributes else None,
-        labels=tuple(np.array([str(v) for v in _column(nodes, key, at, "node")], dtype=str) for key in node_labels),
+        labels=tuple(np.array([str(v) for v in _column(nodes, key, at, "node")], dtype=object) for key in node_labels),
         attributes=_table(nodes, node_attributes, at, "node") if node_attributes else None,
         truth=None if marks is None else np.array(marks, np.int8),
         label=as_text(label),

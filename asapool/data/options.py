@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from asapool.data.classes import LABELS, Labels
+from asapool.data.csr import Repeats
 from asapool.data.features import CHOICES
 from asapool.errors import ConfigError, choose
 
@@ -27,6 +28,7 @@ class ReadOptions:
     id_column: str | None = None  # column of a table that holds the graphs' names
     encoding: str = "utf-8"  # of a text table
     skip_invalid: bool = False  # leave out rows that cannot be read instead of refusing the file
+    repeats: Repeats | None = None  # edges that a TU data set lists more than once: None = "drop", or "sum" of weights
     workers: int | None = None  # processes for a large table; None = as many as pay off
 
     def __post_init__(self) -> None:
@@ -38,6 +40,8 @@ class ReadOptions:
             value = getattr(self, name)
             if not isinstance(value, (str, Path)) and (value is not None or name == "encoding"):
                 raise ConfigError(f"{name} must be text, got {value!r}. Write it in quotes")
+        if self.repeats is not None:
+            choose("repeats", self.repeats, ("drop", "sum"))
         if not isinstance(self.skip_invalid, bool):
             raise ConfigError(f"skip_invalid must be true or false, without quotes, got {self.skip_invalid!r}")
         if self.workers is not None and self.workers < 1:

@@ -189,6 +189,8 @@ def _from_table(graphs: GraphSet, path: Path) -> dict[str, Ints]:
             if word not in words:
                 raise DataError(f"{path}, line {line}: part {word!r}, expected train, val or test")
             lists[words[word]].append(number[name])
+    if not any(lists.values()):
+        raise DataError(f"{path}: there are column names but no rows. Add one row per graph, with its id and part")
     return {part: np.array(lists[part], np.int64) for part in PARTS}
 
 

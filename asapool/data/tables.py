@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from asapool.errors import DataError, MissingExtraError
 
 Rows = Iterator[tuple[int, Sequence[Any]]]
-SUFFIXES = (".csv", ".tsv", ".parquet", ".smi")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # what Excel wants as a first line, and others write for it
 
 
@@ -44,6 +45,8 @@ def open_table(path: Path, encoding: str = "utf-8") -> Iterator[tuple[list[str],
             raise DataError(f"{path}: the file is empty. A line with column names and one line per graph are expected")
         header = [str(name).strip() for name in first[1]]
         twice = {name for name in header if header.count(name) > 1}
+        if twice and looks_like_data(header):
+            raise no_header(header, path)
         if twice:
             raise DataError(f"{path}, line {first[0]}: two columns are called {min(twice)!r}. Rename one of them")
         yield header, rows
@@ -51,14 +54,14 @@ def open_table(path: Path, encoding: str = "utf-8") -> Iterator[tuple[list[str],
 
 def _csv_rows(text: io.TextIOWrapper, path: Path) -> Rows:
     start = text.readline()
-    told = SEPARATOR.fullmatch(start.rstrip("\r\n"))
-    if told:
+    named = SEPARATOR.fullmatch(start.rstrip("\r\n"))
+    if named:
         start = text.readline()
     if not start:
         return
-    separator = told[1] if told else "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=start.count)
+    separator = named[1] if named else "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=start.count)
     reader = csv.reader(chain([start], text), delimiter=separator)
-    before = 1 if told else 0
+    before = 1 if named else 0
     line = before + 1
     for row in reader:
         if any(field.strip() for field in row):
@@ -149,6 +152,8 @@ def guess(
     option: by which setting the column can be named; None = by no one, so it must get a usual name.
     """
     found = find(header, named, usual, path)
+    if found is None and looks_like_data(header):
+        raise no_header(header, path)
     if found is None:
         columns = ", ".join(map(repr, header))
         raise DataError(
@@ -158,11 +163,33 @@ def guess(
     return found
 
 
+def looks_like_data(header: Sequence[str]) -> bool:
+    """Whether a first line is a row of data and not one of column names: a cell is a number, or several are empty.
+
+    >>> looks_like_data(["CCO", "1"]), looks_like_data(["smiles", "y"])
+    (True, False)
+    """
+    return header.count("") > 1 or any(NUMBER.fullmatch(name) for name in header)
+
+
+def no_header(header: Sequence[str], path: Path) -> DataError:
+    """The error for a table without a header line."""
+    first = ",".join(header)
+    shown = first if len(first) <= 60 else first[:57] + "..."
+    return DataError(
+        f"{path}: the first line, {shown!r}, looks like data, and a header line with the names of the columns is "
+        "expected. Add one, such as smiles,label"
+    )
+
+
 def find(header: Sequence[str], named: str | None, usual: Sequence[str], path: Path) -> int | None:
     """As guess, but None when no column has a usual name."""
     if named is not None:
         if named not in header:
-            raise DataError(f"{path}: there is no column {named!r}; the columns are {', '.join(map(repr, header))}")
+            close = get_close_matches(named, header, 1) or [name for name in header if name.lower() == named.lower()]
+            advice = f". Did you mean {close[0]!r}?" if close else ""
+            columns = ", ".join(map(repr, header))
+            raise DataError(f"{path}: there is no column {named!r}; the columns are {columns}{advice}")
         return list(header).index(named)
     lower = [name.lower() for name in header]
     return next((lower.index(name) for name in usual if name in lower), None)

@@ -65,11 +65,16 @@ class _Reader:
         return read_table(self.files.blocks(f"{self.prefix}_{part}.txt"), self.file(part), dtype, columns)
 
     def read(self) -> GraphSet:
-        graph, ptr = self.indicator()
+        graph, ptr, places = self.indicator()
         N = len(graph)
         source, target = self.edges(graph)
         edge_attr, edge_tables, edge_width = self.edge_attr(len(source))
-        packed = pack_edges(source, target, N, None, edge_attr)
+        packed = pack_edges(source, target, N, None, edge_attr, self.options.repeats or "drop")
+        if len(packed.col) < len(source) and packed.weight is None:
+            self.log.notes.append(
+                f"{self.name}: {len(source) - len(packed.col):,} of {len(source):,} edges are listed more than once; "
+                "the repeats were dropped (repeats='sum' adds them up as weights)"
+            )
         nodes, features = self.nodes(np.diff(packed.rowptr), N)
         recipe: Recipe
         if self.options.recipe is not None:
@@ -78,32 +83,40 @@ class _Reader:
             recipe = write_recipe(resolve(features, nodes, self.name), nodes, self.name)
             recipe |= {"edge_labels": edge_tables, "edge_attributes": edge_width}
         x, feature_names = columns(recipe, nodes, self.name)
-        y, classes = self.classes(len(ptr) - 1)
+        y, classes = self.classes(places)
         return GraphSet(
             x=x, ptr=ptr, rowptr=packed.rowptr, col=packed.col, weight=packed.weight, edge_attr=packed.edge_attr, y=y,
             class_names=classes, feature_names=feature_names, name=self.name,
-            ids=tuple(map(str, range(1, len(ptr)))), named=False, recipe=recipe | {"classes": list(classes)},
+            ids=tuple(map(str, (places + 1).tolist())), named=False, places=places,
+            recipe=recipe | {"classes": list(classes)},
         )  # fmt: skip
 
-    def indicator(self) -> tuple[Ints, Ints]:
-        """The graph of every node (N,), counted from 0, and the first node of every graph."""
+    def indicator(self) -> tuple[Ints, Ints, Ints]:
+        """The graph of every node (N,), counted from 0; the first node of every graph; its number in the files, from 0.
+
+        Numbers without a node are graphs without nodes: they are left out, with a note.
+        """
         graph: Ints = self.table("graph_indicator", np.int64, 1)[:, 0]
         step = np.diff(graph, prepend=0)
-        wrong = np.flatnonzero((step < 0) | (step > 1) | (graph < 1))
+        wrong = np.flatnonzero((step < 0) | (graph < 1))
         if len(wrong):
             v = int(wrong[0])
             before = int(graph[v - 1]) if v else 0
             at = f"{self.file('graph_indicator')}, line {v + 1}"
-            if graph[v] > before + 1:
-                raise DataError(
-                    f"{at}: graph {graph[v]} follows graph {before}, so graph {before + 1} has no nodes. "
-                    "Number graphs without gaps"
-                )
             raise DataError(
                 f"{at}: graph {graph[v]} follows graph {before}; numbers begin at 1 and never fall. "
                 "Sort the nodes by graph"
             )
-        return graph - 1, pointer(np.bincount(graph - 1))
+        numbers, graph = np.unique(graph, return_inverse=True)
+        self.listed = int(numbers[-1])
+        empty = self.listed - len(numbers)
+        if empty:
+            first = int(np.flatnonzero(numbers != np.arange(1, len(numbers) + 1))[0]) + 1
+            self.log.notes.append(
+                f"{self.name}: {empty:,} of {self.listed:,} graphs have no nodes and were left out, "
+                f"the first of them graph {first}"
+            )
+        return graph, pointer(np.bincount(graph)), numbers - 1
 
     def edges(self, graph: Ints) -> tuple[Ints, Ints]:
         """Source and target of every edge, counted from 0; both in the same graph."""
@@ -138,11 +151,14 @@ class _Reader:
             wanted = wanted if self.has(f"node_{wanted}") else None
         labels, attributes = [], None
         because = f"{self.file('graph_indicator')} lists {N} nodes"
-        if wanted in ("labels", "both") and self.has("node_labels"):
+        # what was not chosen is read where the choice is absent, so that the message can offer it
+        no_labels = wanted == "labels" and not self.has("node_labels")
+        no_attributes = wanted == "attributes" and not self.has("node_attributes")
+        if self.has("node_labels") and (wanted in ("labels", "both") or no_attributes):
             table = self.table("node_labels", np.int64)
             expect_lines(table, self.file("node_labels"), N, because)
             labels = list(table.T)
-        if wanted in (None, "attributes", "both") and self.has("node_attributes"):
+        if self.has("node_attributes") and (wanted in (None, "attributes", "both") or no_labels):
             attributes = self.table("node_attributes", np.float32)
             expect_lines(attributes, self.file("node_attributes"), N, because)
         names = tuple(f"attribute{k}" for k in range(0 if attributes is None else attributes.shape[1]))
@@ -171,8 +187,9 @@ class _Reader:
             made |= {"attributes": [f"attribute{k}" for k in range(recipe["edge_attributes"])]} if width else {}
         return columns(made, edges, self.name)[0], made.get("labels", []), width
 
-    def classes(self, G: int) -> tuple[Ints, tuple[str, ...]]:
-        """The class of every graph, and the names of the classes."""
+    def classes(self, places: Ints) -> tuple[Ints, tuple[str, ...]]:
+        """The class of every graph, and the names of the classes; places are the graphs that have nodes."""
+        G = len(places)
         rule, file = self.options.label_rule, self.file("graph_labels")
         if rule == "ignored" or (rule == "optional" and not self.has("graph_labels")):
             return np.full(G, -1, np.int64), tuple(self.options.classes or ())
@@ -182,8 +199,9 @@ class _Reader:
                 "Add it, or read with labels='optional'"
             )
         table = self.table("graph_labels", np.int64, 1)
-        expect_lines(table, file, G, f"{self.file('graph_indicator')} lists {G} graphs")
-        lines = range(1, G + 1)
-        y, names = number_classes([as_text(v) for v in table[:, 0].tolist()], file, self.options.classes, lines)
+        if self.listed == G or len(table) < self.listed:  # graphs without nodes may also be the last ones
+            expect_lines(table, file, self.listed, f"{self.file('graph_indicator')} lists {self.listed} graphs")
+        labels = [as_text(v) for v in table[places, 0].tolist()]
+        y, names = number_classes(labels, file, self.options.classes, (places + 1).tolist())
         check_labels(y, file, rule)
         return y, names

@@ -86,8 +86,10 @@ def test_pygs_own_layout_is_found(tmp_path):
     assert len(load(tmp_path / "TINY")) == 2
 
 
-def test_edges_listed_twice_are_summed_and_loops_are_kept(tmp_path):
-    graphs = load(write_tu(tmp_path, A="1,1\n1,2\n1,2\n2,1\n4,5\n5,4\n", edge_labels=None, edge_attributes=None))
+def test_edges_listed_twice_are_summed_on_request_and_loops_are_kept(tmp_path):
+    folder = write_tu(tmp_path, A="1,1\n1,2\n1,2\n2,1\n4,5\n5,4\n", edge_labels=None, edge_attributes=None)
+    assert dense(load(folder), 0).tolist() == [[1, 1, 0], [1, 0, 0], [0, 0, 0]]
+    graphs = load(folder, repeats="sum")
     assert dense(graphs, 0).tolist() == [[1, 1, 0], [2, 0, 0], [0, 0, 0]]  # 1 -> 2 twice: row 2, column 1
 
 
@@ -132,8 +134,8 @@ BAD = {
     "an edge file of spaces": ({"A": "\n \n"}, r"TINY_A.txt: the file is empty"),
     "no edge file": ({"A": None}, r"no file ends with _A.txt, so this is not a TU data set"),
     "no indicator": ({"graph_indicator": None}, r"TINY_graph_indicator.txt is missing"),
-    "a graph without nodes": (
-        {"graph_indicator": "1\n1\n1\n3\n3\n"}, r"indicator.txt, line 4: graph 3 follows graph 1, so graph 2 has no"),
+    "a graph without nodes or label": (
+        {"graph_indicator": "1\n1\n1\n3\n3\n"}, r"graph_labels.txt: 2 lines, but .*_indicator.txt lists 3 graphs"),
     "nodes out of order": (
         {"graph_indicator": "1\n1\n2\n1\n2\n"}, r"line 4: graph 1 follows graph 2; numbers begin at 1 and never fall"),
     "graphs counted from 0": ({"graph_indicator": "0\n0\n0\n1\n1\n"}, r"line 1: graph 0 follows .*numbers begin at 1"),
@@ -164,7 +166,7 @@ def test_attributes_that_are_no_finite_numbers(tmp_path, word):
 
 def test_features_that_are_not_there(tmp_path):
     folder = write_tu(tmp_path, node_labels=None, node_attributes=None)
-    with pytest.raises(DataError, match=r"TINY: there are no node labels\. Choose features='attributes'"):
+    with pytest.raises(DataError, match=r"TINY: there are no node labels\. Choose features='degree'"):
         load(folder, features="labels")
     with pytest.raises(DataError, match="TINY: there are no node attributes"):
         load(folder, features="attributes")
