@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from asapool.data import load
-from asapool.kernels.threads import tiny_is_zero
+from asapool.kernels.threads import flush_denormals
 from benchmarks.measuring import in_turns, machine, per_data_set, spread, write
 from benchmarks.networks import SETTINGS, training_step
 from benchmarks.step import our_network
@@ -25,7 +25,7 @@ def flushed(step: Callable[[], None]) -> Callable[[], None]:
     """The step as `asapool.training.fit` runs it."""
 
     def run() -> None:
-        with tiny_is_zero():
+        with flush_denormals():
             step()
 
     return run

@@ -7,12 +7,12 @@ pooled edges are then exactly those TopK or ASAP would have. Averages over sever
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from decimal import ROUND_CEILING, Decimal
 from typing import Any, Literal
 
 import numpy as np
 
-from asapool.errors import ConfigError, InputError
+from asapool.errors import InputError
+from asapool.kernels.ratio import check_ratio, kept_count
 from asapool.theory.graphs import positive
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -56,22 +56,6 @@ class Forecast:
         return asdict(self)
 
 
-def kept(N: Array, ratio: float | int) -> Array:
-    """How many of N nodes stay: ⌈kN⌉ in decimal arithmetic, or a whole number of them, at most N.
-
-    >>> kept(np.array([100, 7, 1]), 0.55).tolist(), kept(np.array([100, 7, 1]), 3).tolist()
-    ([55, 4, 1], [3, 3, 1])
-    """
-    if isinstance(ratio, bool) or ratio <= 0 or (isinstance(ratio, float) and ratio > 1):
-        raise ConfigError(f"ratio must lie in (0, 1] or be a whole number of at least 1, got {ratio!r}")
-    if isinstance(ratio, int):
-        return np.minimum(N, ratio)
-    k = Decimal(str(ratio))
-    sizes, back = np.unique(N, return_inverse=True)
-    counts = [int((k * int(size)).to_integral_value(ROUND_CEILING)) for size in sizes]
-    return np.array(counts, dtype=np.int64)[back]
-
-
 def forecast(
     rowptr: Array, col: Array, ptr: Array, ratio: float | int = 0.5, levels: int = 3, *, hops: int = 1,
     channels: int = 64, samples: int = 4, max_graphs: int = 256, seed: int = 0,
@@ -91,6 +75,7 @@ def forecast(
 
     rowptr, col, ptr = (np.asarray(a, dtype=np.int64) for a in (rowptr, col, ptr))
     _check(rowptr, col, ptr)
+    ratio = check_ratio(ratio)
     for name, value in (("levels", levels), ("hops", hops), ("channels", channels), ("samples", samples)):
         positive(name, value)
     tally = _sample(rowptr, col, ptr, ratio, levels, hops, channels, samples, positive("max_graphs", max_graphs), seed)
@@ -121,7 +106,7 @@ def _sample(
         for method in METHODS:
             now, N = A, size
             for level in range(1, levels + 1):
-                now, N = _pool(now, N, kept(N, ratio), method, hops, rng)
+                now, N = _pool(now, N, kept_count(N, ratio), method, hops, rng)
                 seen.setdefault((method, level), []).append(_measure(now, N, channels, start["pieces"]))
     return [_average(method, level, rows) for (method, level), rows in sorted(seen.items(), key=_input_first)]
 

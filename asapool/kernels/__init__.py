@@ -28,7 +28,8 @@ __all__ = [
     "check_readout",
     "cluster_max",
     "coarsen",
-    "drop",
+    "dropout_mask",
+    "fused_layers",
     "gate",
     "gather",
     "gcn_weights",
@@ -48,7 +49,6 @@ __all__ = [
     "strongest",
     "sum_messages",
     "sum_neighbours",
-    "whole_layers",
 ]
 
 READOUTS = ("mean", "max", "sum")
@@ -72,7 +72,7 @@ def backend_for(backend: str, *tensors: Tensor | None) -> ModuleType:
     return fused
 
 
-def whole_layers(backend: str, *tensors: Tensor | None) -> ModuleType | None:
+def fused_layers(backend: str, *tensors: Tensor | None) -> ModuleType | None:
     """The module that has whole layers in one operation, where there is one: `fused`, outside torch.compile."""
     if torch.compiler.is_compiling():
         return None
@@ -81,7 +81,7 @@ def whole_layers(backend: str, *tensors: Tensor | None) -> ModuleType | None:
 
 
 def pack(edge_index: Tensor, ptr: Tensor, N: int, *, backend: str = "auto") -> tuple[Pattern, Tensor]:
-    """Sort edges into rows and join repeated ones; also says to which entry each edge went."""
+    """Sort edges into rows and join repeated ones; also returns the entry of each edge."""
     pattern, slot = backend_for(backend, edge_index).pack(edge_index, ptr, N)
     return pattern, slot
 
@@ -122,8 +122,8 @@ def normalise(pattern: Pattern, hat: Tensor, *, backend: str = "auto") -> Tensor
 
 
 def gcn_weights(graph: Graph, loops: Loops = "add", *, backend: str = "auto") -> Tensor:
-    """`normalise` of a graph's Â, worked out once per graph."""
-    return graph.once("n", loops, lambda loops: normalise(graph.pattern, graph.hat(loops), backend=backend))
+    """`normalise` of a graph's Â, computed once per graph."""
+    return graph.cached("n", loops, lambda loops: normalise(graph.pattern, graph.hat(loops), backend=backend))
 
 
 def propagate(
@@ -136,7 +136,7 @@ def propagate(
     *,
     backend: str = "auto",
 ) -> Tensor:
-    """y_i = Σ_j w_ij x_j, plus bias, then ReLU, each if asked."""
+    """y_i = Σ_j w_ij x_j, optionally plus bias, then ReLU."""
     y: Tensor = backend_for(backend, weight, x).propagate(pattern, weight, x, bias, relu, transpose)
     return y
 
@@ -210,10 +210,10 @@ def gather(
     return kept
 
 
-def drop(entries: int, p: float, like: Tensor, *, backend: str = "auto") -> Tensor:
-    """Factors of a dropout, 0 with probability p and else 1/(1 − p), from one draw of torch's generator."""
+def dropout_mask(entries: int, p: float, like: Tensor, *, backend: str = "auto") -> Tensor:
+    """Dropout mask, 0 with probability p and else 1/(1 − p), from one number of torch's generator."""
     seed = torch.randint(2**63 - 1, (1,))
-    mask: Tensor = backend_for(backend, like).drop(seed, entries, p, like)
+    mask: Tensor = backend_for(backend, like).dropout_mask(seed, entries, p, like)
     return mask
 
 

@@ -52,7 +52,7 @@ class Pattern:
 
     @property
     def rows(self) -> Rows:
-        """The same as arrays; every step on a graph asks for them, so they are kept."""
+        """The same as arrays; cached, since every step on a graph reads them."""
         if self._rows is None:
             self._rows = Rows(*(t.numpy() for t in self.tensors))
         return self._rows
@@ -74,36 +74,36 @@ class Graph:
     Entry (i, j) of weight (E,) is the weight A_ij of the edge j → i, that of edge_attr (E, D) its features e_ij; an
     entry that is no edge, as the place of an absent self-loop, has zeros.
 
-    Â and GCN's weights serve convolution, attention and coarsening alike, so each is worked out once per graph, and
-    again when the weights were changed in place.
+    Â and GCN's weights serve convolution, attention and coarsening alike, so each is computed once per graph, and
+    again after the weights were changed in place.
     """
 
     def __init__(self, pattern: Pattern, weight: Tensor, edge_attr: Tensor | None = None) -> None:
         self.pattern = pattern
         self.weight = weight
         self.edge_attr = edge_attr
-        self._kept: dict[tuple[str, str], tuple[object, Tensor]] = {}
+        self._cache: dict[tuple[str, str], tuple[object, Tensor]] = {}
 
     def hat(self, loops: Loops) -> Tensor:
         """Â: A + I ("add"), or A with 1 only where the diagonal is empty ("fill"), (E,)."""
-        return self.once("hat", loops, self._hat)
+        return self.cached("hat", loops, self._hat)
 
     def _hat(self, loops: Loops) -> Tensor:
         diag = self.pattern.diag
-        own = self.weight[diag]
-        extra = torch.ones_like(own) if loops == "add" else (own == 0).to(own.dtype)
+        present = self.weight[diag]
+        extra = torch.ones_like(present) if loops == "add" else (present == 0).to(present.dtype)
         return self.weight.index_add(0, diag, extra)
 
-    def once(self, what: str, loops: Loops, make: Callable[[Loops], Tensor]) -> Tensor:
-        """make(loops), worked out once for as long as it stays true."""
+    def cached(self, name: str, loops: Loops, make: Callable[[Loops], Tensor]) -> Tensor:
+        """make(loops), computed once for as long as the weights do not change."""
         weight, state = self.weight, None
         if not torch.compiler.is_compiling():
             if weight.requires_grad and weight.is_leaf:
-                return make(loops)  # weights that somebody trains: every backward pass needs a forward of its own
+                return make(loops)  # trained weights: every backward pass needs a forward pass of its own
             # a result made without gradients, or for inference alone, does not serve a training
             version = 0 if weight.is_inference() else weight._version
             state = (version, torch.is_grad_enabled() or not weight.requires_grad, torch.is_inference_mode_enabled())
-        known = self._kept.get((what, loops))
-        if known is None or known[0] != state:
-            known = self._kept[what, loops] = (state, make(loops))
-        return known[1]
+        entry = self._cache.get((name, loops))
+        if entry is None or entry[0] != state:
+            entry = self._cache[name, loops] = (state, make(loops))
+        return entry[1]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import numpy as np
 from torch import Tensor
 
 from asapool.errors import ConfigError
 
 BILLION = 10**9
+Counts = TypeVar("Counts", Tensor, np.ndarray[Any, np.dtype[Any]])
 
 
 def check_ratio(ratio: float | int) -> float | int:
@@ -23,20 +26,24 @@ def check_ratio(ratio: float | int) -> float | int:
     return float(str(ratio))  # a float32 of 0.1 means 0.1
 
 
-def kept_count(nodes: Tensor, ratio: float | int) -> Tensor:
+def kept_count(nodes: Counts, ratio: float | int) -> Counts:
     """⌈kN⌉ for every graph, at least 1 where there is a node; an int ratio keeps that many.
 
-    nodes (B,) int64; returns (B,). 0.55 × 100 is 55, which floating point would make 56, and 2/3 of 30 are 20.
+    nodes (B,) int64, a tensor or an array; returns (B,). 0.55 × 100 is 55, which floating point would make 56, and
+    2/3 of 30 are 20.
 
     >>> import torch
     >>> kept_count(torch.tensor([100, 3, 0]), 0.55).tolist(), kept_count(torch.tensor([100, 3]), 5).tolist()
     ([55, 2, 0], [5, 3])
     >>> kept_count(torch.tensor([3, 30]), 2 / 3).tolist()
     [2, 20]
+    >>> kept_count(np.array([100, 3, 0]), 0.55).tolist()
+    [55, 2, 0]
     """
     if isinstance(ratio, int):
-        return nodes.clamp(max=ratio)
+        return nodes.clip(max=ratio)
     # in whole billionths: more digits than anyone means, and no overflow below 4·10⁹ nodes
     share = max(1, round(ratio * BILLION))
     # a third is no whole number of them: half a billionth of every node may be the rounding, and is not counted
-    return (2 * nodes * share - nodes + (2 * BILLION - 1)) // (2 * BILLION)
+    count: Counts = (2 * nodes * share - nodes + (2 * BILLION - 1)) // (2 * BILLION)
+    return count

@@ -1,8 +1,8 @@
-"""Threads that help the calling one, and what becomes of numbers too small to count.
+"""Worker threads of the loops, and denormal numbers.
 
-A weight that no example asks for is drawn towards zero by its decay, and its gradients with it, until they are smaller
-than 1.2·10⁻³⁸. Processors calculate with such numbers many times slower than with others, and a training that began
-fast crawls.
+Weight decay draws a weight without gradient towards zero, and its moments with it, until they are denormal (below
+1.2·10⁻³⁸ in float32). Processors calculate with denormals many times slower than with other numbers, and a training
+becomes slow for no visible reason. So training flushes denormals to zero, in worker threads too.
 """
 
 from __future__ import annotations
@@ -16,61 +16,61 @@ from contextlib import contextmanager
 import torch
 
 
-class _Helpers:
-    """Made when first needed, and anew in a forked process; those of one kind take tiny numbers for zero."""
+class _Pools:
+    """One pool of threads that flush denormals and one that do not; made when first needed, and anew after a fork."""
 
     def __init__(self) -> None:
         self.pools: dict[bool, tuple[ThreadPoolExecutor, int]] = {}
         self.lock = threading.Lock()
 
-    def get(self, size: int, tiny: bool) -> ThreadPoolExecutor:
+    def get(self, size: int, flush: bool) -> ThreadPoolExecutor:
         with self.lock:
-            pool, there = self.pools.get(tiny, (None, 0))
-            if pool is None or there < size:
-                pool = ThreadPoolExecutor(size, "asapool", torch.set_flush_denormal, (tiny,))
-                self.pools[tiny] = pool, size
+            pool, threads = self.pools.get(flush, (None, 0))
+            if pool is None or threads < size:
+                pool = ThreadPoolExecutor(size, "asapool", torch.set_flush_denormal, (flush,))
+                self.pools[flush] = pool, size
             return pool
 
 
-_helpers = _Helpers()
-_here = threading.local()  # tiny: whether this thread is inside tiny_is_zero
+_pools = _Pools()
+_local = threading.local()  # flush: whether this thread is inside flush_denormals
 
 
-def helpers(size: int) -> ThreadPoolExecutor:
-    """At least so many threads, which do with tiny numbers as the calling one does."""
-    return _helpers.get(size, getattr(_here, "tiny", False))
+def thread_pool(size: int) -> ThreadPoolExecutor:
+    """At least `size` threads, which flush denormals if the calling thread does."""
+    return _pools.get(size, getattr(_local, "flush", False))
 
 
-def _forget_helpers() -> None:
-    global _helpers
-    _helpers = _Helpers()
+def _renew_pools() -> None:
+    global _pools
+    _pools = _Pools()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_helpers)
+    os.register_at_fork(after_in_child=_renew_pools)
 
 
 @contextmanager
-def tiny_is_zero() -> Iterator[None]:
-    """Inside, this thread and its helpers take numbers below the smallest normal one for zero, where the machine can.
+def flush_denormals() -> Iterator[None]:
+    """Flush denormals to zero in this thread and the loops' threads, on processors that can.
 
-    torch's own threads do so if they are made inside, when the first large product asks for them.
+    torch's own threads do so too if they are created inside, by the first large matrix product.
 
-    >>> with tiny_is_zero():
+    >>> with flush_denormals():
     ...     print((torch.tensor([1e-30]) * 1e-15).item())
     0.0
     """
-    before = flushes(), getattr(_here, "tiny", False)
+    before = flushes_denormals(), getattr(_local, "flush", False)
     torch.set_flush_denormal(True)
-    _here.tiny = True
+    _local.flush = True
     try:
         yield
     finally:
         torch.set_flush_denormal(before[0])
-        _here.tiny = before[1]
+        _local.flush = before[1]
 
 
-def flushes() -> bool:
-    """Whether this thread takes such numbers for zero."""
+def flushes_denormals() -> bool:
+    """Whether this thread flushes denormals to zero."""
     small = torch.full((1,), 1e-30, dtype=torch.float32, device="cpu")
     return (small * 1e-15).item() == 0.0

@@ -151,7 +151,7 @@ class ASAPooling(nn.Module):
     def explain(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
     ) -> PoolStep:
-        """The same step with all that was decided on the way: memberships, fitness, kept centres, pooled graph."""
+        """The same step with everything computed on the way: memberships, fitness, kept centres, pooled graph."""
         return self._step(x, edge_index, edge_weight, batch).fittest_first()
 
     def _step(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None) -> PoolStep:
@@ -166,8 +166,8 @@ class ASAPooling(nn.Module):
         check_belongs(x, pattern)
         clusters = kernels.reach(pattern, self.hops, backend=self.backend)
         count = kept_count(pattern.ptr.diff(), self.ratio)
-        at_once = self._form_at_once(x, graph, clusters, count)
-        x_p, alpha, phi, perm, ptr = self._form(x, graph, clusters, count) if at_once is None else at_once
+        formed = self._form_fused(x, graph, clusters, count)
+        x_p, alpha, phi, perm, ptr = self._form(x, graph, clusters, count) if formed is None else formed
         return PoolStep(
             before=graph,
             x_before=x,
@@ -194,10 +194,10 @@ class ASAPooling(nn.Module):
             x_p = kernels.gather(clusters, alpha, x, phi, perm, backend=self.backend)
         return x_p, alpha, phi, perm, ptr
 
-    def _form_at_once(self, x: Tensor, graph: Graph, clusters: Pattern, count: Tensor) -> Formed | None:
+    def _form_fused(self, x: Tensor, graph: Graph, clusters: Pattern, count: Tensor) -> Formed | None:
         """The same in one operation, where the fused kernels have it: for the paper's own choice of parts."""
         attention, fitness, inner = self.attention, self.fitness, self.inner
-        # exactly these parts: one of the user's own, or one that somebody listens to, is called as a module
+        # exactly these modules: a replaced module, or one that has hooks, must be called
         if type(attention) is not Master2Token or attention.master != "max" or type(fitness) is not LEConv:
             return None
         if self.aggregate != "both" or not (inner is None or (type(inner) is GCN and not inner.relu)):
@@ -206,13 +206,13 @@ class ASAPooling(nn.Module):
             return None
         if any(map(has_hooks, (attention, fitness, inner))):
             return None
-        fused = kernels.whole_layers(self.backend, x, graph.weight, attention.w)
+        fused = kernels.fused_layers(self.backend, x, graph.weight, attention.w)
         if fused is None:
             return None
         inside = attention.sigma == "inside"
         slopes = (attention.negative_slope, 1.0) if inside else (1.0, attention.negative_slope)
         rules = (self.rules.weighted_fitness, self.rules.fitness_loops)
-        told = fused.Clustering(clusters.rows, graph.pattern.rows, graph.pattern.ptr, count, *slopes, *rules)
+        spec = fused.PoolSpec(clusters.rows, graph.pattern.rows, graph.pattern.ptr, count, *slopes, *rules)
         n, W, b = None, None, None
         if inner is not None:
             n, W, b = kernels.gcn_weights(graph, inner.loops, backend=self.backend), inner.lin.weight, inner.bias
@@ -220,7 +220,7 @@ class ASAPooling(nn.Module):
         w = attention.w[attention.channels :]
         c = None if c is None else c + attention.c
         mask = attention.mask(clusters.col.numel(), x)
-        formed: Formed = fused.form(told, x, n, graph.weight, W, b, w, v, c, *fitness.stacked(), mask)
+        formed: Formed = fused.form(spec, x, n, graph.weight, W, b, w, v, c, *fitness.stacked(), mask)
         return formed
 
     def _inner(self, x: Tensor, graph: Graph) -> Tensor:
@@ -238,16 +238,16 @@ class ASAPooling(nn.Module):
         def spread(u: Tensor) -> Tensor:
             return kernels.propagate(clusters, alpha, u, backend=self.backend) if self.aggregate == "both" else u
 
-        fitness, told = self.fitness, {"weighted": self.rules.weighted_fitness}
+        fitness, options = self.fitness, {"weighted": self.rules.weighted_fitness}
         if isinstance(fitness, (LEConv, BasicLEConv)):
-            told["loops"] = self.rules.fitness_loops
+            options["loops"] = self.rules.fitness_loops
         if not isinstance(fitness, (LEConv, BasicLEConv, GCN)):  # the user's own, called as a convolution
             edge_index, weight = kernels.list_edges(graph, backend=self.backend)
             score = fitness(x=spread(x), edge_index=edge_index, edge_weight=weight)
         elif type(fitness) not in (LEConv, BasicLEConv, GCN) or has_hooks(fitness):
-            score = fitness(spread(x), graph, **told)
+            score = fitness(spread(x), graph, **options)
         else:  # x^c W = (S x) W = S (x W): the few numbers that W leaves travel, not all of x
-            score = fitness.compare(spread(fitness.project(x)), graph, **told)
+            score = fitness.compare(spread(fitness.project(x)), graph, **options)
         phi: Tensor = score.view(-1).sigmoid()
         return phi
 

@@ -90,10 +90,10 @@ class ClusterAttention(nn.Module):
         return Assignment(edge_index, alpha if mask is None else alpha * mask)
 
     def mask(self, entries: int, like: Tensor) -> Tensor | None:
-        """Dropout as a factor of every membership, 0 or 1/(1 − p); None where nothing is dropped."""
+        """Dropout as a factor of every membership, 0 or 1/(1 − p); None without dropout."""
         if self.dropout == 0 or not self.training:
             return None
-        return kernels.drop(entries, self.dropout, like, backend=self.backend)
+        return kernels.dropout_mask(entries, self.dropout, like, backend=self.backend)
 
     def _token(self, h: Tensor) -> Tensor:
         """w₂ᵀσ(h_j), or w₂ᵀh_j + c where σ stands outside."""
@@ -113,7 +113,7 @@ class ClusterAttention(nn.Module):
 
 
 class Master2Token(ClusterAttention):
-    """The cluster itself asks: α_ij = softmax_j(wᵀσ(W m_i ‖ x_j)), m_i = max_{j∈c(i)} x_j.
+    """The cluster is the query: α_ij = softmax_j(wᵀσ(W m_i ‖ x_j)), m_i = max_{j∈c(i)} x_j.
 
     >>> layer = Master2Token(2)
     >>> S = layer(torch.randn(3, 2), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).to_sparse()
@@ -136,7 +136,7 @@ class Master2Token(ClusterAttention):
         return kernels.propagate(clusters, share[clusters.row], x, backend=self.backend)
 
     def scores(self, x: Tensor, clusters: Pattern) -> tuple[Tensor | None, Tensor]:
-        """As the formula says."""
+        """As in the formula."""
         if self.sigma == "inside":
             return None, self._token(x)
         m = self.query(x, clusters)
@@ -147,10 +147,10 @@ class Master2Token(ClusterAttention):
 
 
 class Token2Token(ClusterAttention):
-    """The medoid asks: α_ij = softmax_j(wᵀσ(W x_i ‖ W x_j))."""
+    """The medoid is the query: α_ij = softmax_j(wᵀσ(W x_i ‖ W x_j))."""
 
     def scores(self, x: Tensor, clusters: Pattern) -> tuple[Tensor | None, Tensor]:
-        """As the formula says."""
+        """As in the formula."""
         h = self.W(x)
         if self.sigma == "inside":
             return None, self._token(h)
@@ -158,9 +158,9 @@ class Token2Token(ClusterAttention):
 
 
 class Source2Token(ClusterAttention):
-    """Nobody asks: α_ij = softmax_j(w₂ᵀσ(W x_j)), the same preference in every cluster."""
+    """No query: α_ij = softmax_j(w₂ᵀσ(W x_j)), the same preference in every cluster."""
 
     def scores(self, x: Tensor, clusters: Pattern) -> tuple[Tensor | None, Tensor]:
-        """As the formula says."""
+        """As in the formula."""
         token = self._token(self.W(x))
         return (None if self.sigma == "inside" else torch.zeros_like(token)), token

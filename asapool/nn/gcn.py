@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as every
+from torch.nn.modules import module as global_hooks
 
 from asapool import kernels
 from asapool.errors import ConfigError, choose
@@ -53,7 +53,7 @@ class GCN(nn.Module):
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
         if not weighted:
             return self.compare(self.project(x), graph, weighted=False)
-        fused = kernels.whole_layers(self.backend, x, graph.weight, self.lin.weight)
+        fused = kernels.fused_layers(self.backend, x, graph.weight, self.lin.weight)
         if fused is not None and is_plain(self.lin):
             n = kernels.gcn_weights(graph, self.loops, backend=self.backend)
             y: Tensor = fused.convolve(graph.pattern, n, x, self.lin.weight, self.bias, self.relu)
@@ -90,10 +90,12 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 
 
 def has_hooks(module: nn.Module | None) -> bool:
-    """Whether somebody listens to the calls of a module, or of all modules, so that it may not be passed over."""
-    return module is not None and any(getattr(module, name) or getattr(every, f"_global{name}") for name in HOOKS)
+    """Whether a module, or all modules, have hooks, so that it must be called as a module."""
+    return module is not None and any(
+        getattr(module, name) or getattr(global_hooks, f"_global{name}") for name in HOOKS
+    )
 
 
 def is_plain(module: nn.Module | None) -> bool:
-    """Whether a linear map is just its weights: nobody put another module in its place, and nobody listens to it."""
+    """Whether a linear map is a plain nn.Linear without hooks, so that its weights may be used directly."""
     return module is None or (type(module) is nn.Linear and not has_hooks(module))

@@ -1,4 +1,4 @@
-"""What one pooling did: the result in torch_geometric's form, and the whole step for those who want to look inside."""
+"""What one pooling did: the result in torch_geometric's form, and the whole step with all that was computed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pooled(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PoolStep:
-    """One pooling, with all that was decided on the way.
+    """One pooling, with everything computed on the way.
 
     before, after: the packed graphs (after is None when its edges were not asked for). x_before (N, F): what came in.
     assignment: α of every node in every cluster, kept or not. phi (N,): the fitness of all clusters. perm (K,),
@@ -57,14 +57,14 @@ class PoolStep:
     @property
     def fitness(self) -> Tensor:
         """φ (N,) of all clusters, kept or not, by the node numbers of the user."""
-        return self._as_given(self.phi)
+        return self._in_input_order(self.phi)
 
     @property
     def cluster_x(self) -> Tensor:
         """Features x^c (N, F) of all clusters, kept or not, by the node numbers of the user."""
         if self.aggregate == "none":
-            return self._as_given(self.x_before)
-        return self._as_given(kernels.propagate(*self.assignment, self.x_before, backend=self.backend))
+            return self._in_input_order(self.x_before)
+        return self._in_input_order(kernels.propagate(*self.assignment, self.x_before, backend=self.backend))
 
     @property
     def S(self) -> Tensor:  # noqa: N802  the paper's letter
@@ -94,7 +94,7 @@ class PoolStep:
             raise InputError(f"lift takes one row per kept cluster, shape ({K}, channels), got {tuple(h.shape)}")
         clusters, alpha = self.assignment
         spread = h.new_zeros(clusters.diag.numel(), h.size(1)).index_copy(0, self.perm, h)
-        return self._as_given(kernels.propagate(clusters, alpha, spread, transpose=True, backend=self.backend))
+        return self._in_input_order(kernels.propagate(clusters, alpha, spread, transpose=True, backend=self.backend))
 
     def pooled(self) -> Pooled:
         """The result in torch_geometric's form, where the fittest of each graph comes first."""
@@ -121,7 +121,7 @@ class PoolStep:
         best = best[torch.argsort(batch[best], stable=True)]
         return best, torch.empty_like(best).index_copy(0, best, torch.arange(best.numel(), device=best.device))
 
-    def _as_given(self, y: Tensor) -> Tensor:
+    def _in_input_order(self, y: Tensor) -> Tensor:
         """One row per packed node as one row per node of the user."""
         return y if self.order is None else torch.empty_like(y).index_copy(0, self.order, y)
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from asapool.data import GraphSet
 from asapool.errors import TrainingError
-from asapool.kernels.threads import tiny_is_zero
+from asapool.kernels.threads import flush_denormals
 from asapool.models import DirectModel, GraphModel
 from asapool.training.config import TrainConfig
 from asapool.training.predictions import logits_of, pieces
@@ -75,7 +75,7 @@ def fit(
     loss_of = nn.CrossEntropyLoss(weight=weights)
     checks = [(graphs.batch(piece), len(piece)) for piece in pieces(graphs, val)]  # cut once, used in every epoch
     adam = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
-    with _chance(config.seed), _threads(config.threads), tiny_is_zero():
+    with _chance(config.seed), _threads(config.threads), flush_denormals():
         progress = Progress()
         if state_file is not None and Path(state_file).exists():
             progress = load_state(state_file, model, adam, owner or {})

@@ -12,7 +12,8 @@ from asapool import kernels
 from asapool.errors import ConfigError, InputError
 from asapool.insight import forecast
 from asapool.insight.advice import advise, guarantee
-from asapool.insight.forecasting import _cut, _pool, kept
+from asapool.insight.forecasting import _cut, _pool
+from asapool.kernels.ratio import kept_count
 from asapool.theory.graphs import path_graph, starlike_tree
 from asapool.theory.selections import pool_selections, shapes
 
@@ -64,7 +65,7 @@ def test_pooled_graphs_are_those_of_the_operators(method):
     rowptr, col, ptr = packed(graph)
     A, size = _cut(rowptr, col, ptr, np.array([0]))
     for seed in range(20):
-        now, N = _pool(A, size, kept(size, 0.5), method, 1, np.random.default_rng(seed))
+        now, N = _pool(A, size, kept_count(size, 0.5), method, 1, np.random.default_rng(seed))
         order = np.lexsort((np.random.default_rng(seed).random(11), np.zeros(11)))
         chosen = np.sort(order[:6])
         edges, pieces = shapes(*pool_selections(graph, [chosen.tolist()], method))
@@ -79,7 +80,7 @@ def test_each_graph_keeps_its_own_share():
     rowptr, col, ptr = packed(path_graph(5), path_graph(2), path_graph(8))
     A, size = _cut(rowptr, col, ptr, np.array([0, 2]))
     assert size.tolist() == [5, 8]
-    now, N = _pool(A, size, kept(size, 0.5), "asap", 1, np.random.default_rng(0))
+    now, N = _pool(A, size, kept_count(size, 0.5), "asap", 1, np.random.default_rng(0))
     assert N.tolist() == [3, 4]
     assert now.shape == (7, 7)
     assert now[:3][:, 3:].nnz == 0  # no edge between two graphs
@@ -100,12 +101,14 @@ def test_memory_is_that_of_the_packed_graph():
     assert level(seen, "input", 0).bytes == room
 
 
-def test_kept_counts():
-    assert kept(np.array([100, 10, 3, 1]), 0.55).tolist() == [55, 6, 2, 1]
-    assert kept(np.array([100, 2]), 1.0).tolist() == [100, 2]
-    for ratio in (0, 0.0, 1.5, -1, True):
-        with pytest.raises(ConfigError, match="ratio must lie in"):
-            kept(np.array([3]), ratio)
+@pytest.mark.parametrize("ratio", [0, 0.0, 1.5, -1, True])
+def test_a_ratio_out_of_range_is_refused(ratio):
+    with pytest.raises(ConfigError, match="ratio"):
+        forecast(*packed(path_graph(4)), ratio=ratio)
+
+
+def test_two_thirds_of_three_nodes_are_two():
+    assert level(forecast(*packed(path_graph(3)), ratio=1 - 1 / 3, levels=1), "asap", 1).nodes == 2
 
 
 def test_the_same_seed_gives_the_same_forecast():

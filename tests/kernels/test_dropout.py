@@ -13,7 +13,7 @@ def test_the_mixed_numbers_are_those_of_splitmix64():
     """The first three numbers of the published generator for the seed 1234567, by their top 24 bits."""
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
     for p in (0.17, 0.18, 0.35, 0.36, 0.53, 0.54):
-        kept = reference.drop(torch.tensor([1234567]), 3, p, torch.zeros(1)) != 0
+        kept = reference.dropout_mask(torch.tensor([1234567]), 3, p, torch.zeros(1)) != 0
         assert kept.tolist() == [number / 2**64 >= p for number in published]
 
 
@@ -24,17 +24,17 @@ def test_both_backends_and_any_threads_give_the_same_factors(seed, dtype, loops_
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
         try:
-            found.append(fused.drop(torch.tensor([seed]), 3 * PLACES, 0.3, like))
+            found.append(fused.dropout_mask(torch.tensor([seed]), 3 * PLACES, 0.3, like))
         finally:
             torch.set_num_threads(1)
-    found.append(reference.drop(torch.tensor([seed]), 3 * PLACES, 0.3, like))
+    found.append(reference.dropout_mask(torch.tensor([seed]), 3 * PLACES, 0.3, like))
     assert all(mask.dtype == dtype and torch.equal(mask, found[0]) for mask in found)
 
 
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.5, 0.9])
 def test_the_share_is_as_asked_and_the_mean_is_one(p, backend):
     torch.manual_seed(4)
-    mask = kernels.drop(PLACES, p, torch.zeros(1), backend=backend)
+    mask = kernels.dropout_mask(PLACES, p, torch.zeros(1), backend=backend)
     off = 5 * (p * (1 - p) / PLACES) ** 0.5
     assert abs((mask == 0).double().mean().item() - p) < off
     torch.testing.assert_close(mask[mask != 0], torch.full_like(mask[mask != 0], 1 / (1 - p)))
@@ -42,9 +42,9 @@ def test_the_share_is_as_asked_and_the_mean_is_one(p, backend):
 
 def test_places_and_seeds_have_nothing_in_common():
     torch.manual_seed(5)
-    one, other = ((kernels.drop(PLACES, 0.5, torch.zeros(1)) == 0).double() for _ in range(2))
+    one, other = ((kernels.dropout_mask(PLACES, 0.5, torch.zeros(1)) == 0).double() for _ in range(2))
     pairs = [(one[:-d], one[d:]) for d in (1, 2, 3, 7, 64, 128)] + [(one, other)]
-    pairs += [tuple((reference.drop(torch.tensor([s]), PLACES, 0.5, one) == 0).double() for s in (9, 10))]
+    pairs += [tuple((reference.dropout_mask(torch.tensor([s]), PLACES, 0.5, one) == 0).double() for s in (9, 10))]
     for a, b in pairs:
         assert abs(torch.corrcoef(torch.stack([a, b]))[0, 1].item()) < 5 / PLACES**0.5
 
@@ -53,6 +53,6 @@ def test_torch_s_seed_decides():
     draws = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        draws.append(kernels.drop(1000, 0.5, torch.zeros(1)))
+        draws.append(kernels.dropout_mask(1000, 0.5, torch.zeros(1)))
     assert torch.equal(draws[0], draws[1])
     assert not torch.equal(draws[0], draws[2])

@@ -68,7 +68,7 @@ def directed_graphs():
 
 
 def mixed_graphs():
-    """Small graphs, a long directed ring (its rows are walked, not dense) and small graphs again."""
+    """Small graphs, a long directed ring (its rows are sparse, not dense) and small graphs again."""
     small, ring = directed_graphs(), one_ring(1500)
     parts = (small, (ring[0], ring[1][:, ::2], ring[2][::2], ring[3]), small)
     first = [0, len(small[0]), len(small[0]) + 1500]
@@ -141,7 +141,7 @@ def sample_arguments():
         "select": (phi, ptr, (ptr.diff() + 1) // 2),
         "gate": (grad(x), grad(phi), perm),
         "gather": (*P, grad(alpha), grad(x), grad(phi), perm),
-        "drop": (torch.tensor([3]), 50, 0.3, token),
+        "dropout_mask": (torch.tensor([3]), 50, 0.3, token),
         "coarsen": (*P, *P, grad(alpha), grad(hat), perm, ptr, kept_ptr),
         "induce": (pattern.rowptr, pattern.col, perm),
         "list_edges": (*P, grad(weight), pattern.diag, perm.new_tensor(range(len(x)))),
@@ -274,8 +274,8 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
     assert run(NUMBA_CACHE_DIR=str(tmp_path / "file" / "cache")) == run()
 
 
-def test_a_loop_is_compiled_again_when_lines_it_took_from_another_file_change(tmp_path):
-    """Machine code of `coarsen` holds lines of `walks`; numba itself looks at the file of the loop only."""
+def test_a_loop_is_compiled_again_when_a_function_of_another_file_changes(tmp_path):
+    """Machine code of `coarsen` holds code of `coarsen_sparse`; numba itself looks at the file of the loop only."""
     package, stale = Path(kernels.__file__).parents[1], shutil.ignore_patterns("__pycache__")
     package = shutil.copytree(package, tmp_path / "asapool", ignore=stale)
     script = """
@@ -286,11 +286,11 @@ def test_a_loop_is_compiled_again_when_lines_it_took_from_another_file_change(tm
         print(loop(two, two[:2], np.ones(2), two[:2], True)[2].tolist())
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
-    walks, shown = package / "kernels/fused/walks.py", []
+    source, shown = package / "kernels/fused/coarsen_sparse.py", []
     for was, becomes in (("= p, value[e]\n", "= p, 2 * value[e]\n"), ("", "")):
         ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
         shown.append(ran.stdout.strip())
-        lines = walks.read_text(encoding="utf-8")
-        assert was in lines
-        walks.write_text(lines.replace(was, becomes), encoding="utf-8")
+        text = source.read_text(encoding="utf-8")
+        assert was in text
+        source.write_text(text.replace(was, becomes), encoding="utf-8")
     assert shown == ["[1.0, 1.0]", "[2.0, 2.0]"]

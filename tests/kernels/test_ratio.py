@@ -34,6 +34,12 @@ def test_fractions_that_no_decimal_number_hits():
             assert torch.equal(kept_count(nodes, above / below), expected), (above, below)
 
 
+def test_arrays_and_tensors_give_the_same_counts():
+    nodes = torch.arange(0, 200)
+    for ratio in (1 - 1 / 3, 0.55, 1.0, 7, 1e-9):
+        assert kept_count(nodes.numpy(), ratio).tolist() == kept_count(nodes, ratio).tolist()
+
+
 def test_numbers_of_numpy_are_numbers():
     assert ASAPooling(np.int64(2), np.float32(0.1)).ratio == pytest.approx(0.1)
     assert kept_count(torch.tensor([10]), ASAPooling(2, np.float32(0.1)).ratio).tolist() == [1]

@@ -1,4 +1,4 @@
-"""Numbers too small to count are zero inside tiny_is_zero, for the calling thread and its helpers alike."""
+"""Denormals are flushed to zero inside flush_denormals, in the calling thread and the loops' threads alike."""
 
 from threading import Event, Thread
 
@@ -6,48 +6,48 @@ import pytest
 import torch
 
 from asapool import kernels
-from asapool.kernels.threads import flushes, tiny_is_zero
+from asapool.kernels.threads import flush_denormals, flushes_denormals
 
 SMALLEST = torch.finfo(torch.float32).tiny
 
 
 @pytest.fixture(autouse=True)
 def _as_found():
-    before = flushes()
+    before = flushes_denormals()
     yield
     torch.set_flush_denormal(before)
 
 
 def test_it_holds_inside_and_ends_outside():
     torch.set_flush_denormal(False)
-    with tiny_is_zero():
-        assert flushes()
-        with tiny_is_zero():
-            assert flushes()
-        assert flushes()
-    assert not flushes()
+    with flush_denormals():
+        assert flushes_denormals()
+        with flush_denormals():
+            assert flushes_denormals()
+        assert flushes_denormals()
+    assert not flushes_denormals()
     torch.set_flush_denormal(True)
-    with tiny_is_zero():
+    with flush_denormals():
         pass
-    assert flushes()
+    assert flushes_denormals()
 
 
 def test_an_error_inside_ends_it_too():
     torch.set_flush_denormal(False)
-    with pytest.raises(ValueError, match="inside"), tiny_is_zero():
+    with pytest.raises(ValueError, match="inside"), flush_denormals():
         raise ValueError("inside")
-    assert not flushes()
+    assert not flushes_denormals()
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_helpers_do_as_their_caller(threads, loops_shared):
-    """Helpers that were there before must not go on as before, or results would depend on the number of threads."""
+def test_worker_threads_do_as_their_caller(threads, loops_shared):
+    """Threads that existed before must not go on as before, or results would depend on the number of threads."""
     torch.set_flush_denormal(False)
     torch.set_num_threads(threads)
     try:
         h, bias = torch.full((60_000, 32), SMALLEST / 2), torch.full((32,), SMALLEST / 8)
         before = kernels.activate(h, bias)
-        with tiny_is_zero():
+        with flush_denormals():
             inside = kernels.activate(h, bias)
         after = kernels.activate(h, bias)
     finally:
@@ -58,7 +58,7 @@ def test_helpers_do_as_their_caller(threads, loops_shared):
 
 
 def test_a_thread_outside_is_left_alone(loops_shared):
-    """Two threads at work, one inside: each gets helpers of its kind."""
+    """Two threads at work, one inside: each gets worker threads of its kind."""
     torch.set_flush_denormal(False)
     h, bias = torch.full((60_000, 32), SMALLEST / 2), torch.full((32,), SMALLEST / 8)
     inside, seen = Event(), []
@@ -71,7 +71,7 @@ def test_a_thread_outside_is_left_alone(loops_shared):
     other = Thread(target=outside)
     other.start()
     try:
-        with tiny_is_zero():
+        with flush_denormals():
             kernels.activate(h, bias)
             inside.set()
             flushed = [bool((kernels.activate(h, bias) == 0).all()) for _ in range(5)]
@@ -87,6 +87,6 @@ def test_other_defaults_of_torch_do_not_matter():
     torch.set_default_dtype(torch.float64)
     try:
         with torch.device("meta"):
-            assert flushes()
+            assert flushes_denormals()
     finally:
         torch.set_default_dtype(torch.float32)

@@ -9,7 +9,7 @@ import torch
 
 from asapool.data import load
 from asapool.errors import CheckpointError, TrainingError
-from asapool.kernels.threads import flushes
+from asapool.kernels.threads import flushes_denormals
 from asapool.models import ModelConfig, build
 from asapool.training import TrainConfig, fit, predict
 from asapool.training.fitting import _not_finite, class_weights, order
@@ -69,9 +69,9 @@ def test_the_callers_chance_and_threads_are_left_alone(graphs, parts):
 
 def test_tiny_numbers_are_zero_in_a_training_and_the_callers_are_left_alone(graphs, parts):
     inside = []
-    trained(graphs, parts, on_epoch=lambda epoch, progress: inside.append(flushes()))
+    trained(graphs, parts, on_epoch=lambda epoch, progress: inside.append(flushes_denormals()))
     assert set(inside) == {True}
-    assert not flushes()
+    assert not flushes_denormals()
 
 
 def test_the_first_of_equally_good_epochs_is_kept(graphs, parts):

@@ -1,12 +1,12 @@
-"""The operator as compiled loops for float32 and float64 on the CPU, each as its namesake in `reference`."""
+"""The operator as compiled loops for float32 and float64 on the CPU; see README.md in this folder."""
 
 from asapool.kernels.fused.attend import attend, cluster_max
 from asapool.kernels.fused.coarsen import coarsen, strongest
-from asapool.kernels.fused.dropout import drop
+from asapool.kernels.fused.dropout import dropout_mask
 from asapool.kernels.fused.edges import list_edges
 from asapool.kernels.fused.gather import gate, gather
 from asapool.kernels.fused.induce import induce
-from asapool.kernels.fused.layers import Clustering, convolve, form
+from asapool.kernels.fused.layers import PoolSpec, convolve, form
 from asapool.kernels.fused.messages import sum_messages, sum_neighbours
 from asapool.kernels.fused.normalise import normalise
 from asapool.kernels.fused.norms import graph_norm
@@ -18,13 +18,13 @@ from asapool.kernels.fused.score import score
 from asapool.kernels.fused.select import select
 
 __all__ = [
-    "Clustering",
+    "PoolSpec",
     "activate",
     "attend",
     "cluster_max",
     "coarsen",
     "convolve",
-    "drop",
+    "dropout_mask",
     "form",
     "gate",
     "gather",

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh, scalar
 from asapool.kernels.graph import Array, Pattern, Rows
 
@@ -27,7 +27,7 @@ def _max_rows(start, stop, rowptr, col, x, m):  # type: ignore[no-untyped-def]
 
 
 @Loop
-def _share_rows(start, stop, rowptr, col, x, m, g, share):  # type: ignore[no-untyped-def]
+def _tie_shares(start, stop, rowptr, col, x, m, g, share):  # type: ignore[no-untyped-def]
     """g_i divided among the members that reach the maximum."""
     F, zero, one = x.shape[1], x.dtype.type(0), x.dtype.type(1)
     for i in range(start, stop):
@@ -42,7 +42,7 @@ def _share_rows(start, stop, rowptr, col, x, m, g, share):  # type: ignore[no-un
 
 
 @Loop
-def _winner_rows(start, stop, rowptr_t, col_t, x, m, share, dx):  # type: ignore[no-untyped-def]
+def _cluster_max_rows_backward(start, stop, rowptr_t, col_t, x, m, share, dx):  # type: ignore[no-untyped-def]
     """dx_j = Σ of the shares of the clusters in which j reaches the maximum."""
     F, zero = x.shape[1], x.dtype.type(0)
     for j in range(start, stop):
@@ -70,7 +70,7 @@ def _score_rows(start, stop, rowptr, col, query, token, slope, s):  # type: igno
 
 
 @Loop
-def _share_out_rows(start, stop, rowptr, alpha):  # type: ignore[no-untyped-def]
+def _divide_rows(start, stop, rowptr, alpha):  # type: ignore[no-untyped-def]
     """Divide every row by its sum."""
     for i in range(start, stop):
         total = alpha.dtype.type(0)
@@ -81,7 +81,7 @@ def _share_out_rows(start, stop, rowptr, alpha):  # type: ignore[no-untyped-def]
 
 
 @Loop
-def _unsoftmax_rows(start, stop, rowptr, col, query, token, slope, alpha, g, ds):  # type: ignore[no-untyped-def]
+def _softmax_rows_backward(start, stop, rowptr, col, query, token, slope, alpha, g, ds):  # type: ignore[no-untyped-def]
     """∂s_ij = α_ij (g_ij − Σ_k α_ik g_ik), times the slope of LeakyReLU."""
     for i in range(start, stop):
         mean = token.dtype.type(0)
@@ -107,16 +107,16 @@ def cluster_max_rows(rows: Rows, x: Tensor) -> Tensor:
     """m_i = max_{j∈c(i)} x_j of all rows."""
     x_ = array(x)
     m = np.empty_like(x_)
-    sweep(_max_rows, x_.shape[0], rows.col.size * (x_.shape[1] + 40), rows.rowptr, rows.col, x_, m)
+    run_rows(_max_rows, x_.shape[0], rows.col.size * (x_.shape[1] + 40), rows.rowptr, rows.col, x_, m)
     return torch.from_numpy(m)
 
 
-def cluster_max_back(rows: Rows, g: Tensor, x: Tensor, m: Tensor, need: list[bool]) -> Tensor:
+def cluster_max_backward(rows: Rows, g: Tensor, x: Tensor, m: Tensor, need: list[bool]) -> Tensor:
     """∂x from ∂m."""
     x_, m_ = array(x), array(m)
     share, dx, work = np.empty_like(x_), np.empty_like(x_), rows.col.size * (x_.shape[1] + 40)
-    sweep(_share_rows, x_.shape[0], work, rows.rowptr, rows.col, x_, m_, g.numpy(), share)
-    sweep(_winner_rows, x_.shape[0], work, rows.rowptr_t, rows.col_t, x_, m_, share, dx)
+    run_rows(_tie_shares, x_.shape[0], work, rows.rowptr, rows.col, x_, m_, g.numpy(), share)
+    run_rows(_cluster_max_rows_backward, x_.shape[0], work, rows.rowptr_t, rows.col_t, x_, m_, share, dx)
     return torch.from_numpy(dx)
 
 
@@ -129,7 +129,7 @@ _cluster_max_op = differentiable(
     saves=lambda inputs, m: (*inputs, m),
     forward=cluster_max_rows,
     fake=lambda rows, x: torch.empty_like(x),
-    backward=cluster_max_back,
+    backward=cluster_max_backward,
     backward_fake=lambda rows, g, x, m, need: torch.empty_like(x),
 )
 
@@ -144,7 +144,7 @@ def scores(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Arr
     """exp(s_ij − max_j s_ij) of all rows: memberships but for their sum."""
     token_, e = array(token), fresh(rows.col.size, like=token)
     q = token_[:0] if query is None else array(query)
-    sweep(_score_rows, token_.size, 40 * e.size, rows.rowptr, rows.col, q, token_, scalar(slope, token), e)
+    run_rows(_score_rows, token_.size, 40 * e.size, rows.rowptr, rows.col, q, token_, scalar(slope, token), e)
     np.exp(e, out=e)  # numpy's takes many numbers at a time, a compiled loop one by one
     return e
 
@@ -152,23 +152,23 @@ def scores(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Arr
 def attend_rows(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Tensor:
     """α of all rows."""
     alpha = scores(rows, query, token, slope)
-    sweep(_share_out_rows, token.numel(), 25 * alpha.size, rows.rowptr, alpha)
+    run_rows(_divide_rows, token.numel(), 25 * alpha.size, rows.rowptr, alpha)
     return torch.from_numpy(alpha)
 
 
-def attend_back(
+def attend_backward(
     rows: Rows, g: Tensor, query: Tensor | None, token: Tensor, alpha: Tensor, slope: float, need: list[bool]
 ) -> tuple[Tensor, Tensor]:
     """∂query and ∂token from ∂α."""
     token_, E = array(token), rows.col.size
     q, N, ds = token_[:0] if query is None else array(query), token_.size, fresh(E, like=token)
     arrays = (rows.rowptr, rows.col, q, token_, scalar(slope, token), array(alpha), g.numpy(), ds)
-    sweep(_unsoftmax_rows, N, 50 * E, *arrays)
+    run_rows(_softmax_rows_backward, N, 50 * E, *arrays)
     dq, dt = fresh(N if need[0] else 0, like=token), fresh(N if need[1] else 0, like=token)
     if need[0]:
-        sweep(_add_rows, N, 25 * E, rows.rowptr, rows.edge_t[:0], ds, dq)
+        run_rows(_add_rows, N, 25 * E, rows.rowptr, rows.edge_t[:0], ds, dq)
     if need[1]:
-        sweep(_add_rows, N, 25 * E, rows.rowptr_t, rows.edge_t, ds, dt)
+        run_rows(_add_rows, N, 25 * E, rows.rowptr_t, rows.edge_t, ds, dt)
     return torch.from_numpy(dq), torch.from_numpy(dt)
 
 
@@ -181,7 +181,7 @@ _attend_op = differentiable(
     saves=lambda inputs, alpha: (inputs[0], inputs[1], alpha, inputs[2]),
     forward=attend_rows,
     fake=lambda rows, query, token, slope: torch.empty_like(rows.col, dtype=token.dtype),
-    backward=attend_back,
+    backward=attend_backward,
     backward_fake=lambda rows, g, query, token, alpha, slope, need: (
         torch.empty_like(token) if need[0] else empty(token),
         torch.empty_like(token) if need[1] else empty(token),

@@ -1,7 +1,7 @@
-"""What a loop is given must be sound: it does not look where it reads and writes.
+"""Validates the input of the loops, which do not check bounds.
 
-The layers say more kindly what is wrong with a user's tensors; but a compiled or exported program cannot look at
-numbers before it runs, and packed graphs come past the layers. So the operations that pack look once more.
+The layers report problems of a user's tensors with more detail; but a compiled or exported program cannot inspect
+values before it runs, and packed graphs do not pass through those checks. So the operations that pack check again.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from asapool.kernels.graph import Array
 
 
 @Loop
-def _stray_edge(source, target, N):  # type: ignore[no-untyped-def]
-    """The first edge that names a node that is not there; -1 if none does."""
+def _invalid_edge(source, target, N):  # type: ignore[no-untyped-def]
+    """The first edge with a node outside 0 … N − 1; -1 if there is none."""
     for e in range(source.size):
         if min(source[e], target[e]) < 0 or max(source[e], target[e]) >= N:
             return e
@@ -21,7 +21,7 @@ def _stray_edge(source, target, N):  # type: ignore[no-untyped-def]
 
 
 @Loop
-def _stray_row(ptr, rowptr, col):  # type: ignore[no-untyped-def]
+def _invalid_row(ptr, rowptr, col):  # type: ignore[no-untyped-def]
     """The first row that is not a list of nodes of its own graph, ascending; -1 if all are."""
     for b in range(ptr.size - 1):
         for i in range(ptr[b], ptr[b + 1]):
@@ -36,14 +36,14 @@ def _stray_row(ptr, rowptr, col):  # type: ignore[no-untyped-def]
 
 
 def check_edges(source: Array, target: Array, N: int) -> None:
-    """Edges between nodes that are there."""
-    e = _stray_edge(source, target, N)
+    """Every edge connects two of the N nodes."""
+    e = _invalid_edge(source, target, N)
     if e >= 0:
         raise InputError(f"edge_index must name nodes 0 to {N - 1}, got {source[e]} → {target[e]} at edge {e}")
 
 
 def check_pointer(name: str, pointer: Array, end: int) -> None:
-    """Where each of a row of stretches begins, from 0 to the end of the last."""
+    """A pointer array ascends from 0 to `end`."""
     if pointer.size == 0 or pointer[0] != 0 or pointer[-1] != end or (pointer[1:] < pointer[:-1]).any():
         raise InputError(f"{name} must ascend from 0 to {end}, got {_shortened(pointer)}")
 
@@ -51,8 +51,8 @@ def check_pointer(name: str, pointer: Array, end: int) -> None:
 def check_rows(ptr: Array, rowptr: Array, col: Array) -> None:
     """Sorted rows of neighbours, graph by graph."""
     check_pointer("ptr", ptr, rowptr.size - 1)
-    check_pointer("rowptr", rowptr[[0, -1]], col.size)  # in between the loop looks
-    i = _stray_row(ptr, rowptr, col)
+    check_pointer("rowptr", rowptr[[0, -1]], col.size)  # the loop checks what is in between
+    i = _invalid_row(ptr, rowptr, col)
     if i >= 0:
         got = _shortened(col[rowptr[i] : rowptr[i + 1]])
         raise InputError(f"node {i} must list nodes of its own graph, ascending, each once; got {got}")

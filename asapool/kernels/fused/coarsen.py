@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.coarsen_dense import LANE, block_rows, unblock, width
-from asapool.kernels.fused.coarsen_sparse import by_node, grow, unwalk_alpha, unwalk_hat, walk_rows
-from asapool.kernels.fused.compiled import Loop, part, sweep
-from asapool.kernels.fused.operation import PARTS, array, differentiable, empty
-from asapool.kernels.fused.pattern import SIX, complete, fake_structure, rows_from
+from asapool.kernels.fused.coarsen_dense import LANE, coarsen_dense, coarsen_dense_backward, width
+from asapool.kernels.fused.coarsen_sparse import alpha_backward, by_node, coarsen_sparse, grow, hat_backward
+from asapool.kernels.fused.compiled import Loop, helper, run_rows
+from asapool.kernels.fused.operation import PATTERN_FIELDS, array, differentiable, empty
+from asapool.kernels.fused.pattern import STRUCTURE, complete, fake_structure, rows_from
 from asapool.kernels.graph import Array, Pattern, Rows
 from asapool.kernels.reference.coarsen import strongest
 
@@ -21,7 +21,7 @@ __all__ = ["coarsen", "strongest"]
 STRETCH = 256  # kept clusters of a large graph that are one piece of work
 
 
-@part
+@helper
 def _is_dense(n, k, E):  # type: ignore[no-untyped-def]
     """A dense row costs the number of clusters, a walk the number of steps, about 32 times as much each."""
     return k * n <= 32 * E and n * width(k) <= max(2**20, 4 * E)
@@ -29,9 +29,9 @@ def _is_dense(n, k, E):  # type: ignore[no-untyped-def]
 
 @Loop
 def _units(ptr, kept, rowptr):  # type: ignore[no-untyped-def]
-    """The pieces of work, and how long they take in all: a graph in dense rows, or a stretch of one that is walked.
+    """The pieces of work, and how long they take in all: a graph in dense rows, or a stretch of one that is sparse.
 
-    Each row is: first node, nodes, first kept cluster, kept clusters, dense or not, and of a walked graph the first and
+    Each row is: first node, nodes, first kept cluster, kept clusters, dense or not, and of a sparse graph the first and
     last row of A^p and of Â that belong to the piece.
     """
     count, work = 0, 0
@@ -53,9 +53,9 @@ def _units(ptr, kept, rowptr):  # type: ignore[no-untyped-def]
     return units, work
 
 
-@part
+@helper
 def _largest(start, stop, units):  # type: ignore[no-untyped-def]
-    """Most numbers in a graph's dense rows, most words of its bits, most nodes and most clusters of a walked graph."""
+    """Most numbers in a graph's dense rows, most words of its bits, most nodes and most clusters of a sparse graph."""
     numbers, words, nodes, clusters = LANE, 1, 0, 0
     for u in range(start, stop):
         n, k = units[u, 1], units[u, 3]
@@ -71,9 +71,9 @@ def _coarsen_units(start, stop, units, S, A, T, counts):  # type: ignore[no-unty
     """Rows of Ŝᵀ Â Ŝ, one unit after the other."""
     kind = S[2].dtype
     numbers, words, n, k = _largest(start, stop, units)
-    rooms, bit_rooms = np.empty((3, numbers), kind), np.empty((3, words), np.uint64)
+    scratch, bit_scratch = np.empty((3, numbers), kind), np.empty((3, words), np.uint64)
     lists, bits = (np.empty(n + 1, np.int64), np.empty(k + 1, np.int64)), np.zeros(k // 64 + 1, np.uint64)
-    walk_rooms = (np.zeros(n, kind), np.zeros(k, kind), *lists, np.ones(n, np.uint8), np.ones(k, np.uint8), bits)
+    sparse_scratch = (np.zeros(n, kind), np.zeros(k, kind), *lists, np.ones(n, np.uint8), np.ones(k, np.uint8), bits)
     room = 64 + 32 * (units[stop - 1, 6] - units[start, 5])
     cols, values, size = np.empty(room, np.int64), np.empty(room, kind), 0
     for u in range(start, stop):
@@ -81,41 +81,41 @@ def _coarsen_units(start, stop, units, S, A, T, counts):  # type: ignore[no-unty
         if units[u, 4]:
             if size + block[3] * block[3] > cols.size:
                 cols, values = grow(cols, values, size, block[3] * block[3])
-            size = block_rows(block, S, A, rooms, bit_rooms, cols, values, size, counts)
+            size = coarsen_dense(block, S, A, scratch, bit_scratch, cols, values, size, counts)
         else:
             stretch = units[u, 5], units[u, 6]
-            cols, values, size = walk_rows(*stretch, block, S, A, T, walk_rooms, cols, values, size, counts)
+            cols, values, size = coarsen_sparse(*stretch, block, S, A, T, sparse_scratch, cols, values, size, counts)
     return cols[:size], values[:size]
 
 
 @Loop
-def _unblock_units(start, stop, units, S, S_t, A, A_t, G, need, dalpha, dhat):  # type: ignore[no-untyped-def]
+def _dense_units_backward(start, stop, units, S, S_t, A, A_t, G, need, dalpha, dhat):  # type: ignore[no-untyped-def]
     """Gradients of the graphs in dense rows."""
     numbers, _, _, _ = _largest(start, stop, units)
-    rooms = np.empty((5, numbers), S[2].dtype)
+    scratch = np.empty((5, numbers), S[2].dtype)
     for u in range(start, stop):
         block = (units[u, 0], units[u, 1], units[u, 2], units[u, 3])
-        unblock(block, S, S_t, A, A_t, G, rooms, need, dalpha, dhat)
+        coarsen_dense_backward(block, S, S_t, A, A_t, G, scratch, need, dalpha, dhat)
 
 
 @Loop
-def _unwalk_alpha_units(start, stop, units, S, A, G, dalpha):  # type: ignore[no-untyped-def]
-    """∂α of the walked graphs; A and G with their mirrored values."""
+def _alpha_units_backward(start, stop, units, S, A, G, dalpha):  # type: ignore[no-untyped-def]
+    """∂α of the sparse graphs; A and G with their mirrored values."""
     _, _, n, _ = _largest(start, stop, units)
     d = np.zeros((n, 2), S[2].dtype)
     for u in range(start, stop):
         block = (units[u, 0], units[u, 1], units[u, 2], units[u, 3])
-        unwalk_alpha(units[u, 5], units[u, 6], block, S, A, G, d, dalpha)
+        alpha_backward(units[u, 5], units[u, 6], block, S, A, G, d, dalpha)
 
 
 @Loop
-def _unwalk_hat_units(start, stop, units, A, T, G, dhat):  # type: ignore[no-untyped-def]
-    """∂Â of the walked graphs."""
+def _hat_units_backward(start, stop, units, A, T, G, dhat):  # type: ignore[no-untyped-def]
+    """∂Â of the sparse graphs."""
     _, _, _, k = _largest(start, stop, units)
     r = np.zeros(k, dhat.dtype)
     for u in range(start, stop):
         block = (units[u, 0], units[u, 1], units[u, 2], units[u, 3])
-        unwalk_hat(units[u, 7], units[u, 8], block, A, T, G, r, dhat)
+        hat_backward(units[u, 7], units[u, 8], block, A, T, G, r, dhat)
 
 
 @Loop
@@ -131,7 +131,7 @@ def _forward(
     A = (edges.rowptr, edges.col, array(hat))
     units, work = _units(ptr.numpy(), kept.numpy(), edges.rowptr)
     T, counts = _by_node(*S, not units[:, 4].all()), torch.empty_like(perm)
-    pieces = sweep(_coarsen_units, len(units), work, units, S, A, T, counts.numpy())
+    pieces = run_rows(_coarsen_units, len(units), work, units, S, A, T, counts.numpy())
     weight = torch.from_numpy(np.concatenate([v for _, v in pieces])) if pieces else alpha.new_empty(0)
     return weight, *complete(*rows_from(counts, [c for c, _ in pieces]))
 
@@ -148,15 +148,15 @@ def _backward(
     dense = units[:, 4] == 1
     asked = (need[0], need[1])
     T = _by_node(*S, need[1])
-    sweep(_unblock_units, int(dense.sum()), work, units[dense], S, T, A, edges[2:], G, asked, dalpha, dhat)
+    run_rows(_dense_units_backward, int(dense.sum()), work, units[dense], S, T, A, edges[2:], G, asked, dalpha, dhat)
     if not dense.all():
-        walked = units[~dense]
+        sparse = units[~dense]
         pooled = Rows(*(t.numpy() for t in (rowptr, col, rowptr_t, col_t, edge_t)))
         if need[0]:
             for A_both, G_both in _mirrored(edges, A[2], pooled, G[2]):
-                sweep(_unwalk_alpha_units, len(walked), work, walked, S, A_both, G_both, dalpha)
+                run_rows(_alpha_units_backward, len(sparse), work, sparse, S, A_both, G_both, dalpha)
         if need[1]:
-            sweep(_unwalk_hat_units, len(walked), work, walked, A, T, G, dhat)
+            run_rows(_hat_units_backward, len(sparse), work, sparse, A, T, G, dhat)
     return torch.from_numpy(dalpha), torch.from_numpy(dhat)
 
 
@@ -182,9 +182,9 @@ _coarsen_op = differentiable(
     "coarsen",
     patterns=2,
     inputs=INPUTS,
-    outputs=f"(Tensor, {SIX})",
+    outputs=f"(Tensor, {STRUCTURE})",
     wrt=("alpha", "hat"),
-    saved=f"{INPUTS}, " + ", ".join(f"Tensor {part}" for part in PARTS),
+    saved=f"{INPUTS}, " + ", ".join(f"Tensor {part}" for part in PATTERN_FIELDS),
     saves=lambda inputs, out: (*inputs, out[1], out[2], out[4], out[5], out[6]),
     forward=_forward,
     fake=lambda clusters, edges, alpha, hat, perm, ptr, kept: _fake(perm, alpha),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from asapool.kernels.fused.compiled import lines, part
+from asapool.kernels.fused.compiled import helper, inline
 
 LANE = 32  # rows are this many numbers wide, or a multiple: no loop over them leaves a rest
 # which bit of a word is set, when just one is: the top six bits of bit × DE_BRUIJN differ for each
@@ -21,13 +21,13 @@ PLACE = np.empty(64, np.int64)
 PLACE[[((1 << k) * int(DE_BRUIJN) % 2**64) >> 58 for k in range(64)]] = np.arange(64)
 
 
-@lines
+@inline
 def width(k):  # type: ignore[no-untyped-def]
     """k rounded up to whole lanes."""
     return (k + LANE - 1) // LANE * LANE
 
 
-@lines
+@inline
 def emit(begin, end, base, bits, out, cols, values, size):  # type: ignore[no-untyped-def]
     """Write down the entries of a row whose bits are set, columns ascending; returns how many there are now."""
     one = np.uint64(1)
@@ -42,7 +42,7 @@ def emit(begin, end, base, bits, out, cols, values, size):  # type: ignore[no-un
     return size
 
 
-@lines
+@inline
 def _sum_rows(begin, end, col, edge, value, first, X, T, j):  # type: ignore[no-untyped-def]
     """T_j = Σ_e value_e X_col(e); `edge` says where an entry's value stands (empty: in place).
 
@@ -73,7 +73,7 @@ def _sum_rows(begin, end, col, edge, value, first, X, T, j):  # type: ignore[no-
         e += 1
 
 
-@lines
+@inline
 def _match_rows(begin, end, col, first, X, T, j, out):  # type: ignore[no-untyped-def]
     """out_e = X_col(e) · T_j."""
     e, wide, zero = begin, X.shape[1], X.dtype.type(0)
@@ -95,7 +95,7 @@ def _match_rows(begin, end, col, first, X, T, j, out):  # type: ignore[no-untype
         e += 1
 
 
-@part
+@helper
 def _spread(block, S, D):  # type: ignore[no-untyped-def]
     """D = Ŝ in dense rows, one per node."""
     lo, _, k0, k = block
@@ -107,7 +107,7 @@ def _spread(block, S, D):  # type: ignore[no-untyped-def]
             D[col[e] - lo, p] = value[e]
 
 
-@part
+@helper
 def _meet(block, S, A, met, met_twice):  # type: ignore[no-untyped-def]
     """Bits of Ŝ by node, and of Â Ŝ."""
     lo, n, k0, k = block
@@ -127,17 +127,17 @@ def _meet(block, S, A, met, met_twice):  # type: ignore[no-untyped-def]
                 met_twice[j * words + w] |= met[m + w]
 
 
-@part
-def block_rows(block, S, A, rooms, bit_rooms, cols, values, size, counts):  # type: ignore[no-untyped-def]
+@helper
+def coarsen_dense(block, S, A, scratch, bit_scratch, cols, values, size, counts):  # type: ignore[no-untyped-def]
     """The graph's rows of A^p, written behind `size`; returns how many entries there are then."""
     lo, n, k0, k = block
     rowptr, col, value, perm = S
     a_rowptr, a_col, a_value = A
     wide, words = width(k), k // 64 + 1
-    D, T = rooms[0, : n * wide].reshape(n, wide), rooms[1, : n * wide].reshape(n, wide)
-    row = rooms[2, :wide]
+    D, T = scratch[0, : n * wide].reshape(n, wide), scratch[1, : n * wide].reshape(n, wide)
+    row = scratch[2, :wide]
     rows = row.reshape(1, wide)
-    met, met_twice, bits = bit_rooms
+    met, met_twice, bits = bit_scratch
     here = col[:0]
     _spread(block, S, D)
     _meet(block, S, A, met, met_twice)
@@ -157,8 +157,8 @@ def block_rows(block, S, A, rooms, bit_rooms, cols, values, size, counts):  # ty
     return size
 
 
-@part
-def unblock(block, S, S_t, A, A_t, G, rooms, need, dalpha, dhat):  # type: ignore[no-untyped-def]
+@helper
+def coarsen_dense_backward(block, S, S_t, A, A_t, G, scratch, need, dalpha, dhat):  # type: ignore[no-untyped-def]
     """Gradients of the graph's memberships and edges, each where need says so. S_t, A_t: Ŝ and Â by column."""
     lo, n, k0, k = block
     rowptr, col, value, perm = S
@@ -168,11 +168,11 @@ def unblock(block, S, S_t, A, A_t, G, rooms, need, dalpha, dhat):  # type: ignor
     g_rowptr, g_col, g_value = G
     wide, here, zero = width(k), col[:0], value.dtype.type(0)
     D, T, U = (
-        rooms[0, : n * wide].reshape(n, wide),
-        rooms[1, : n * wide].reshape(n, wide),
-        rooms[2, : n * wide].reshape(n, wide),
+        scratch[0, : n * wide].reshape(n, wide),
+        scratch[1, : n * wide].reshape(n, wide),
+        scratch[2, : n * wide].reshape(n, wide),
     )
-    G_, H_ = rooms[3, : k * wide].reshape(k, wide), rooms[4, : k * wide].reshape(k, wide)
+    G_, H_ = scratch[3, : k * wide].reshape(k, wide), scratch[4, : k * wide].reshape(k, wide)
     _spread(block, S, D)
     G_[:] = 0
     H_[:] = 0

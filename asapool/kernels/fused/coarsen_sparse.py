@@ -4,7 +4,7 @@ Row p of A^p is (α_p Â) Ŝ: first t = α_p Â over the nodes, then t Ŝ over t
 same walk gives ∂α_p = Â d for d = Σ_q G_pq α_q (and the transposed for α's other place in the product), and
 ∂Â_jl = Σ_q r_q α_ql for r = Σ_p α_pj G_p. Each row writes its own results, so nothing is added across threads.
 
-S, A and block as in blocks.py; T is Ŝ by node: row pointer, kept clusters ascending, memberships.
+S, A and block as in coarsen_dense.py; T is Ŝ by node: row pointer, kept clusters ascending, memberships.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from asapool.kernels.fused.coarsen_dense import emit
-from asapool.kernels.fused.compiled import part
+from asapool.kernels.fused.compiled import helper
 
 
-@part
+@helper
 def by_node(S, N):  # type: ignore[no-untyped-def]
     """Ŝ by node: which kept clusters hold a node, and how strongly."""
     rowptr, col, value, perm = S
@@ -35,7 +35,7 @@ def by_node(S, N):  # type: ignore[no-untyped-def]
     return t_rowptr, t_col, t_value
 
 
-@part
+@helper
 def grow(cols, values, size, more):  # type: ignore[no-untyped-def]
     """Larger arrays with the first `size` entries in them and room for more."""
     room = 2 * cols.size + more
@@ -44,11 +44,11 @@ def grow(cols, values, size, more):  # type: ignore[no-untyped-def]
     return more_cols, more_values
 
 
-@part
-def walk_rows(start, stop, block, S, A, T, rooms, cols, values, size, counts):  # type: ignore[no-untyped-def]
+@helper
+def coarsen_sparse(start, stop, block, S, A, T, scratch, cols, values, size, counts):  # type: ignore[no-untyped-def]
     """Rows of A^p, columns ascending, written behind `size`; returns the arrays, which may have grown, and the size.
 
-    Whether an entry is met for the first time is a coin toss that no processor guesses, so what was met is written down
+    Whether an entry is met for the first time is unpredictable for the processor, so what was met is recorded
     without a branch: nodes in a list whose end moves on by new[·], which is 1 just once; clusters as bits, which come
     out sorted, where the row lies close together, and in such a list, to be sorted, where it does not.
     """
@@ -56,7 +56,7 @@ def walk_rows(start, stop, block, S, A, T, rooms, cols, values, size, counts):  
     rowptr, col, value, perm = S
     a_rowptr, a_col, a_value = A
     t_rowptr, t_col, t_value = T
-    row, out, nodes, clusters, new_node, new_cluster, bits = rooms
+    row, out, nodes, clusters, new_node, new_cluster, bits = scratch
     zero, one = value.dtype.type(0), np.uint64(1)
     for p in range(start, stop):
         n = 0
@@ -89,18 +89,18 @@ def walk_rows(start, stop, block, S, A, T, rooms, cols, values, size, counts):  
             for word in range(low >> 6, (high >> 6) + 1):
                 bits[word] = 0
         else:
-            found = 0
+            met = 0
             for k in range(n):
                 t = row[nodes[k]]
                 row[nodes[k]] = zero
                 for e in range(t_rowptr[lo + nodes[k]], t_rowptr[lo + nodes[k] + 1]):
                     q = t_col[e] - k0
-                    clusters[found] = q
-                    found += new_cluster[q]
+                    clusters[met] = q
+                    met += new_cluster[q]
                     new_cluster[q] = 0
                     out[q] += t * t_value[e]
-            ordered = np.sort(clusters[:found])
-            for k in range(found):
+            ordered = np.sort(clusters[:met])
+            for k in range(met):
                 q = ordered[k]
                 cols[size], values[size] = k0 + q, out[q]
                 size += 1
@@ -111,8 +111,8 @@ def walk_rows(start, stop, block, S, A, T, rooms, cols, values, size, counts):  
     return cols, values, size
 
 
-@part
-def unwalk_alpha(start, stop, block, S, A, G, d, dalpha):  # type: ignore[no-untyped-def]
+@helper
+def alpha_backward(start, stop, block, S, A, G, d, dalpha):  # type: ignore[no-untyped-def]
     """∂α_pj += Σ_l Â_jl d_l + Â_lj d'_l with d = Σ_q G_pq α_q and d' = Σ_q G_qp α_q.
 
     A and G carry the value of an entry and of the entry mirrored at the diagonal.
@@ -148,8 +148,8 @@ def unwalk_alpha(start, stop, block, S, A, G, d, dalpha):  # type: ignore[no-unt
                     d[col[k] - lo, 0], d[col[k] - lo, 1] = zero, zero
 
 
-@part
-def unwalk_hat(start, stop, block, A, T, G, r, dhat):  # type: ignore[no-untyped-def]
+@helper
+def hat_backward(start, stop, block, A, T, G, r, dhat):  # type: ignore[no-untyped-def]
     """∂Â_jl = Σ_q r_q α_ql with r = Σ_p α_pj G_p."""
     _, _, k0, K = block
     a_rowptr, a_col, _ = A

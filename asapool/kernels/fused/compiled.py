@@ -1,8 +1,8 @@
 """Compilation of the loops, and how they are spread over threads.
 
 A loop is a function of (start, stop, arrays…) that writes only to rows start … stop. Any cut of the rows therefore
-gives the same bits, whatever the number of threads. Threads sleep while they wait, so a busy neighbour on the machine
-costs its share of the processor and no more.
+gives the same bits, whatever the number of threads. Waiting threads sleep instead of spinning, so
+another busy process on the machine costs its share of the processor and no more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import torch
 
-from asapool.kernels.threads import helpers
+from asapool.kernels.threads import thread_pool
 
 OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -25,13 +25,15 @@ OPTIONS: dict[str, Any] = {
     # sums may be regrouped for the vector unit; the loop is the same for every caller, so results stay reproducible
     "fastmath": {"contract", "reassoc", "nsz"},
 }
-BLOCK = 256  # rows whose part of a sum over all rows is added up together; fixed, so that threads change nothing
+BLOCK = (
+    256  # rows that are summed together in a sum over all rows; fixed, so that the number of threads changes nothing
+)
 CHEAP = 2_000_000  # work below which waking another thread costs more than it saves: a fifth of a millisecond
 CACHE_TROUBLE = (OSError, EOFError, pickle.PickleError, RuntimeError, ValueError, ImportError, AttributeError, KeyError)
 
 
 def _sources() -> tuple[tuple[str, int, int], ...]:
-    """Name, time and size of every file of loops: a loop may hold lines of any of them."""
+    """Name, time and size of every file of loops: a loop may inline code from any of them."""
     files = sorted(Path(__file__).parents[1].rglob("*.py"))
     return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
 
@@ -40,9 +42,10 @@ SOURCES = _sources()
 
 
 class Loop:
-    """A compiled loop whose machine code is kept on disk, or compiled afresh where the disk does not let it.
+    """A compiled loop whose machine code is cached on disk; compiled in memory where the disk cannot be written.
 
-    numba takes code from the disk as long as the loop's own file is unchanged; ours must ask about all of SOURCES.
+    numba's cache is valid while the loop's own file is unchanged; ours is valid while all of SOURCES are, since loops
+    call functions of other files.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -63,18 +66,18 @@ class Loop:
             return self.code(*args)
 
 
-def part(function: Callable[..., Any]) -> Any:
-    """A function that loops call, a whole graph at a time: every call counts references to all its arrays."""
+def helper(function: Callable[..., Any]) -> Any:
+    """Compile a function that loops call once per graph; a call is not free, it counts references to all its arrays."""
     return numba.njit(**OPTIONS)(function)
 
 
-def lines(function: Callable[..., Any]) -> Any:
-    """A function whose lines become those of its caller, for what is called row by row."""
+def inline(function: Callable[..., Any]) -> Any:
+    """Compile a function that is inlined into its caller, for what is called row by row."""
     return numba.njit(inline="always", **OPTIONS)(function)
 
 
-def sweep(loop: Loop, rows: int, work: int, *args: Any) -> list[Any]:
-    """Run a loop over all rows; returns what each stretch of rows returned, in order.
+def run_rows(loop: Loop, rows: int, work: int, *args: Any) -> list[Any]:
+    """Run a loop over all rows, split among threads; returns the result of each range of rows, in order.
 
     work: about how long one thread needs, in tenths of a nanosecond: a multiply-add in a long row is 1, an entry of a
     sparse row that is looked up some 40. The number of threads is torch's (torch.set_num_threads).
@@ -88,15 +91,15 @@ def sweep(loop: Loop, rows: int, work: int, *args: Any) -> list[Any]:
     ticket = itertools.count()
     results: list[Any] = [None] * pieces
 
-    def help_out() -> None:
+    def take_pieces() -> None:
         while (piece := next(ticket)) < pieces:
             results[piece] = loop(rows * piece // pieces, rows * (piece + 1) // pieces, *args)
 
-    pool = helpers(threads - 1)
-    waiting: list[Future[None]] = [pool.submit(help_out) for _ in range(threads - 1)]
-    help_out()
-    for helper in waiting:
+    pool = thread_pool(threads - 1)
+    waiting: list[Future[None]] = [pool.submit(take_pieces) for _ in range(threads - 1)]
+    take_pieces()
+    for future in waiting:
         # one that has not even started has nothing left to do
-        if not helper.cancel():
-            helper.result()
+        if not future.cancel():
+            future.result()
     return results

@@ -1,4 +1,4 @@
-"""Dropout's factors in one pass: a number is mixed from the seed and its place, so threads change nothing."""
+"""Dropout masks in one pass: a number is hashed from seed and position, so the number of threads changes nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import fresh, register, scalar
 from asapool.kernels.reference.dropout import BITS, FIRST, SECOND, STEP, threshold
 
@@ -14,8 +14,8 @@ STEP_, FIRST_, SECOND_ = (np.uint64(number % 2**64) for number in (STEP, FIRST, 
 
 
 @Loop
-def _drop_entries(start, stop, seed, least, factor, mask):  # type: ignore[no-untyped-def]
-    """0 or the factor; see reference.chance."""
+def _dropout_entries(start, stop, seed, least, factor, mask):  # type: ignore[no-untyped-def]
+    """0 or the factor; see reference/dropout.py."""
     a, b, c, top = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(64 - BITS)
     for e in range(start, stop):
         z = np.uint64(e + 1) * STEP_ + seed
@@ -28,12 +28,12 @@ def _drop_entries(start, stop, seed, least, factor, mask):  # type: ignore[no-un
 def _run(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
     mask = fresh(entries, like=like)
     start = np.uint64(int(seed) % 2**64)
-    sweep(_drop_entries, entries, 10 * entries, start, np.uint64(threshold(p)), scalar(1 / (1 - p), like), mask)
+    run_rows(_dropout_entries, entries, 10 * entries, start, np.uint64(threshold(p)), scalar(1 / (1 - p), like), mask)
     return torch.from_numpy(mask)
 
 
-_drop_op = register(
-    "drop",
+_dropout_op = register(
+    "dropout_mask",
     _run,
     lambda seed, entries, p, like: like.new_empty(entries),
     inputs="Tensor seed, SymInt entries, float p, Tensor like",
@@ -41,7 +41,7 @@ _drop_op = register(
 )
 
 
-def drop(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
-    """As reference.drop."""
-    mask: Tensor = _drop_op(seed, entries, p, like)
+def dropout_mask(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
+    """As reference.dropout_mask."""
+    mask: Tensor = _dropout_op(seed, entries, p, like)
     return mask

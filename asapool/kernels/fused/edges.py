@@ -1,4 +1,4 @@
-"""A packed graph as a list of edges, with nothing in between: large graphs pay for every array that is made on the way.
+"""A packed graph as a list of edges, without temporary arrays, which are expensive for large graphs.
 
 The packed form keeps a place for every self-loop; where its weight is 0 there is none, and the list leaves it out.
 """
@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, fresh
 from asapool.kernels.graph import Array, Graph, Rows
 
@@ -28,15 +28,15 @@ def _list_rows(start, stop, rowptr, col, weight, first, place, listed, edge_inde
 
 
 @Loop
-def _unlist_rows(start, stop, rowptr, col, weight, first, g, dweight):  # type: ignore[no-untyped-def]
+def _list_rows_backward(start, stop, rowptr, col, weight, first, g, dweight):  # type: ignore[no-untyped-def]
     """∂weight from that of the list; an absent self-loop has none."""
     zero = g.dtype.type(0)
     for i in range(start, stop):
         n = first[i]
         for e in range(rowptr[i], rowptr[i + 1]):
-            there = i != col[e] or weight[e] != 0
-            dweight[e] = g[n] if there else zero
-            n += there
+            present = i != col[e] or weight[e] != 0
+            dweight[e] = g[n] if present else zero
+            n += present
 
 
 def _first(rows: Rows, weight: Array, diag: Tensor) -> Array:
@@ -51,7 +51,7 @@ def _forward(rows: Rows, weight: Tensor, diag: Tensor, place: Tensor | None) -> 
     first = _first(rows, w, diag)
     listed, edge_index = fresh(first[-1], like=weight), np.empty((2, first[-1]), np.int64)
     names = np.empty(0, np.int64) if place is None else array(place)
-    sweep(_list_rows, N, 20 * w.size, rows.rowptr, rows.col, w, first, names, listed, edge_index)
+    run_rows(_list_rows, N, 20 * w.size, rows.rowptr, rows.col, w, first, names, listed, edge_index)
     return torch.from_numpy(listed), torch.from_numpy(edge_index)
 
 
@@ -59,7 +59,7 @@ def _backward(rows: Rows, gradient: Tensor, weight: Tensor, diag: Tensor, need: 
     w = array(weight)
     dweight = np.empty_like(w)
     arrays = (rows.rowptr, rows.col, w, _first(rows, w, diag), gradient.numpy(), dweight)
-    sweep(_unlist_rows, diag.numel(), 20 * w.size, *arrays)
+    run_rows(_list_rows_backward, diag.numel(), 20 * w.size, *arrays)
     return torch.from_numpy(dweight)
 
 

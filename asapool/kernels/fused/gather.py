@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh
 from asapool.kernels.graph import Array, Pattern, Rows
 
@@ -22,7 +22,7 @@ def _gate_rows(start, stop, x, fitness, perm, out):  # type: ignore[no-untyped-d
 
 
 @Loop
-def _ungate_rows(start, stop, x, fitness, perm, g, dx, dphi):  # type: ignore[no-untyped-def]
+def _gate_rows_backward(start, stop, x, fitness, perm, g, dx, dphi):  # type: ignore[no-untyped-def]
     """∂x_i = φ_i g_p and ∂φ_i = x_i · g_p."""
     for p in range(start, stop):
         i = perm[p]
@@ -54,7 +54,7 @@ def _gather_rows(start, stop, rowptr, col, alpha, x, fitness, perm, out):  # typ
 
 
 @Loop
-def _ungather_rows(start, stop, rowptr, col, alpha, x, fitness, perm, g, dalpha, dphi):  # type: ignore[no-untyped-def]
+def _gather_rows_backward(start, stop, rowptr, col, alpha, x, fitness, perm, g, dalpha, dphi):  # type: ignore[no-untyped-def]
     """∂α_ij = φ_i (g_p · x_j) and ∂φ_i = Σ_j α_ij (g_p · x_j)."""
     for p in range(start, stop):
         i, slope = perm[p], x.dtype.type(0)
@@ -68,10 +68,10 @@ def _ungather_rows(start, stop, rowptr, col, alpha, x, fitness, perm, g, dalpha,
 
 
 @Loop
-def _scatter_rows(start, stop, columns, alpha, fitness, place, g, dx):  # type: ignore[no-untyped-def]
+def _scatter_rows_backward(start, stop, columns, alpha, fitness, place, g, dx):  # type: ignore[no-untyped-def]
     """∂x_j = Σ_i φ_i α_ij g_p over the kept clusters i that hold j, by columns.
 
-    Whether a cluster was kept no processor guesses, so the kept ones are listed without a branch, and added up then.
+    Whether a cluster was kept is unpredictable for the processor, so the kept ones are listed without a branch first.
     """
     rowptr_t, col_t, edge_t = columns
     F, zero, most = g.shape[1], g.dtype.type(0), 0
@@ -94,14 +94,14 @@ def _scatter_rows(start, stop, columns, alpha, fitness, place, g, dx):  # type: 
 
 def _gate(x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
     out = fresh(perm.numel(), x.size(1), like=x)
-    sweep(_gate_rows, perm.numel(), 2 * out.size, array(x), array(fitness), array(perm), out)
+    run_rows(_gate_rows, perm.numel(), 2 * out.size, array(x), array(fitness), array(perm), out)
     return torch.from_numpy(out)
 
 
-def _ungate(g: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, need: list[bool]) -> tuple[Tensor, Tensor]:
+def _gate_backward(g: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, need: list[bool]) -> tuple[Tensor, Tensor]:
     x_, phi = array(x), array(fitness)
     dx, dphi = np.zeros_like(x_), np.zeros_like(phi)
-    sweep(_ungate_rows, perm.numel(), 3 * g.numel(), x_, phi, perm.numpy(), g.numpy(), dx, dphi)
+    run_rows(_gate_rows_backward, perm.numel(), 3 * g.numel(), x_, phi, perm.numpy(), g.numpy(), dx, dphi)
     return torch.from_numpy(dx), torch.from_numpy(dphi)
 
 
@@ -114,7 +114,7 @@ _gate_op = differentiable(
     saves=lambda inputs, out: inputs,
     forward=_gate,
     fake=lambda x, fitness, perm: x.new_empty(perm.numel(), x.size(1)),
-    backward=_ungate,
+    backward=_gate_backward,
     backward_fake=lambda g, x, fitness, perm, need: (torch.empty_like(x), torch.empty_like(fitness)),
 )
 
@@ -129,11 +129,11 @@ def gather_rows(clusters: Rows, alpha: Tensor, x: Tensor, fitness: Tensor, perm:
     """X^p of the kept."""
     out = fresh(perm.numel(), x.size(1), like=x)
     arrays = (clusters.rowptr, clusters.col, array(alpha), array(x), array(fitness), perm.numpy(), out)
-    sweep(_gather_rows, perm.numel(), clusters.col.size * (x.size(1) + 40) // 2, *arrays)
+    run_rows(_gather_rows, perm.numel(), clusters.col.size * (x.size(1) + 40) // 2, *arrays)
     return torch.from_numpy(out)
 
 
-def ungather_rows(
+def gather_backward(
     clusters: Rows, g: Tensor, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor
 ) -> tuple[Array, Array, Array]:
     """∂α, written for kept clusters only, ∂φ, and the place of every kept cluster, −1 for the others."""
@@ -141,25 +141,35 @@ def ungather_rows(
     dalpha, dphi, place = np.empty_like(alpha_), np.zeros_like(phi), np.full(phi.size, -1, np.int64)
     place[perm_] = np.arange(perm_.size)
     arrays = (clusters.rowptr, clusters.col, alpha_, array(x), phi, perm_, g.numpy(), dalpha, dphi)
-    sweep(_ungather_rows, perm_.size, alpha_.size * (x.size(1) + 40) // 2, *arrays)
+    run_rows(_gather_rows_backward, perm_.size, alpha_.size * (x.size(1) + 40) // 2, *arrays)
     return dalpha, dphi, place
 
 
-def scatter_rows(clusters: Rows, g: Tensor, alpha: Tensor, fitness: Tensor, place: Array) -> Tensor:
+def scatter_backward(clusters: Rows, g: Tensor, alpha: Tensor, fitness: Tensor, place: Array) -> Tensor:
     """∂x."""
     alpha_, phi, g_ = array(alpha), array(fitness), g.numpy()
     dx = np.empty((phi.size, g_.shape[1]), g_.dtype)
-    sweep(_scatter_rows, phi.size, alpha_.size * (g_.shape[1] + 40) // 2, clusters[2:], alpha_, phi, place, g_, dx)
+    run_rows(
+        _scatter_rows_backward,
+        phi.size,
+        alpha_.size * (g_.shape[1] + 40) // 2,
+        clusters[2:],
+        alpha_,
+        phi,
+        place,
+        g_,
+        dx,
+    )
     return torch.from_numpy(dx)
 
 
-def _gather_back(
+def _gather_backward(
     clusters: Rows, g: Tensor, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, need: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """∂α, ∂x and ∂φ from ∂X^p."""
-    dalpha, dphi, place = ungather_rows(clusters, g, alpha, x, fitness, perm)
+    dalpha, dphi, place = gather_backward(clusters, g, alpha, x, fitness, perm)
     dalpha[np.repeat(place < 0, np.diff(clusters.rowptr))] = 0
-    dx = scatter_rows(clusters, g, alpha, fitness, place) if need[1] else empty(x)
+    dx = scatter_backward(clusters, g, alpha, fitness, place) if need[1] else empty(x)
     return torch.from_numpy(dalpha), dx, torch.from_numpy(dphi)
 
 
@@ -172,7 +182,7 @@ _gather_op = differentiable(
     saves=lambda inputs, out: inputs,
     forward=gather_rows,
     fake=lambda rows, alpha, x, fitness, perm: x.new_empty(perm.numel(), x.size(1)),
-    backward=_gather_back,
+    backward=_gather_backward,
     backward_fake=lambda rows, g, alpha, x, fitness, perm, need: (
         torch.empty_like(alpha),
         torch.empty_like(x) if need[1] else empty(x),

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import register
-from asapool.kernels.fused.pattern import SIX, Six, complete, fake_structure, rows_from
+from asapool.kernels.fused.pattern import STRUCTURE, Structure, complete, fake_structure, rows_from
 from asapool.kernels.graph import Pattern
 
 
@@ -35,13 +35,13 @@ def _induce(rowptr: Tensor, col: Tensor, perm: Tensor) -> tuple[Tensor, Tensor, 
     place[perm] = torch.arange(perm.numel())
     counts = torch.empty_like(perm)
     arrays = (t.numpy() for t in (rowptr, col, perm, place, counts))
-    pieces = sweep(_induce_rows, perm.numel(), 50 * col.numel(), *arrays)
+    pieces = run_rows(_induce_rows, perm.numel(), 50 * col.numel(), *arrays)
     source = torch.from_numpy(np.concatenate([s for _, s in pieces])) if pieces else counts
     return (*complete(*rows_from(counts, [c for c, _ in pieces])), source)
 
 
 def _fake_induce(rowptr: Tensor, col: Tensor, perm: Tensor) -> tuple[Tensor, ...]:
-    six: Six = fake_structure(perm.numel(), perm)
+    six: Structure = fake_structure(perm.numel(), perm)
     return (*six, torch.empty_like(six[1]))
 
 
@@ -50,7 +50,7 @@ _induce_op = register(
     _induce,
     _fake_induce,
     inputs="Tensor rowptr, Tensor col, Tensor perm",
-    outputs=f"({SIX}, Tensor)",
+    outputs=f"({STRUCTURE}, Tensor)",
 )
 
 

@@ -1,7 +1,7 @@
 """Whole layers in one operation each: a graph convolution, and a pooling up to the features of the kept clusters.
 
-Outside torch.compile every operation pays for its place in autograd's graph, and small graphs feel it. These two run
-the forward and backward passes of the single operations in a row, with nothing in between.
+Outside torch.compile every operation has a fixed cost in autograd's graph, which dominates for small graphs. These two
+run the forward and backward passes of the single operations one after the other inside one autograd.Function.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from asapool.errors import AsapoolError
-from asapool.kernels.fused.attend import cluster_max_back, cluster_max_rows
-from asapool.kernels.fused.gather import gather_rows, scatter_rows, ungather_rows
-from asapool.kernels.fused.memberships import form_memberships, unform_memberships
-from asapool.kernels.fused.operation import array, as_given
-from asapool.kernels.fused.project import project_rows, unproject_rows
-from asapool.kernels.fused.propagate import activate_rows, propagate_back, propagate_rows, unactivate_rows
-from asapool.kernels.fused.score import score_back, score_rows
+from asapool.kernels.fused.attend import cluster_max_backward, cluster_max_rows
+from asapool.kernels.fused.gather import gather_backward, gather_rows, scatter_backward
+from asapool.kernels.fused.memberships import form_memberships, form_memberships_backward
+from asapool.kernels.fused.operation import array, without_autocast
+from asapool.kernels.fused.project import project_backward, project_rows
+from asapool.kernels.fused.propagate import activate_backward, activate_rows, propagate_backward, propagate_rows
+from asapool.kernels.fused.score import score_backward, score_rows
 from asapool.kernels.fused.select import select_graphs
 from asapool.kernels.graph import Pattern, Rows
 
@@ -28,7 +28,7 @@ class Convolve(torch.autograd.Function):
     """y = σ(N x Wᵀ + b), N = GCN's weights; the narrower side of W travels along the edges."""
 
     @staticmethod
-    @as_given
+    @without_autocast
     def forward(
         ctx: Any, rows: Rows, n: Tensor, x: Tensor, W: Tensor, bias: Tensor | None, relu: bool, first: bool
     ) -> Tensor:
@@ -49,7 +49,7 @@ class Convolve(torch.autograd.Function):
         return y
 
     @staticmethod
-    @as_given
+    @without_autocast
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         """∂W, ∂b, ∂x and ∂N."""
         _first_derivatives_only()
@@ -58,18 +58,18 @@ class Convolve(torch.autograd.Function):
         g, db, dn, dx, dW = grads[0].contiguous(), None, None, None, None
         if ctx.first:
             need = [needs_n, needs_x or needs_W, needs_b]
-            dn, dh, db = propagate_back(ctx.rows, g, n, h, y if ctx.relu else h, ctx.relu, need)
+            dn, dh, db = propagate_backward(ctx.rows, g, n, h, y if ctx.relu else h, ctx.relu, need)
             dW = torch.mm(dh.t(), x) if needs_W else None
             dx = torch.mm(dh, W) if needs_x else None
         else:
             if ctx.relu:
-                g, db = unactivate_rows(g, y, [True, True])
+                g, db = activate_backward(g, y, [True, True])
             elif needs_b:
                 db = g.sum(0)
             dW = torch.mm(g.t(), h) if needs_W else None
             if needs_n or needs_x:
                 dh = torch.mm(g, W)
-                dn, dx, _ = propagate_back(ctx.rows, dh, n, x, x, False, [needs_n, needs_x, False])
+                dn, dx, _ = propagate_backward(ctx.rows, dh, n, x, x, False, [needs_n, needs_x, False])
         return (None, dn if needs_n else None, dx if needs_x else None, dW, db if needs_b else None, None, None)
 
 
@@ -81,8 +81,8 @@ def convolve(
     return y
 
 
-class Clustering(NamedTuple):
-    """What a pooling is told besides its weights.
+class PoolSpec(NamedTuple):
+    """What a pooling is inputs besides its weights.
 
     slope_token: of LeakyReLU inside the token's part of the score; slope: of the one around the sum. weighted, loops:
     whether the fitness sees the edge weights, and a node as its own neighbour. keep (B,): how many clusters stay.
@@ -102,26 +102,26 @@ class Form(torch.autograd.Function):
     """Memberships, fitness, the kept clusters and their features; see asapool.nn.ASAPooling for the formulas."""
 
     @staticmethod
-    @as_given
+    @without_autocast
     def forward(
-        ctx: Any, told: Clustering, x: Tensor, n: Tensor | None, A: Tensor, W: Tensor | None, b: Tensor | None,
+        ctx: Any, spec: PoolSpec, x: Tensor, n: Tensor | None, A: Tensor, W: Tensor | None, b: Tensor | None,
         w: Tensor, v: Tensor | None, c: Tensor | None, U: Tensor, u_b: Tensor | None, mask: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
         """W, b: of the inner GCN with its weights n. w: the token's. v, c (1,): the query's. U, u_b: the fitness's."""
         inner, h = x, None
         if W is not None and n is not None:
             h = torch.mm(x, W.t())
-            inner = propagate_rows(told.edges, n, h, b, False)
-        token, m, query = project_rows(inner, w, told.slope_token), None, None
+            inner = propagate_rows(spec.edges, n, h, b, False)
+        token, m, query = project_rows(inner, w, spec.slope_token), None, None
         if v is not None and c is not None:
-            m = cluster_max_rows(told.clusters, inner)
+            m = cluster_max_rows(spec.clusters, inner)
             query = project_rows(m, v, 1.0).add_(c)
         u = torch.mm(x, U)
-        soft, alpha, gathered = form_memberships(told.clusters, query, token, told.slope, mask, u, u_b)
-        phi = score_rows(told.edges, A if told.weighted else None, gathered, told.loops).view(-1).sigmoid_()
-        perm, kept = select_graphs(phi, told.ptr, told.keep, fittest_first=False)
-        x_p = gather_rows(told.clusters, alpha, x, phi, perm)
-        ctx.told = told
+        soft, alpha, gathered = form_memberships(spec.clusters, query, token, spec.slope, mask, u, u_b)
+        phi = score_rows(spec.edges, A if spec.weighted else None, gathered, spec.loops).view(-1).sigmoid_()
+        perm, kept = select_graphs(phi, spec.ptr, spec.keep, fittest_first=False)
+        x_p = gather_rows(spec.clusters, alpha, x, phi, perm)
+        ctx.spec = spec
         own = None if W is None else inner  # without an inner GCN it is x
         ctx.save_for_backward(x, n, A, W, w, v, U, mask, h, own, token, m, query, soft, u, gathered, alpha, phi, perm)
         ctx.mark_non_differentiable(perm, kept)
@@ -129,42 +129,44 @@ class Form(torch.autograd.Function):
         return x_p, alpha, phi, perm, kept
 
     @staticmethod
-    @as_given
+    @without_autocast
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        """All the steps again, the other way round."""
+        """Backward of every step, in reverse order."""
         _first_derivatives_only()
-        told: Clustering = ctx.told
+        spec: PoolSpec = ctx.spec
         x, n, A, W, w, v, U, mask, h, inner, token, m, query, soft, u, gathered, alpha, phi, perm = ctx.saved_tensors
         needs = dict(zip(INPUTS, ctx.needs_input_grad, strict=True))
         out: dict[str, Tensor | None] = {}
         dx, dphi, kept = None, grads[2], (array(alpha)[:0], np.full(phi.numel(), -1))
         if grads[0] is not None:
             g = grads[0].contiguous()
-            dalpha, own, place = ungather_rows(told.clusters, g, alpha, x, phi, perm)
+            dalpha, own, place = gather_backward(spec.clusters, g, alpha, x, phi, perm)
             dphi, kept = torch.from_numpy(own) if dphi is None else dphi + torch.from_numpy(own), (dalpha, place)
-            dx = scatter_rows(told.clusters, g, alpha, phi, place) if needs["x"] else None
+            dx = scatter_backward(spec.clusters, g, alpha, phi, place) if needs["x"] else None
         dg = torch.zeros_like(u)
         if dphi is not None:
-            slope, weighted = (dphi * phi).mul_(1 - phi).view(-1, 1), A if told.weighted else None
-            dA, dg = score_back(told.edges, slope, weighted, gathered, told.loops, [told.weighted and needs["A"], True])
-            out["A"] = dA if told.weighted else None
+            slope, weighted = (dphi * phi).mul_(1 - phi).view(-1, 1), A if spec.weighted else None
+            dA, dg = score_backward(
+                spec.edges, slope, weighted, gathered, spec.loops, [spec.weighted and needs["A"], True]
+            )
+            out["A"] = dA if spec.weighted else None
         other = None if grads[1] is None else grads[1].contiguous()
-        told_scores = (query, token, told.slope)
-        dq, dt, du = unform_memberships(told.clusters, *told_scores, soft, mask, alpha, u, dg, kept, other)
+        score_inputs = (query, token, spec.slope)
+        dq, dt, du = form_memberships_backward(spec.clusters, *score_inputs, soft, mask, alpha, u, dg, kept, other)
         out["u_b"] = dg.sum(0) if needs["u_b"] else None
         out["U"] = torch.mm(du.t(), x).t()  # three rows at a time are quicker than three columns
         if needs["x"]:
             dx = torch.mm(du, U.t()) if dx is None else dx.addmm_(du, U.t())
         features = x if inner is None else inner
-        d_inner, out["w"] = unproject_rows(dt, features, w, told.slope_token, [True, True])
+        d_inner, out["w"] = project_backward(dt, features, w, spec.slope_token, [True, True])
         if dq is not None:
-            dm, out["v"] = unproject_rows(dq, m, v, 1.0, [True, True])
+            dm, out["v"] = project_backward(dq, m, v, 1.0, [True, True])
             out["c"] = dq.sum().view(1)
-            d_inner = d_inner.add_(cluster_max_back(told.clusters, dm, features, m, [True]))
+            d_inner = d_inner.add_(cluster_max_backward(spec.clusters, dm, features, m, [True]))
             del dm
         if W is not None:
             need = [needs["n"], True, needs["b"]]
-            out["n"], d_inner, out["b"] = propagate_back(told.edges, d_inner, n, h, h, False, need)
+            out["n"], d_inner, out["b"] = propagate_backward(spec.edges, d_inner, n, h, h, False, need)
             out["W"] = torch.mm(d_inner.t(), x)
             if needs["x"]:
                 dx = torch.mm(d_inner, W) if dx is None else dx.addmm_(d_inner, W)
@@ -174,12 +176,12 @@ class Form(torch.autograd.Function):
         return tuple(out.get(name) if needs[name] else None for name in INPUTS)
 
 
-INPUTS = ("told", "x", "n", "A", "W", "b", "w", "v", "c", "U", "u_b", "mask")
+INPUTS = ("spec", "x", "n", "A", "W", "b", "w", "v", "c", "U", "u_b", "mask")
 
 
-def form(told: Clustering, *inputs: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Form's inputs without `told`; returns x_p (K, F), α, φ (N,), the kept centres (K,) and their pointer (B+1,)."""
-    formed: tuple[Tensor, Tensor, Tensor, Tensor, Tensor] = Form.apply(told, *inputs)  # type: ignore[no-untyped-call]
+def form(spec: PoolSpec, *inputs: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Form's inputs without `spec`; returns x_p (K, F), α, φ (N,), the kept centres (K,) and their pointer (B+1,)."""
+    formed: tuple[Tensor, Tensor, Tensor, Tensor, Tensor] = Form.apply(spec, *inputs)  # type: ignore[no-untyped-call]
     return formed
 
 

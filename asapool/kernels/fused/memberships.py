@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.attend import scores
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, fresh, scalar
 from asapool.kernels.graph import Array, Rows
 
@@ -38,7 +38,7 @@ def _form_rows(start, stop, rowptr, col, soft, mask, u, bias, alpha, gathered): 
 
 
 @Loop
-def _unform_rows(start, stop, rowptr, col, score, soft, mask, u, dg, parts, ds, dq):  # type: ignore[no-untyped-def]
+def _form_rows_backward(start, stop, rowptr, col, score, soft, mask, u, dg, parts, ds, dq):  # type: ignore[no-untyped-def]
     """∂s_ij = soft_ij (d_ij − Σ_k soft_ik d_ik) σ'(s_ij) with d = mask ⊙ (the parts + ∂gathered_i · u_j).
 
     ∂query_i = Σ_j ∂s_ij. score holds query, token and σ's slope. parts: ∂α from the features of the kept clusters,
@@ -73,7 +73,7 @@ def _unform_rows(start, stop, rowptr, col, score, soft, mask, u, dg, parts, ds, 
 
 
 @Loop
-def _unform_columns(start, stop, rowptr_t, col_t, edge_t, ds, alpha, dg, dt, du):  # type: ignore[no-untyped-def]
+def _form_columns_backward(start, stop, rowptr_t, col_t, edge_t, ds, alpha, dg, dt, du):  # type: ignore[no-untyped-def]
     """∂token_j = Σ_i ∂s_ij and ∂u_j = Σ_i α_ij ∂gathered_i."""
     for j in range(start, stop):
         t, a, b, c = du.dtype.type(0), du.dtype.type(0), du.dtype.type(0), du.dtype.type(0)
@@ -95,21 +95,21 @@ def form_memberships(
     alpha = soft if mask is None else np.empty_like(soft)
     masked, u_ = soft[:0] if mask is None else array(mask), array(u)
     b, gathered = np.zeros(3, soft.dtype) if bias is None else array(bias), np.empty_like(u_)
-    sweep(_form_rows, u_.shape[0], 50 * soft.size, rows.rowptr, rows.col, soft, masked, u_, b, alpha, gathered)
+    run_rows(_form_rows, u_.shape[0], 50 * soft.size, rows.rowptr, rows.col, soft, masked, u_, b, alpha, gathered)
     made = torch.from_numpy(soft)
     return made, made if mask is None else torch.from_numpy(alpha), torch.from_numpy(gathered)
 
 
-def unform_memberships(
+def form_memberships_backward(
     rows: Rows, query: Tensor | None, token: Tensor, slope: float, soft: Tensor, mask: Tensor | None, alpha: Tensor,
     u: Tensor, dg: Tensor, kept: tuple[Array, Array], other: Tensor | None,
 ) -> tuple[Tensor | None, Tensor, Tensor]:  # fmt: skip
-    """∂query, ∂token and ∂u from ∂(S u) and the parts of ∂α, see _unform_rows."""
+    """∂query, ∂token and ∂u from ∂(S u) and the parts of ∂α, see _form_rows_backward."""
     token_, soft_, u_, dg_, N, E = array(token), array(soft), array(u), array(dg), u.size(0), rows.col.size
     none = soft_[:0]
     q, masked, elsewhere = (none if t is None else array(t) for t in (query, mask, other))
     ds, dq, dt, du = fresh(E, like=u), fresh(0 if query is None else N, like=u), fresh(N, like=u), np.empty_like(u_)
     score, parts = (q, token_, scalar(slope, token)), (*kept, elsewhere)
-    sweep(_unform_rows, N, 60 * E, rows.rowptr, rows.col, score, soft_, masked, u_, dg_, parts, ds, dq)
-    sweep(_unform_columns, N, 50 * E, rows.rowptr_t, rows.col_t, rows.edge_t, ds, array(alpha), dg_, dt, du)
+    run_rows(_form_rows_backward, N, 60 * E, rows.rowptr, rows.col, score, soft_, masked, u_, dg_, parts, ds, dq)
+    run_rows(_form_columns_backward, N, 50 * E, rows.rowptr_t, rows.col_t, rows.edge_t, ds, array(alpha), dg_, dt, du)
     return None if query is None else torch.from_numpy(dq), torch.from_numpy(dt), torch.from_numpy(du)

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import BLOCK, Loop, sweep
+from asapool.kernels.fused.compiled import BLOCK, Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh, scalar
-from asapool.kernels.fused.propagate import propagate_back
+from asapool.kernels.fused.propagate import propagate_backward
 from asapool.kernels.graph import Array, Pattern, Rows
 
 
@@ -131,7 +131,7 @@ def _scale(eps: Tensor | None, like: Tensor) -> Any:
 def _deps(eps: Tensor | None, x: Array, g: Array) -> Tensor:
     """∂ε = Σ_i x_i · g_i."""
     blocks = np.empty(-(-x.shape[0] // BLOCK), x.dtype)
-    sweep(_dot_blocks, blocks.size, 2 * x.size, x, g, blocks)
+    run_rows(_dot_blocks, blocks.size, 2 * x.size, x, g, blocks)
     total = torch.from_numpy(blocks).sum()
     return total if eps is None else total.view(eps.shape)
 
@@ -139,7 +139,7 @@ def _deps(eps: Tensor | None, x: Array, g: Array) -> Tensor:
 def _neighbours(rows: Rows, weight: Tensor, x: Tensor, eps: Tensor | None) -> Tensor:
     x_, y = array(x), fresh(*x.shape, like=x)
     arrays = (rows.rowptr, rows.col, rows.edge_t[:0], array(weight), x_, _scale(eps, x), y)
-    sweep(_neighbour_rows, len(y), rows.col.size * (x.size(1) + 40), *arrays)
+    run_rows(_neighbour_rows, len(y), rows.col.size * (x.size(1) + 40), *arrays)
     return torch.from_numpy(y)
 
 
@@ -147,10 +147,10 @@ def _neighbours_backward(
     rows: Rows, g: Tensor, weight: Tensor, x: Tensor, eps: Tensor | None, need: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
     x_, g_, dx = array(x), g.numpy(), fresh(*x.shape, like=x)
-    dweight = propagate_back(rows, g, weight, x, x, False, [need[0], False, False])[0]
+    dweight = propagate_backward(rows, g, weight, x, x, False, [need[0], False, False])[0]
     if need[1]:
         arrays = (rows.rowptr_t, rows.col_t, rows.edge_t, array(weight), g_, _scale(eps, x), dx)
-        sweep(_neighbour_rows, len(dx), rows.col.size * (x.size(1) + 40), *arrays)
+        run_rows(_neighbour_rows, len(dx), rows.col.size * (x.size(1) + 40), *arrays)
     return dweight, torch.from_numpy(dx), _deps(eps, x_, g_) if need[2] else empty(x)
 
 
@@ -189,7 +189,7 @@ def _work(rows: Rows, x: Tensor, attr: Tensor) -> int:
 def _messages(rows: Rows, weight: Tensor, x: Tensor, eps: Tensor | None, attr: Tensor, W: Tensor) -> Tensor:
     y = fresh(*x.shape, like=x)
     arrays = (array(weight), array(x), array(attr), array(W.t()), _scale(eps, x), y)
-    sweep(_message_rows, len(y), _work(rows, x, attr), rows.rowptr, rows.col, *arrays)
+    run_rows(_message_rows, len(y), _work(rows, x, attr), rows.rowptr, rows.col, *arrays)
     return torch.from_numpy(y)
 
 
@@ -205,7 +205,7 @@ def _messages_backward(
     )
     dW = fresh(blocks if need[4] else 0, D, F, like=x)
     arrays = (array(weight), x_, g_, (array(attr), array(W.t())), _scale(eps, x), dx, (dweight, dattr), dW)
-    sweep(_message_blocks_backward, blocks, 2 * _work(rows, x, attr), rows[2:], *arrays)
+    run_rows(_message_blocks_backward, blocks, 2 * _work(rows, x, attr), rows[2:], *arrays)
     deps = _deps(eps, x_, g_) if need[2] else empty(x)
     results = (torch.from_numpy(dweight), torch.from_numpy(dx), deps, torch.from_numpy(dattr))
     return *results, torch.from_numpy(dW.sum(0)).t()

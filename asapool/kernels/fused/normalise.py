@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable
 from asapool.kernels.graph import Pattern, Rows
 
@@ -30,7 +30,7 @@ def _normalise_rows(start, stop, rowptr, col, hat, scale, n):  # type: ignore[no
 
 
 @Loop
-def _unscale_rows(start, stop, rowptr, col, hat, g, scale, part, ds):  # type: ignore[no-untyped-def]
+def _scale_rows_backward(start, stop, rowptr, col, hat, g, scale, part, ds):  # type: ignore[no-untyped-def]
     """Σ_j g_ij Â_ij s_j, and the parts g_ij Â_ij for those who read by column."""
     for i in range(start, stop):
         total = hat.dtype.type(0)
@@ -41,7 +41,7 @@ def _unscale_rows(start, stop, rowptr, col, hat, g, scale, part, ds):  # type: i
 
 
 @Loop
-def _unscale_columns(start, stop, rowptr_t, col_t, edge_t, part, scale, ds):  # type: ignore[no-untyped-def]
+def _scale_columns_backward(start, stop, rowptr_t, col_t, edge_t, part, scale, ds):  # type: ignore[no-untyped-def]
     """∂/∂d_i = −½ s_i³ (Σ_j g_ij Â_ij s_j + Σ_k g_ki Â_ki s_k)."""
     for i in range(start, stop):
         total = ds[i]
@@ -51,7 +51,7 @@ def _unscale_columns(start, stop, rowptr_t, col_t, edge_t, part, scale, ds):  # 
 
 
 @Loop
-def _unnormalise_rows(start, stop, rowptr, col, g, scale, ds, dhat):  # type: ignore[no-untyped-def]
+def _normalise_rows_backward(start, stop, rowptr, col, g, scale, ds, dhat):  # type: ignore[no-untyped-def]
     """∂/∂Â_ij = s_i s_j g_ij + ∂/∂d_i."""
     for i in range(start, stop):
         for e in range(rowptr[i], rowptr[i + 1]):
@@ -61,17 +61,17 @@ def _unnormalise_rows(start, stop, rowptr, col, g, scale, ds, dhat):  # type: ig
 def _normalise(rows: Rows, hat: Tensor) -> tuple[Tensor, Tensor]:
     hat_ = array(hat)
     n, scale = np.empty_like(hat_), np.empty(rows.rowptr.size - 1, hat_.dtype)
-    sweep(_scale_rows, scale.size, 25 * hat_.size, rows.rowptr, hat_, scale)
-    sweep(_normalise_rows, scale.size, 35 * hat_.size, rows.rowptr, rows.col, hat_, scale, n)
+    run_rows(_scale_rows, scale.size, 25 * hat_.size, rows.rowptr, hat_, scale)
+    run_rows(_normalise_rows, scale.size, 35 * hat_.size, rows.rowptr, rows.col, hat_, scale, n)
     return torch.from_numpy(n), torch.from_numpy(scale)
 
 
-def _unnormalise(rows: Rows, g: Tensor, hat: Tensor, scale: Tensor, need: list[bool]) -> Tensor:
+def _normalise_backward(rows: Rows, g: Tensor, hat: Tensor, scale: Tensor, need: list[bool]) -> Tensor:
     hat_, g_, scale_ = array(hat), g.numpy(), array(scale)
     dhat, ds = np.empty_like(hat_), np.empty_like(scale_)  # dhat holds the parts first
-    sweep(_unscale_rows, ds.size, 30 * hat_.size, rows.rowptr, rows.col, hat_, g_, scale_, dhat, ds)
-    sweep(_unscale_columns, ds.size, 30 * hat_.size, *rows[2:], dhat, scale_, ds)
-    sweep(_unnormalise_rows, ds.size, 35 * hat_.size, rows.rowptr, rows.col, g_, scale_, ds, dhat)
+    run_rows(_scale_rows_backward, ds.size, 30 * hat_.size, rows.rowptr, rows.col, hat_, g_, scale_, dhat, ds)
+    run_rows(_scale_columns_backward, ds.size, 30 * hat_.size, *rows[2:], dhat, scale_, ds)
+    run_rows(_normalise_rows_backward, ds.size, 35 * hat_.size, rows.rowptr, rows.col, g_, scale_, ds, dhat)
     return torch.from_numpy(dhat)
 
 
@@ -85,7 +85,7 @@ _normalise_op = differentiable(
     saves=lambda inputs, out: (inputs[0], out[1]),
     forward=_normalise,
     fake=lambda rows, hat: (torch.empty_like(hat), hat.new_empty(rows.rowptr.numel() - 1)),
-    backward=_unnormalise,
+    backward=_normalise_backward,
     backward_fake=lambda rows, g, hat, scale, need: torch.empty_like(hat),
 )
 

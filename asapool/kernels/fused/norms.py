@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.checks import check_pointer
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, fresh, scalar
 
 
@@ -78,7 +78,7 @@ def _forward(
     check_pointer("ptr", array(ptr), len(x_))
     y, shift, scale = np.empty_like(x_), fresh(B, F, like=x), fresh(B, F, like=x)
     params = (array(weight), array(bias), array(mean_scale), scalar(eps, x))
-    sweep(_norm_graphs, B, 5 * x_.size, x_, array(ptr), *params, shift, scale, y)
+    run_rows(_norm_graphs, B, 5 * x_.size, x_, array(ptr), *params, shift, scale, y)
     return torch.from_numpy(y), torch.from_numpy(shift), torch.from_numpy(scale)
 
 
@@ -89,7 +89,7 @@ def _backward(
     x_, B, F = array(x), *shift.shape
     dx, dparams = np.empty_like(x_), (fresh(B, F, like=x), fresh(B, F, like=x), fresh(B, F, like=x))
     params, stats = (array(weight), array(mean_scale)), (array(shift), array(scale))
-    sweep(_norm_graphs_backward, B, 8 * x_.size, x_, ptr.numpy(), params, *stats, g.numpy(), dx, dparams)
+    run_rows(_norm_graphs_backward, B, 8 * x_.size, x_, ptr.numpy(), params, *stats, g.numpy(), dx, dparams)
     dweight, dbias, dmean_scale = (torch.from_numpy(d.sum(0)) for d in dparams)
     return torch.from_numpy(dx), dweight, dbias, dmean_scale
 

@@ -1,8 +1,8 @@
-"""One operation, two doors.
+"""Two paths of an operation: the eager path and the registered custom op.
 
-In eager mode a call goes straight to the loops through a torch.autograd.Function, with a pattern's arrays at hand; that
-costs the least. Under torch.compile and torch.export it goes through the operation registered with torch.library,
-where a pattern is five tensors. Both run the same forward and backward.
+In eager mode a call runs the loops through a torch.autograd.Function, with a pattern's cached arrays; that has the
+least overhead. Under torch.compile and torch.export it calls the custom op registered with torch.library, where a
+pattern is five tensors. Both run the same forward and backward.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from asapool.errors import AsapoolError
 from asapool.kernels.graph import Array, Rows
 
 Run = Callable[..., Any]
-PARTS = ("rowptr", "col", "rowptr_t", "col_t", "edge_t")
+PATTERN_FIELDS = ("rowptr", "col", "rowptr_t", "col_t", "edge_t")
 
 
 def _schema(patterns: int, inputs: str, outputs: str) -> str:
-    named = [f"Tensor {part}_{k}" for k in range(patterns) for part in PARTS]
+    named = [f"Tensor {part}_{k}" for k in range(patterns) for part in PATTERN_FIELDS]
     return f"({', '.join([*named, *([inputs] if inputs else [])])}) -> {outputs}"
 
 
 def _library(name: str, run: Run, fake: Run, patterns: int, schema: str) -> Any:
-    """The operation as torch.library knows it; `run` gets Rows in place of five tensors, `fake` the five by name."""
+    """The custom op; `run` gets Rows of arrays in place of five tensors, `fake` Rows of fake tensors."""
 
     def flat(*args: Any) -> Any:
         rows = [Rows(*(t.numpy() for t in args[5 * k : 5 * k + 5])) for k in range(patterns)]
@@ -72,21 +72,20 @@ def differentiable(
 
     inputs, outputs, saved: in the language of torch.library. saves(inputs, output) picks what `saved` describes,
     tensors before options. forward(*rows, *inputs); backward(*rows, gradient, *saved, need) -> one gradient for each of
-    `wrt`, of any content where need (bools) says that nobody asked. The fakes get tensors without numbers
-    in the rows.
+    `wrt`, of any content where need (bools) is False. The fakes get fake tensors in the rows.
     """
     names = [part.split()[-1] for part in inputs.split(", ")]
     places = [names.index(n) for n in wrt]
     kept = sum(part.startswith("Tensor") for part in saved.split(", "))
     op = _library(name, forward, fake, patterns, _schema(patterns, inputs, outputs))
-    gradients = "Tensor" if len(wrt) == 1 else f"({', '.join(['Tensor'] * len(wrt))})"
-    back_schema = _schema(patterns, f"Tensor gradient, {saved}, bool[] need", gradients)
-    back_op = _library(f"{name}_backward", backward, backward_fake, patterns, back_schema)
+    returns = "Tensor" if len(wrt) == 1 else f"({', '.join(['Tensor'] * len(wrt))})"
+    backward_schema = _schema(patterns, f"Tensor gradient, {saved}, bool[] need", returns)
+    backward_op = _library(f"{name}_backward", backward, backward_fake, patterns, backward_schema)
 
-    def spread(found: Any, need: Sequence[bool], offset: int) -> list[Tensor | None]:
+    def as_input_gradients(gradients: Any, need: Sequence[bool], offset: int) -> list[Tensor | None]:
         result: list[Tensor | None] = [None] * (offset + len(names))
-        for place, wanted, gradient in zip(places, need, [found] if len(places) == 1 else found, strict=True):
-            if wanted:
+        for place, needed, gradient in zip(places, need, [gradients] if len(places) == 1 else gradients, strict=True):
+            if needed:
                 result[offset + place] = gradient
         return result
 
@@ -99,7 +98,7 @@ def differentiable(
         need = [bool(ctx.needs_input_grad[5 * patterns + i]) for i in places]
         held = ctx.saved_tensors
         flat = (*held[: 5 * patterns], grads[0].contiguous(), *held[5 * patterns :], *ctx.options)
-        return tuple(spread(back_op(*flat, need), need, 5 * patterns))
+        return tuple(as_input_gradients(backward_op(*flat, need), need, 5 * patterns))
 
     op.register_autograd(library_backward, setup_context=setup)
 
@@ -121,10 +120,11 @@ def differentiable(
                 raise AsapoolError("asapool's operators have first derivatives only; leave out create_graph=True")
             if grads[0] is None:
                 return (None,) * (1 + len(names))
-            asked = ctx.needs_input_grad
-            need = [asked[1 + i] for i in places]
+            need = [ctx.needs_input_grad[1 + i] for i in places]
             return tuple(
-                spread(backward(*ctx.rows, grads[0].contiguous(), *ctx.saved_tensors, *ctx.options, need), need, 1)
+                as_input_gradients(
+                    backward(*ctx.rows, grads[0].contiguous(), *ctx.saved_tensors, *ctx.options, need), need, 1
+                )
             )
 
     Eager.__name__ = Eager.__qualname__ = name
@@ -136,13 +136,13 @@ def differentiable(
         rows = tuple([pattern.rows for pattern in given])
         if torch.is_grad_enabled() and any(inputs[i] is not None and inputs[i].requires_grad for i in places):
             return Eager.apply(rows, *inputs)  # type: ignore[no-untyped-call]
-        return forward(*rows, *inputs)  # nobody will ask for gradients
+        return forward(*rows, *inputs)  # needs no gradient
 
     return call
 
 
-def as_given(method: Run) -> Run:
-    """A method that works in the dtype of what it is given, whatever torch.autocast asks for."""
+def without_autocast(method: Run) -> Run:
+    """A method that runs outside of torch.autocast, in the dtype of its inputs."""
 
     @wraps(method)
     def run(*args: Any) -> Any:
@@ -155,21 +155,21 @@ def as_given(method: Run) -> Run:
 
 
 def fresh(*shape: int, like: Tensor) -> Array:
-    """Room for a result; made by numpy, which is quicker at it than a tensor and its view."""
+    """An uninitialised result; numpy allocates faster than a tensor and its view."""
     return np.empty(shape, np.float32 if like.dtype == torch.float32 else np.float64)
 
 
 def empty(like: Tensor) -> Tensor:
-    """What stands for a gradient nobody asked for."""
+    """Placeholder for a gradient that is not needed."""
     return like.new_empty(0)
 
 
 def array(t: Tensor) -> Array:
-    """The numbers of a tensor, in rows, without its history."""
+    """A tensor as a contiguous array, detached."""
     a: Array = (t.detach() if t.requires_grad else t).contiguous().numpy()
     return a
 
 
 def scalar(value: float, like: Tensor) -> Any:
-    """A number in the dtype of the loop, so that the loop need not widen."""
+    """A number in the dtype of the loop, which then computes in that dtype throughout."""
     return np.float32(value) if like.dtype == torch.float32 else np.float64(value)

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.checks import check_edges, check_rows
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import register
 from asapool.kernels.graph import Pattern
 
-Six = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
-Seven = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+Structure = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+StructureAndSlot = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 @Loop
@@ -109,33 +109,33 @@ def _merge(rowptr, col, slot, new_rowptr, new_col):  # type: ignore[no-untyped-d
 def _reach_rows(start, stop, rowptr, col, hops, counts):  # type: ignore[no-untyped-def]
     """Breadth-first search from every row's node, `hops` deep; columns come out sorted."""
     seen = np.full(rowptr.size - 1, -1, np.int64)
-    found = np.empty(rowptr.size - 1, np.int64)
+    reached = np.empty(rowptr.size - 1, np.int64)
     out = np.empty(4 * (rowptr[stop] - rowptr[start]) + 16, np.int64)
     size = 0
     for i in range(start, stop):
-        seen[i], found[0] = i, i
+        seen[i], reached[0] = i, i
         lo, n = 0, 1
         for _ in range(hops):
             hi = n
             for k in range(lo, hi):
-                for e in range(rowptr[found[k]], rowptr[found[k] + 1]):
+                for e in range(rowptr[reached[k]], rowptr[reached[k] + 1]):
                     j = col[e]
                     if seen[j] != i:
                         seen[j] = i
-                        found[n] = j
+                        reached[n] = j
                         n += 1
             lo = hi
         if size + n > out.size:
             wider = np.empty(2 * (size + n), np.int64)
             wider[:size] = out[:size]
             out = wider
-        out[size : size + n] = np.sort(found[:n])
+        out[size : size + n] = np.sort(reached[:n])
         size += n
         counts[i] = n
     return out[:size]
 
 
-def complete(rowptr: Tensor, col: Tensor) -> Six:
+def complete(rowptr: Tensor, col: Tensor) -> Structure:
     """Add what follows from rows and columns: the diagonal and the entries by column."""
     N = rowptr.numel() - 1
     diag, rowptr_t = np.empty(N, np.int64), np.zeros(N + 1, np.int64)
@@ -146,16 +146,13 @@ def complete(rowptr: Tensor, col: Tensor) -> Six:
 
 
 def rows_from(counts: Tensor, pieces: list[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> tuple[Tensor, Tensor]:
-    """Row pointer and columns from row lengths and the stretches of columns that the threads brought.
-
-    A stretch may lie in a larger room; joined, they take just their own.
-    """
+    """Row pointer and columns from row lengths and the pieces of columns that the threads computed."""
     rowptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     col = torch.from_numpy(np.concatenate(pieces)) if pieces else counts.new_empty(0)
     return rowptr, col
 
 
-def _run_pack(edge_index: Tensor, ptr: Tensor, N: int) -> Seven:
+def _run_pack(edge_index: Tensor, ptr: Tensor, N: int) -> StructureAndSlot:
     source, target = edge_index.contiguous()
     check_edges(source.numpy(), target.numpy(), N)
     slot, rowptr = torch.empty_like(source), source.new_zeros(N + 1)
@@ -164,7 +161,7 @@ def _run_pack(edge_index: Tensor, ptr: Tensor, N: int) -> Seven:
     return (*complete(rowptr, torch.from_numpy(col)), slot)
 
 
-def _run_pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> Seven:
+def _run_pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> StructureAndSlot:
     check_rows(ptr.numpy(), rowptr.numpy(), col.numpy())
     N = rowptr.numel() - 1
     slot, new_rowptr, new_col = torch.empty_like(col), torch.zeros_like(rowptr), col.new_empty(col.numel() + N)
@@ -172,16 +169,16 @@ def _run_pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> Seven:
     return (*complete(new_rowptr, new_col[:n].clone()), slot)
 
 
-def _run_reach(rowptr: Tensor, col: Tensor, hops: int) -> Six:
+def _run_reach(rowptr: Tensor, col: Tensor, hops: int) -> Structure:
     N = rowptr.numel() - 1
     counts = rowptr.new_empty(N)
     work = 100 * hops * col.numel()
-    pieces = sweep(_reach_rows, N, work, rowptr.numpy(), col.numpy(), hops, counts.numpy())
+    pieces = run_rows(_reach_rows, N, work, rowptr.numpy(), col.numpy(), hops, counts.numpy())
     return complete(*rows_from(counts, pieces))
 
 
-def fake_structure(nodes: int | torch.SymInt, like: Tensor) -> Six:
-    """Shapes of a structure whose number of entries only the run will tell."""
+def fake_structure(nodes: int | torch.SymInt, like: Tensor) -> Structure:
+    """Shapes of a structure whose number of entries depends on the data."""
     E, N = torch.library.get_ctx().new_dynamic_size(), nodes
     rowptr, col, diag, rowptr_t, col_t, edge_t = (
         like.new_empty(length, dtype=torch.int64) for length in (N + 1, E, N, N + 1, E, E)
@@ -189,27 +186,27 @@ def fake_structure(nodes: int | torch.SymInt, like: Tensor) -> Six:
     return rowptr, col, diag, rowptr_t, col_t, edge_t
 
 
-SIX = ", ".join(["Tensor"] * 6)
+STRUCTURE = ", ".join(["Tensor"] * 6)
 _pack_op = register(
     "pack",
     _run_pack,
     lambda edge_index, ptr, N: (*fake_structure(N, edge_index), torch.empty_like(edge_index[0])),
     inputs="Tensor edge_index, Tensor ptr, SymInt N",
-    outputs=f"({SIX}, Tensor)",
+    outputs=f"({STRUCTURE}, Tensor)",
 )
 _pack_rows_op = register(
     "pack_rows",
     _run_pack_rows,
     lambda rowptr, col, ptr: (*fake_structure(rowptr.numel() - 1, rowptr), torch.empty_like(col)),
     inputs="Tensor rowptr, Tensor col, Tensor ptr",
-    outputs=f"({SIX}, Tensor)",
+    outputs=f"({STRUCTURE}, Tensor)",
 )
 _reach_op = register(
     "reach",
     _run_reach,
     lambda rowptr, col, hops: fake_structure(rowptr.numel() - 1, rowptr),
     inputs="Tensor rowptr, Tensor col, int hops",
-    outputs=f"({SIX})",
+    outputs=f"({STRUCTURE})",
 )
 
 

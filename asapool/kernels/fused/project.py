@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import BLOCK, Loop, sweep
+from asapool.kernels.fused.compiled import BLOCK, Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, fresh, scalar
 
 
@@ -23,7 +23,7 @@ def _project_rows(start, stop, x, w, slope, token):  # type: ignore[no-untyped-d
 
 
 @Loop
-def _unproject_blocks(start, stop, x, w, slope, g, dx, dw):  # type: ignore[no-untyped-def]
+def _project_blocks_backward(start, stop, x, w, slope, g, dx, dw):  # type: ignore[no-untyped-def]
     """∂x_i = g_i σ'(x_i) w and, for each block of rows, ∂w = Σ_i g_i σ(x_i)."""
     N, F = x.shape
     zero = x.dtype.type(0)
@@ -41,15 +41,15 @@ def _unproject_blocks(start, stop, x, w, slope, g, dx, dw):  # type: ignore[no-u
 def project_rows(x: Tensor, w: Tensor, slope: float) -> Tensor:
     """token of all rows."""
     x_, token = array(x), fresh(x.size(0), like=x)
-    sweep(_project_rows, x_.shape[0], 2 * x_.size, x_, array(w), scalar(slope, x), token)
+    run_rows(_project_rows, x_.shape[0], 2 * x_.size, x_, array(w), scalar(slope, x), token)
     return torch.from_numpy(token)
 
 
-def unproject_rows(g: Tensor, x: Tensor, w: Tensor, slope: float, need: list[bool]) -> tuple[Tensor, Tensor]:
+def project_backward(g: Tensor, x: Tensor, w: Tensor, slope: float, need: list[bool]) -> tuple[Tensor, Tensor]:
     """∂x and ∂w from ∂token."""
     x_, blocks = array(x), -(-x.size(0) // BLOCK)
     dx, dw = np.empty_like(x_), fresh(blocks, x.size(1), like=x)
-    sweep(_unproject_blocks, blocks, 3 * x_.size, x_, array(w), scalar(slope, x), g.numpy(), dx, dw)
+    run_rows(_project_blocks_backward, blocks, 3 * x_.size, x_, array(w), scalar(slope, x), g.numpy(), dx, dw)
     return torch.from_numpy(dx), torch.from_numpy(dw.sum(0))
 
 
@@ -62,7 +62,7 @@ _project_op = differentiable(
     saves=lambda inputs, token: inputs,
     forward=project_rows,
     fake=lambda x, w, slope: x.new_empty(x.size(0)),
-    backward=unproject_rows,
+    backward=project_backward,
     backward_fake=lambda g, x, w, slope, need: (torch.empty_like(x), torch.empty_like(w)),
 )
 

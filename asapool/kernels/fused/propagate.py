@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import BLOCK, Loop, sweep
+from asapool.kernels.fused.compiled import BLOCK, Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh
 from asapool.kernels.graph import Array, Pattern, Rows
 
@@ -62,7 +62,7 @@ def _activate_rows(start, stop, h, bias, y):  # type: ignore[no-untyped-def]
 
 
 @Loop
-def _unactivate_blocks(start, stop, g, y, dh, db):  # type: ignore[no-untyped-def]
+def _activate_blocks_backward(start, stop, g, y, dh, db):  # type: ignore[no-untyped-def]
     """∂h = g where y > 0 and, for each block of rows, ∂bias = Σ_i ∂h_i."""
     N, F = g.shape
     zero = g.dtype.type(0)
@@ -82,11 +82,11 @@ def propagate_rows(rows: Rows, weight: Tensor, x: Tensor, bias: Tensor | None, r
     y = fresh(N, F, like=x)
     b = fresh(0, like=x) if bias is None else array(bias)
     arrays = (rows.rowptr, rows.col, rows.edge_t[:0], array(weight), x_, b, relu, y)
-    sweep(_sum_rows, N, rows.col.size * (F + 40), *arrays)
+    run_rows(_sum_rows, N, rows.col.size * (F + 40), *arrays)
     return torch.from_numpy(y)
 
 
-def propagate_back(
+def propagate_backward(
     rows: Rows, g: Tensor, weight: Tensor, x: Tensor, y: Tensor, relu: bool, need: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """∂weight, ∂x and ∂bias from ∂y."""
@@ -98,11 +98,11 @@ def propagate_back(
     dw, dx, none = fresh(0, like=x), fresh(0, like=x), fresh(0, like=x)
     if need[0]:
         dw = fresh(rows.col.size, like=x)
-        sweep(_match_rows, N, work, rows.rowptr, rows.col, array(x), g_, dw)
+        run_rows(_match_rows, N, work, rows.rowptr, rows.col, array(x), g_, dw)
     if need[1]:
         dx = fresh(N, F, like=x)  # the gradient of a weighted sum is a weighted sum along the columns
         arrays = (rows.rowptr_t, rows.col_t, rows.edge_t, array(weight), g_, none, False, dx)
-        sweep(_sum_rows, N, work, *arrays)
+        run_rows(_sum_rows, N, work, *arrays)
     if need[2]:
         db = g.sum(0).numpy() if db is None else db
     return torch.from_numpy(dw), torch.from_numpy(dx), torch.from_numpy(none if db is None else db)
@@ -117,7 +117,7 @@ _propagate_op = differentiable(
     saves=lambda inputs, y: (inputs[0], inputs[1], y if inputs[3] else empty(y), inputs[3]),
     forward=propagate_rows,
     fake=lambda rows, weight, x, bias, relu: torch.empty_like(x),
-    backward=propagate_back,
+    backward=propagate_backward,
     backward_fake=lambda rows, g, weight, x, y, relu, need: (
         torch.empty_like(weight) if need[0] else empty(x),
         torch.empty_like(x) if need[1] else empty(x),
@@ -144,7 +144,7 @@ def propagate(
 def _masked(g: Array, y: Array) -> tuple[Array, Array]:
     """The gradient before ReLU, and its sum over all rows."""
     dh, db = np.empty_like(g), np.empty((-(-g.shape[0] // BLOCK), g.shape[1]), g.dtype)
-    sweep(_unactivate_blocks, db.shape[0], 5 * g.size, g, y, dh, db)
+    run_rows(_activate_blocks_backward, db.shape[0], 5 * g.size, g, y, dh, db)
     total: Array = db.sum(0)
     return dh, total
 
@@ -153,11 +153,11 @@ def activate_rows(h: Tensor, bias: Tensor) -> Tensor:
     """max(h + bias, 0) of all rows."""
     h_ = array(h)
     y = np.empty_like(h_)
-    sweep(_activate_rows, h_.shape[0], 3 * h_.size, h_, array(bias), y)
+    run_rows(_activate_rows, h_.shape[0], 3 * h_.size, h_, array(bias), y)
     return torch.from_numpy(y)
 
 
-def unactivate_rows(g: Tensor, y: Tensor, need: list[bool]) -> tuple[Tensor, Tensor]:
+def activate_backward(g: Tensor, y: Tensor, need: list[bool]) -> tuple[Tensor, Tensor]:
     """∂h and ∂bias from ∂y."""
     dh, db = _masked(g.numpy(), array(y))
     return torch.from_numpy(dh), torch.from_numpy(db)
@@ -172,7 +172,7 @@ _activate_op = differentiable(
     saves=lambda inputs, y: (y,),
     forward=activate_rows,
     fake=lambda h, bias: torch.empty_like(h),
-    backward=unactivate_rows,
+    backward=activate_backward,
     backward_fake=lambda g, y, need: (torch.empty_like(y), y.new_empty(y.size(1))),
 )
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.checks import check_pointer
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, fresh
 
 
@@ -85,7 +85,7 @@ def _forward(x: Tensor, ptr: Tensor, parts: str) -> Tensor:
     B, F, x_ = ptr.numel() - 1, x.size(1), array(x)
     check_pointer("ptr", array(ptr), len(x_))
     r = fresh(B, (parts.count(",") + 1) * F, like=x)
-    sweep(_readout_graphs, B, 3 * x_.size, x_, array(ptr), _places(parts, F), r)
+    run_rows(_readout_graphs, B, 3 * x_.size, x_, array(ptr), _places(parts, F), r)
     return torch.from_numpy(r)
 
 
@@ -93,7 +93,7 @@ def _backward(g: Tensor, x: Tensor, ptr: Tensor, r: Tensor, parts: str, need: li
     x_ = array(x)
     dx = np.empty_like(x_)
     arrays = (x_, ptr.numpy(), _places(parts, x.size(1)), array(r), g.numpy(), dx)
-    sweep(_readout_graphs_backward, r.size(0), 4 * x_.size, *arrays)
+    run_rows(_readout_graphs_backward, r.size(0), 4 * x_.size, *arrays)
     return torch.from_numpy(dx)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh
 from asapool.kernels.graph import Pattern, Rows
 
@@ -26,7 +26,7 @@ def _score_rows(start, stop, rowptr, col, weight, u, loops, phi):  # type: ignor
 
 
 @Loop
-def _unscore_rows(start, stop, rowptr, col, weight, u, g, loops, du, dw):  # type: ignore[no-untyped-def]
+def _score_rows_backward(start, stop, rowptr, col, weight, u, g, loops, du, dw):  # type: ignore[no-untyped-def]
     """∂u1_i = g_i, ∂u2_i = (Σ_j A_ij) g_i and, unless dw is empty, ∂A_ij = g_i · (u2_i − u3_j)."""
     C, zero, one = g.shape[1], g.dtype.type(0), g.dtype.type(1)
     for i in range(start, stop):
@@ -45,7 +45,7 @@ def _unscore_rows(start, stop, rowptr, col, weight, u, g, loops, du, dw):  # typ
 
 
 @Loop
-def _unscore_columns(start, stop, rowptr_t, col_t, edge_t, weight, g, loops, du):  # type: ignore[no-untyped-def]
+def _score_columns_backward(start, stop, rowptr_t, col_t, edge_t, weight, g, loops, du):  # type: ignore[no-untyped-def]
     """∂u3_j = −Σ_i A_ij g_i."""
     C, zero, one = g.shape[1], g.dtype.type(0), g.dtype.type(1)
     for j in range(start, stop):
@@ -62,20 +62,20 @@ def score_rows(rows: Rows, weight: Tensor | None, u: Tensor, loops: bool) -> Ten
     """φ of all rows."""
     u_, N, C = array(u), u.size(0), u.size(1) // 3
     A, phi = u_[:0, 0].copy() if weight is None else array(weight), fresh(N, C, like=u)
-    sweep(_score_rows, N, 60 * C * rows.col.size, rows.rowptr, rows.col, A, u_, loops, phi)
+    run_rows(_score_rows, N, 60 * C * rows.col.size, rows.rowptr, rows.col, A, u_, loops, phi)
     return torch.from_numpy(phi)
 
 
-def score_back(
+def score_backward(
     rows: Rows, g: Tensor, weight: Tensor | None, u: Tensor, loops: bool, need: list[bool]
 ) -> tuple[Tensor, Tensor]:
     """∂weight and ∂u from ∂φ."""
     u_, g_, N, work = array(u), g.numpy(), u.size(0), 40 * g.size(1) * rows.col.size
     A = u_[:0, 0].copy() if weight is None else array(weight)
     dw, du = fresh(rows.col.size if need[0] else 0, like=u), np.empty_like(u_)
-    sweep(_unscore_rows, N, work, rows.rowptr, rows.col, A, u_, g_, loops, du, dw)
+    run_rows(_score_rows_backward, N, work, rows.rowptr, rows.col, A, u_, g_, loops, du, dw)
     if need[1]:
-        sweep(_unscore_columns, N, work, rows.rowptr_t, rows.col_t, rows.edge_t, A, g_, loops, du)
+        run_rows(_score_columns_backward, N, work, rows.rowptr_t, rows.col_t, rows.edge_t, A, g_, loops, du)
     return torch.from_numpy(dw), torch.from_numpy(du)
 
 
@@ -88,7 +88,7 @@ _score_op = differentiable(
     saves=lambda inputs, phi: inputs,
     forward=score_rows,
     fake=lambda rows, weight, u, loops: u.new_empty(u.size(0), u.size(1) // 3),
-    backward=score_back,
+    backward=score_backward,
     backward_fake=lambda rows, g, weight, u, loops, need: (
         torch.empty_like(weight) if need[0] else empty(u),
         torch.empty_like(u),

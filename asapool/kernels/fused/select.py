@@ -1,4 +1,4 @@
-"""Which clusters survive: a stable sort per graph, or halving where nobody asks for an order."""
+"""Which clusters survive: a stable sort per graph, or bisection where no order is needed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import Loop, sweep
+from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, register
 
 
@@ -24,7 +24,7 @@ def _select_graphs(start, stop, fitness, ptr, kept_ptr, perm):  # type: ignore[n
 def _keep_graphs(start, stop, fitness, ptr, kept_ptr, perm):  # type: ignore[no-untyped-def]
     """The same nodes in the order of their numbers, for fitness in [0, 1]; NaN is less than any.
 
-    Nobody asks for an order, so the least fitness that stays is found by halving: counting takes many nodes at a time.
+    No order is needed, so the least fitness that stays is found by bisection: counting is vectorised.
     """
     half = fitness.dtype.type(0.5)
     for b in range(start, stop):
@@ -59,7 +59,7 @@ def select_graphs(fitness: Tensor, ptr: Tensor, count: Tensor, fittest_first: bo
     kept_ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
     perm = ptr.new_empty(int(kept_ptr[-1]))
     arrays = (array(fitness), ptr.numpy(), kept_ptr.numpy(), perm.numpy())
-    sweep(_select_graphs if fittest_first else _keep_graphs, count.numel(), 120 * fitness.numel(), *arrays)
+    run_rows(_select_graphs if fittest_first else _keep_graphs, count.numel(), 120 * fitness.numel(), *arrays)
     return perm, kept_ptr
 
 

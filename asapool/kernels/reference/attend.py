@@ -59,14 +59,3 @@ def attend(clusters: Pattern, query: Tensor | None, token: Tensor, negative_slop
     power = (wide - top[row]).exp()
     total = torch.zeros_like(top).index_add(0, row, power)
     return (power / total[row]).to(score.dtype)
-
-
-def project(x: Tensor, w: Tensor, negative_slope: float = 1.0) -> Tensor:
-    """One number per node: token_i = wᵀσ(x_i), σ = LeakyReLU (slope 1: the identity).
-
-    x (N, F); w (F,); returns (N,).
-
-    >>> project(torch.tensor([[1., -1.]]), torch.tensor([2., 5.]), 0.2)
-    tensor([1.])
-    """
-    return (x if negative_slope == 1.0 else torch.nn.functional.leaky_relu(x, negative_slope)) @ w

@@ -30,21 +30,6 @@ def coarsen(
     return from_keys(i * K + j, ptr, K), pooled.values().to(alpha.dtype)
 
 
-def induce(pattern: Pattern, weight: Tensor, perm: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor]:
-    """Keep just the edges of the input graph between kept nodes (and every diagonal entry).
-
-    weight (E,); perm (K,), ptr (B+1,) of the kept; returns the structure and its weights.
-    """
-    K = perm.numel()
-    place = perm.new_full((pattern.diag.numel(),), -1)
-    place[perm] = torch.arange(K, device=perm.device)
-    i, j = place[pattern.row], place[pattern.col]
-    kept = ((i >= 0) & (j >= 0)).nonzero().view(-1)
-    key = i[kept] * K + j[kept]
-    order = torch.argsort(key)
-    return from_keys(key[order], ptr, K), weight[kept[order]]
-
-
 def strongest(graph: Graph, most: int) -> Graph:
     """Keep at most the `most` strongest edges of every node, besides the diagonal.
 

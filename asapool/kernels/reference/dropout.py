@@ -1,4 +1,4 @@
-"""Chance that depends on a seed and a place alone: the same on every backend, for any number of threads."""
+"""Dropout masks that depend on a seed and the position alone: the same on every backend, for any number of threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 # splitmix64 (Steele, Lea and Flood, 2014), as signed numbers
 STEP, FIRST, SECOND = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15
 BACK = pow(STEP, -1, 2**64) - 2**64  # STEP · BACK = 1 in 64 bits
-BITS = 24  # of chance per place
+BITS = 24  # random bits per position
 
 
 def threshold(p: float) -> int:
@@ -18,9 +18,9 @@ def threshold(p: float) -> int:
     return math.ceil(p * 2.0**BITS)
 
 
-def drop(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
-    """Factors of a dropout: 0 with probability p, else 1/(1 − p); seed (1,) of int64."""
-    # place · STEP + seed, but not in this form: torch.compile takes it for an address, which may not run over
+def dropout_mask(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
+    """Dropout mask: 0 with probability p, else 1/(1 − p); seed (1,) of int64."""
+    # position · STEP + seed, in a form that torch.compile does not take for an index, which must not overflow
     z = (torch.arange(1, entries + 1, device=like.device) + seed.to(like.device) * BACK) * STEP
     z = (z ^ _shift(z, 30)) * FIRST
     z = (z ^ _shift(z, 27)) * SECOND

@@ -7,7 +7,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from asapool.kernels.graph import Graph, Pattern
+from asapool.kernels.graph import Pattern
 
 
 def index_of(counts: Tensor) -> Tensor:
@@ -81,14 +81,3 @@ def times(A: Tensor, B: Tensor) -> Tensor:
         warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
         product: Tensor = torch.sparse.mm(A, B)
         return product
-
-
-def list_edges(graph: Graph, place: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """edge_index (2, E), row 0 = source j, row 1 = target i, and the weights; absent self-loops are left out.
-
-    place (N,): the name of every node in the list; None: its number.
-    """
-    row, col = graph.pattern.row, graph.pattern.col
-    there = (row != col) | (graph.weight != 0)
-    edge_index = torch.stack([col[there], row[there]])
-    return edge_index if place is None else place[edge_index], graph.weight[there]
