@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from asapool.data import GraphSet, load
-from asapool.data.loading import LINES, TABLES
+from asapool.data.readers import reader_of
 from asapool.errors import CheckpointError, DataError
 from asapool.models import checkpoint
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from asapool.insight import Hierarchy
     from asapool.models import ModelConfig
     from asapool.models.checkpoint import LoadedModel
-
-FILES = (*TABLES, *LINES, ".zip", ".npz", ".sdf")
 
 
 def load_model(path: str | PathLike[str]) -> TrainedModel:
@@ -124,7 +122,7 @@ class TrainedModel:
         Returns:
             Probabilities (G, C), rows in the order of X, columns in the order of classes.
         """
-        from asapool.training.probability import predict
+        from asapool.training.predictions import predict
 
         return predict(self.loaded.model, self.read(X, **options))
 
@@ -205,7 +203,7 @@ def _is_smiles(text: str) -> bool:
     >>> _is_smiles("CCO"), _is_smiles("new.csv"), _is_smiles("synthetic:cycles")
     (True, False, False)
     """
-    if text == "nci-alerts" or text.startswith("synthetic:") or Path(text).suffix.lower() in FILES:
+    if text == "nci-alerts" or text.startswith("synthetic:") or reader_of(Path(text)) is not None:
         return False
     try:
         return not Path(text).exists()
