@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,13 +34,21 @@ Address = Annotated[
 
 def engine_named(name: str, address: str | None, jobs: int | None) -> execute.Engine:
     """The engine behind --engine, --address and -j."""
-    choose("--engine", name, ("local", "ray"))
-    if name == "ray":
-        from asapool.experiments.ray_cluster import RayEngine
+    return ENGINES[choose("--engine", name, tuple(ENGINES))](address, jobs)
 
-        return RayEngine(address, jobs)
-    if address is not None:
-        raise ConfigError("--address is the address of a Ray cluster. Add --engine ray")
+
+def _local(address: str | None, jobs: int | None) -> execute.Engine:
     from asapool.experiments.local import LocalEngine
 
+    if address is not None:
+        raise ConfigError("--address is the address of a Ray cluster. Add --engine ray")
     return LocalEngine(jobs or 1)
+
+
+def _ray(address: str | None, jobs: int | None) -> execute.Engine:
+    from asapool.experiments.ray_cluster import RayEngine
+
+    return RayEngine(address, jobs)
+
+
+ENGINES: dict[str, Callable[[str | None, int | None], execute.Engine]] = {"local": _local, "ray": _ray}
