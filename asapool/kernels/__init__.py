@@ -1,27 +1,33 @@
-"""Arrays in, arrays out: the numerical steps of ASAP, each written twice.
+"""Arrays in, arrays out: the numerical steps of ASAP, each written three times.
 
 `reference` is the formula in torch, for any device and dtype; `fused` is the fast loop for float32 and float64 on the
-CPU. Both give the same numbers to rounding. The functions here choose: `backend="auto"` takes `fused` wherever it
-applies.
+CPU; `dense` works on padded batches, with static shapes. All give the same numbers to rounding. The functions here
+choose: a padded graph goes to `dense`, and `backend="auto"` takes `fused` wherever it applies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from asapool.errors import ConfigError, choose
-from asapool.kernels import reference
+from asapool.kernels import dense, reference
+from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding
 from asapool.kernels.graph import Graph, Loops, Pattern
+from asapool.kernels.ratio import kept_count
 
 __all__ = [
     "BACKENDS",
     "READOUTS",
+    "DenseGraph",
+    "DensePattern",
     "Graph",
     "Loops",
+    "Padding",
     "Pattern",
     "activate",
     "attend",
@@ -36,6 +42,8 @@ __all__ = [
     "graph_from_rows",
     "graph_norm",
     "induce",
+    "is_padded",
+    "kept",
     "list_edges",
     "normalise",
     "pack",
@@ -56,8 +64,14 @@ BACKENDS = ("auto", "reference", "fused")
 FUSED = (torch.float32, torch.float64, torch.int64)  # what the compiled loops take
 
 
-def backend_for(backend: str, *tensors: Tensor | None) -> ModuleType:
-    """The module that does the work: `fused` for float32/float64 (and index) tensors on the CPU, else `reference`."""
+def backend_for(backend: str, *tensors: Tensor | None, on: object = None) -> ModuleType:
+    """The module that does the work: `dense` where `on` belongs to a padded batch; `fused` for tensors on the CPU.
+
+    on: the structure that the step works on, or node features, which are (B, N, F) in a padded batch. `fused` takes
+    float32 and float64 (and indices); everything else is for `reference`.
+    """
+    if is_padded(on):
+        return dense
     if backend == "reference":
         return reference
     for t in tensors:
@@ -72,9 +86,19 @@ def backend_for(backend: str, *tensors: Tensor | None) -> ModuleType:
     return fused
 
 
+def is_padded(on: object) -> bool:
+    """Whether a structure, or features (B, N, F), belong to a padded batch."""
+    return isinstance(on, (DensePattern, Padding, DenseGraph)) or (isinstance(on, Tensor) and on.dim() == 3)
+
+
+def kept(ptr: Tensor | Padding, ratio: float | int) -> Any:
+    """How many nodes each graph keeps, ⌈kN⌉: (B,), or the sizes of a padded batch after pooling."""
+    return ptr.kept(ratio) if isinstance(ptr, Padding) else kept_count(ptr.diff(), ratio)
+
+
 def fused_layers(backend: str, *tensors: Tensor | None) -> ModuleType | None:
     """The module that has whole layers in one operation, where there is one: `fused`, outside torch.compile."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or any(map(is_padded, tensors)):
         return None
     chosen = backend_for(backend, *tensors)
     return None if chosen is reference else chosen
@@ -111,13 +135,13 @@ def reach(pattern: Pattern, hops: int, *, backend: str = "auto") -> Pattern:
     """Clusters of radius `hops`: row i lists every node at most that far from i."""
     if hops == 1:
         return pattern
-    wider: Pattern = backend_for(backend, pattern.col).reach(pattern, hops)
+    wider: Pattern = (dense if is_padded(pattern) else backend_for(backend, pattern.col)).reach(pattern, hops)
     return wider
 
 
 def normalise(pattern: Pattern, hat: Tensor, *, backend: str = "auto") -> Tensor:
     """GCN's weights: n_ij = d_i^-½ Â_ij d_j^-½."""
-    n: Tensor = backend_for(backend, hat).normalise(pattern, hat)
+    n: Tensor = backend_for(backend, hat, on=pattern).normalise(pattern, hat)
     return n
 
 
@@ -137,7 +161,7 @@ def propagate(
     backend: str = "auto",
 ) -> Tensor:
     """y_i = Σ_j w_ij x_j, optionally plus bias, then ReLU."""
-    y: Tensor = backend_for(backend, weight, x).propagate(pattern, weight, x, bias, relu, transpose)
+    y: Tensor = backend_for(backend, weight, x, on=pattern).propagate(pattern, weight, x, bias, relu, transpose)
     return y
 
 
@@ -145,7 +169,7 @@ def sum_neighbours(
     pattern: Pattern, weight: Tensor, x: Tensor, eps: Tensor | None = None, *, backend: str = "auto"
 ) -> Tensor:
     """y_i = (1 + ε) x_i + Σ_j A_ij x_j."""
-    y: Tensor = backend_for(backend, weight, x, eps).sum_neighbours(pattern, weight, x, eps)
+    y: Tensor = backend_for(backend, weight, x, eps, on=pattern).sum_neighbours(pattern, weight, x, eps)
     return y
 
 
@@ -154,19 +178,21 @@ def sum_messages(
     backend: str = "auto",
 ) -> Tensor:  # fmt: skip
     """y_i = (1 + ε) x_i + Σ_j A_ij max(x_j + W e_ij, 0)."""
-    y: Tensor = backend_for(backend, weight, x, eps, edge_attr, W).sum_messages(pattern, weight, x, eps, edge_attr, W)
+    y: Tensor = backend_for(backend, weight, x, eps, edge_attr, W, on=pattern).sum_messages(
+        pattern, weight, x, eps, edge_attr, W
+    )
     return y
 
 
 def activate(h: Tensor, bias: Tensor, *, backend: str = "auto") -> Tensor:
     """max(h + bias, 0)."""
-    y: Tensor = backend_for(backend, h, bias).activate(h, bias)
+    y: Tensor = backend_for(backend, h, bias, on=h).activate(h, bias)
     return y
 
 
 def cluster_max(clusters: Pattern, x: Tensor, *, backend: str = "auto") -> Tensor:
     """m_i = max_{j∈c(i)} x_j."""
-    m: Tensor = backend_for(backend, x).cluster_max(clusters, x)
+    m: Tensor = backend_for(backend, x, on=clusters).cluster_max(clusters, x)
     return m
 
 
@@ -174,31 +200,31 @@ def attend(
     clusters: Pattern, query: Tensor | None, token: Tensor, negative_slope: float = 1.0, *, backend: str = "auto"
 ) -> Tensor:
     """α_ij = softmax_j(LeakyReLU(query_i + token_j))."""
-    alpha: Tensor = backend_for(backend, query, token).attend(clusters, query, token, negative_slope)
+    alpha: Tensor = backend_for(backend, query, token, on=clusters).attend(clusters, query, token, negative_slope)
     return alpha
 
 
 def project(x: Tensor, w: Tensor, negative_slope: float = 1.0, *, backend: str = "auto") -> Tensor:
     """token_i = wᵀ LeakyReLU(x_i)."""
-    token: Tensor = backend_for(backend, x, w).project(x, w, negative_slope)
+    token: Tensor = backend_for(backend, x, w, on=x).project(x, w, negative_slope)
     return token
 
 
 def score(pattern: Pattern, weight: Tensor | None, u: Tensor, loops: bool = False, *, backend: str = "auto") -> Tensor:
     """φ_i = u1_i + Σ_{j∈N(i)} A_ij (u2_i − u3_j)."""
-    phi: Tensor = backend_for(backend, weight, u).score(pattern, weight, u, loops)
+    phi: Tensor = backend_for(backend, weight, u, on=pattern).score(pattern, weight, u, loops)
     return phi
 
 
 def select(fitness: Tensor, ptr: Tensor, count: Tensor, *, backend: str = "auto") -> tuple[Tensor, Tensor]:
     """The `count` fittest nodes of each graph, best first, ties to the lower number."""
-    perm, kept_ptr = backend_for(backend, fitness).select(fitness, ptr, count)
+    perm, kept_ptr = backend_for(backend, fitness, on=ptr).select(fitness, ptr, count)
     return perm, kept_ptr
 
 
 def gate(x: Tensor, fitness: Tensor, perm: Tensor, *, backend: str = "auto") -> Tensor:
     """X^p = φ ⊙ x of the kept."""
-    kept: Tensor = backend_for(backend, x, fitness).gate(x, fitness, perm)
+    kept: Tensor = backend_for(backend, x, fitness, on=x).gate(x, fitness, perm)
     return kept
 
 
@@ -206,7 +232,7 @@ def gather(
     clusters: Pattern, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, *, backend: str = "auto"
 ) -> Tensor:
     """X^p = φ ⊙ (S x) of the kept: only the clusters that stay are formed."""
-    kept: Tensor = backend_for(backend, alpha, x, fitness).gather(clusters, alpha, x, fitness, perm)
+    kept: Tensor = backend_for(backend, alpha, x, fitness, on=clusters).gather(clusters, alpha, x, fitness, perm)
     return kept
 
 
@@ -221,7 +247,7 @@ def coarsen(
     clusters: Pattern, alpha: Tensor, pattern: Pattern, hat: Tensor, perm: Tensor, ptr: Tensor, *, backend: str = "auto"
 ) -> tuple[Pattern, Tensor]:
     """A^p = Ŝᵀ Â Ŝ."""
-    pooled, weight = backend_for(backend, alpha, hat).coarsen(clusters, alpha, pattern, hat, perm, ptr)
+    pooled, weight = backend_for(backend, alpha, hat, on=pattern).coarsen(clusters, alpha, pattern, hat, perm, ptr)
     return pooled, weight
 
 
@@ -229,25 +255,25 @@ def induce(
     pattern: Pattern, weight: Tensor, perm: Tensor, ptr: Tensor, *, backend: str = "auto"
 ) -> tuple[Pattern, Tensor]:
     """The input's own edges between kept nodes."""
-    pooled, kept = backend_for(backend, weight).induce(pattern, weight, perm, ptr)
+    pooled, kept = backend_for(backend, weight, on=pattern).induce(pattern, weight, perm, ptr)
     return pooled, kept
 
 
 def list_edges(graph: Graph, place: Tensor | None = None, *, backend: str = "auto") -> tuple[Tensor, Tensor]:
     """edge_index (2, E) and weights in torch_geometric's form, node i called place_i."""
-    edge_index, weight = backend_for(backend, graph.weight).list_edges(graph, place)
+    edge_index, weight = backend_for(backend, graph.weight, on=graph).list_edges(graph, place)
     return edge_index, weight
 
 
 def strongest(graph: Graph, most: int, *, backend: str = "auto") -> Graph:
     """At most the `most` strongest edges of every node."""
-    thinned: Graph = backend_for(backend, graph.weight).strongest(graph, most)
+    thinned: Graph = backend_for(backend, graph.weight, on=graph).strongest(graph, most)
     return thinned
 
 
 def readout(x: Tensor, ptr: Tensor, parts: Sequence[str] = ("mean", "max"), *, backend: str = "auto") -> Tensor:
     """Mean, maximum, sum over the nodes of each graph: any of them side by side, (B, len(parts)·F)."""
-    r: Tensor = backend_for(backend, x).readout(x, ptr, check_readout(parts))
+    r: Tensor = backend_for(backend, x, on=ptr).readout(x, ptr, check_readout(parts))
     return r
 
 
@@ -268,5 +294,5 @@ def graph_norm(
     backend: str = "auto",
 ) -> Tensor:  # fmt: skip
     """y_i = γ (x_i − α μ_b) / √(mean (x_i − α μ_b)² + ε) + β over the nodes of each graph."""
-    y: Tensor = backend_for(backend, x, weight).graph_norm(x, ptr, weight, bias, mean_scale, eps)
+    y: Tensor = backend_for(backend, x, weight, on=ptr).graph_norm(x, ptr, weight, bias, mean_scale, eps)
     return y

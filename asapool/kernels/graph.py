@@ -62,6 +62,21 @@ class Pattern:
         """Row of each entry, (E,)."""
         return torch.repeat_interleave(self.rowptr.diff(), output_size=self.col.numel())
 
+    def ones(self, dtype: torch.dtype) -> Tensor:
+        """A weight of 1 for every entry, (E,)."""
+        return torch.ones_like(self.col, dtype=dtype)
+
+    def shares(self, weight: Tensor) -> Tensor:
+        """w_ij / Σ_j w_ij, (E,): every row sums to 1, or to 0 where it has no weight."""
+        row = self.row
+        wide = weight.to(torch.promote_types(weight.dtype, torch.float32))  # a sum in bfloat16 stands still at 256
+        total = wide.new_zeros(self.diag.numel()).index_add(0, row, wide)
+        return (wide / torch.where(total > 0, total, torch.ones_like(total))[row]).to(weight.dtype)
+
+    def fill_diagonal(self, weight: Tensor, value: float) -> Tensor:
+        """The weights (E,) with another value on the diagonal."""
+        return weight.index_fill(0, self.diag, value)
+
     @property
     def batch(self) -> Tensor:
         """Graph of each node, (N,)."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from asapool.errors import ConfigError
 
 BILLION = 10**9
-Counts = TypeVar("Counts", Tensor, np.ndarray[Any, np.dtype[Any]])
+Counts = TypeVar("Counts", Tensor, np.ndarray[Any, np.dtype[Any]], int)
 
 
 def check_ratio(ratio: float | int) -> float | int:
@@ -29,8 +29,8 @@ def check_ratio(ratio: float | int) -> float | int:
 def kept_count(nodes: Counts, ratio: float | int) -> Counts:
     """⌈kN⌉ for every graph, at least 1 where there is a node; an int ratio keeps that many.
 
-    nodes (B,) int64, a tensor or an array; returns (B,). 0.55 × 100 is 55, which floating point would make 56, and
-    2/3 of 30 are 20.
+    nodes (B,) int64, a tensor or an array, or one number; returns (B,). 0.55 × 100 is 55, which floating point would
+    make 56, and 2/3 of 30 are 20.
 
     >>> import torch
     >>> kept_count(torch.tensor([100, 3, 0]), 0.55).tolist(), kept_count(torch.tensor([100, 3]), 5).tolist()
@@ -41,7 +41,7 @@ def kept_count(nodes: Counts, ratio: float | int) -> Counts:
     [55, 2, 0]
     """
     if isinstance(ratio, int):
-        return nodes.clip(max=ratio)
+        return min(nodes, ratio) if isinstance(nodes, int) else nodes.clip(max=ratio)
     # in whole billionths: more digits than anyone means, and no overflow below 4·10⁹ nodes
     share = max(1, round(ratio * BILLION))
     # a third is no whole number of them: half a billionth of every node may be the rounding, and is not counted

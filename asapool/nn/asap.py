@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Pattern
-from asapool.kernels.ratio import check_ratio, kept_count
+from asapool.kernels.ratio import check_ratio
 from asapool.nn.attention import Assignment, ClusterAttention, Master2Token, Source2Token, Token2Token
 from asapool.nn.gcn import GCN, has_hooks, is_plain
 from asapool.nn.inputs import check_belongs, check_features, check_hops, pack_batch
@@ -160,12 +160,12 @@ class ASAPooling(nn.Module):
 
     def step(self, x: Tensor, graph: Graph, *, edges: bool = True, order: Tensor | None = None) -> PoolStep:
         """Pool a packed graph; edges=False leaves the pooled graph out, for a last level where nothing reads it."""
-        if x.dim() != 2 or x.size(1) != self.in_channels:
+        if x.size(-1) != self.in_channels or not (x.dim() == 2 or kernels.is_padded(graph)):
             check_features(x, self.in_channels)
         pattern = graph.pattern
         check_belongs(x, pattern)
         clusters = kernels.reach(pattern, self.hops, backend=self.backend)
-        count = kept_count(pattern.ptr.diff(), self.ratio)
+        count = kernels.kept(pattern.ptr, self.ratio)
         formed = self._form_fused(x, graph, clusters, count)
         x_p, alpha, phi, perm, ptr = self._form(x, graph, clusters, count) if formed is None else formed
         return PoolStep(
@@ -248,7 +248,7 @@ class ASAPooling(nn.Module):
             score = fitness(spread(x), graph, **options)
         else:  # x^c W = (S x) W = S (x W): the few numbers that W leaves travel, not all of x
             score = fitness.compare(spread(fitness.project(x)), graph, **options)
-        phi: Tensor = score.view(-1).sigmoid()
+        phi: Tensor = score.squeeze(-1).sigmoid()
         return phi
 
     def _edges(self, graph: Graph, clusters: Pattern, alpha: Tensor, perm: Tensor, ptr: Tensor) -> Graph:
@@ -259,10 +259,10 @@ class ASAPooling(nn.Module):
             hat = graph.hat(self.rules.loops)
             pattern, weight = kernels.coarsen(clusters, S, graph.pattern, hat, perm, ptr, backend=self.backend)
         if self.rules.diagonal == "one":
-            weight = weight.index_fill(0, pattern.diag, 1.0)
+            weight = pattern.fill_diagonal(weight, 1.0)
         elif self.rules.diagonal == "drop" and not self.add_self_loops:
-            weight = weight.index_fill(0, pattern.diag, 0.0)
-        pooled = Graph(pattern, weight)
+            weight = pattern.fill_diagonal(weight, 0.0)
+        pooled = type(graph)(pattern, weight)
         if self.max_neighbours is not None:
             pooled = kernels.strongest(pooled, self.max_neighbours, backend=self.backend)
         return pooled

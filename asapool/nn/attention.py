@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from asapool import kernels
 from asapool.errors import ConfigError, choose
-from asapool.kernels import Graph, Pattern
+from asapool.kernels import DensePattern, Graph, Pattern
 from asapool.nn.gcn import is_plain
 from asapool.nn.inputs import as_graph, check_belongs, check_hops
 
@@ -79,7 +79,7 @@ class ClusterAttention(nn.Module):
         self, x: Tensor, edge_index: Tensor | Graph | Pattern, edge_weight: Tensor | None = None, hops: int = 1
     ) -> Assignment:
         """x (N, F) and edges (2, E), a packed graph, or clusters ready made; returns the memberships."""
-        if not isinstance(edge_index, Pattern):
+        if not isinstance(edge_index, (Pattern, DensePattern)):
             x, graph = as_graph(x, edge_index, edge_weight, self.channels, self.backend)
             edge_index = kernels.reach(graph.pattern, check_hops(hops), backend=self.backend)
         check_belongs(x, edge_index)
@@ -87,7 +87,7 @@ class ClusterAttention(nn.Module):
         slope = 1.0 if self.sigma == "inside" else self.negative_slope
         alpha = kernels.attend(edge_index, query, token, slope, backend=self.backend)
         mask = self.mask(alpha.numel(), alpha)
-        return Assignment(edge_index, alpha if mask is None else alpha * mask)
+        return Assignment(edge_index, alpha if mask is None else alpha * mask.view_as(alpha))
 
     def mask(self, entries: int, like: Tensor) -> Tensor | None:
         """Dropout as a factor of every membership, 0 or 1/(1 − p); None without dropout."""
@@ -132,8 +132,7 @@ class Master2Token(ClusterAttention):
         """The master query m (N, F) of every cluster."""
         if self.master == "max":
             return kernels.cluster_max(clusters, x, backend=self.backend)
-        share = clusters.rowptr.diff().to(x.dtype).reciprocal()
-        return kernels.propagate(clusters, share[clusters.row], x, backend=self.backend)
+        return kernels.propagate(clusters, clusters.shares(clusters.ones(x.dtype)), x, backend=self.backend)
 
     def scores(self, x: Tensor, clusters: Pattern) -> tuple[Tensor | None, Tensor]:
         """As in the formula."""

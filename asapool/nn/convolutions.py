@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
 
 from asapool import kernels
@@ -43,10 +42,7 @@ class SAGE(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None) -> Tensor:
         """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out)."""
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
-        pattern, A, row = graph.pattern, graph.weight, graph.pattern.row
-        wide = A.to(torch.promote_types(A.dtype, torch.float32))  # a sum in bfloat16 stands still at 256
-        total = wide.new_zeros(x.size(0)).index_add(0, row, wide)
-        share = (wide / torch.where(total > 0, total, torch.ones_like(total))[row]).to(A.dtype)
+        pattern, share = graph.pattern, graph.pattern.shares(graph.weight)
         if self.in_channels < self.out_channels:  # the narrower side travels along the edges
             around = self.V(kernels.propagate(pattern, share, x, backend=self.backend))
         else:

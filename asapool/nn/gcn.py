@@ -78,7 +78,7 @@ class GCN(nn.Module):
         if weighted:
             n = kernels.gcn_weights(graph, self.loops, backend=self.backend)
         else:
-            n = kernels.normalise(graph.pattern, torch.ones_like(graph.weight), backend=self.backend)
+            n = kernels.normalise(graph.pattern, graph.pattern.ones(graph.weight.dtype), backend=self.backend)
         return kernels.propagate(graph.pattern, n, u, self.bias, self.relu, backend=self.backend)
 
     def extra_repr(self) -> str:

@@ -39,10 +39,10 @@ class _Network(nn.Module):
         if self.eps is not None:
             nn.init.zeros_(self.eps)
 
-    def transform(self, y: Tensor) -> Tensor:
+    def transform(self, y: Tensor, graph: Graph) -> Tensor:
         """h(y), (N, out)."""
         y = self.first(y)
-        y = self.second((y if self.norm is None else self.norm(y)).relu())
+        y = self.second((y if self.norm is None else self.norm(y, graph.pattern.ptr)).relu())
         return y.relu() if self.relu else y
 
     def extra_repr(self) -> str:
@@ -83,7 +83,8 @@ class GIN(_Network):
     def forward(self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None) -> Tensor:
         """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out)."""
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
-        return self.transform(kernels.sum_neighbours(graph.pattern, graph.weight, x, self.eps, backend=self.backend))
+        y = kernels.sum_neighbours(graph.pattern, graph.weight, x, self.eps, backend=self.backend)
+        return self.transform(y, graph)
 
 
 class GINE(_Network):
@@ -134,12 +135,12 @@ class GINE(_Network):
         """x (N, in), edges (2, E) with weights (E,) and features (E, D), or a packed graph that has them: (N, out)."""
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend, edge_attr)
         e = graph.edge_attr
-        if e is None or e.size(1) != self.edge_channels:
-            given = "none" if e is None else f"{e.size(1)}"
+        if e is None or e.size(-1) != self.edge_channels:
+            given = "none" if e is None else f"{e.size(-1)}"
             raise InputError(f"GINE was made for {self.edge_channels} edge features, the graph has {given}")
         W = self.edge.weight
         y = kernels.sum_messages(graph.pattern, graph.weight, x, self.eps, e, W, backend=self.backend)
-        return self.transform(y)
+        return self.transform(y, graph)
 
     def extra_repr(self) -> str:
         """What print shows."""

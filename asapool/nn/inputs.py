@@ -9,7 +9,7 @@ from torch import Tensor
 
 from asapool import kernels
 from asapool.errors import ConfigError, InputError
-from asapool.kernels import Graph, Pattern
+from asapool.kernels import DensePattern, Graph, Pattern
 
 
 class Packed(NamedTuple):
@@ -171,8 +171,12 @@ def _average(edge_attr: Tensor, given: Tensor, total: Tensor, slot: Tensor) -> T
     return e.new_zeros(total.numel(), e.size(1)).index_add(0, slot, e).to(edge_attr.dtype)
 
 
-def check_belongs(x: Tensor, pattern: Pattern) -> None:
+def check_belongs(x: Tensor, pattern: Pattern | DensePattern) -> None:
     """A packed graph and features that belong together."""
+    if isinstance(pattern, DensePattern):
+        if x.shape[:2] != pattern.entries.shape[:2]:
+            raise InputError(f"x must have the padded shape {tuple(pattern.entries.shape[:2])}, got {tuple(x.shape)}")
+        return
     if x.size(0) != pattern.diag.numel():
         raise InputError(f"x must have one row per node, {pattern.diag.numel()}, got {x.size(0)}")
 

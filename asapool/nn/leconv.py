@@ -127,7 +127,7 @@ class BasicLEConv(nn.Module):
     def compare(self, u: Tensor, graph: Graph, *, weighted: bool = True, loops: bool = True) -> Tensor:
         """φ (N, out) from the projection."""
         weight = graph.weight if weighted else None
-        phi = kernels.score(graph.pattern, weight, torch.cat([u, u, u], dim=1), loops, backend=self.backend)
+        phi = kernels.score(graph.pattern, weight, torch.cat([u, u, u], dim=-1), loops, backend=self.backend)
         return phi if self.b is None else phi + self.b
 
     def extra_repr(self) -> str:

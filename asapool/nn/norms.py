@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from asapool import kernels
 from asapool.errors import ConfigError, choose
+from asapool.kernels import Padding
+from asapool.kernels.dense import node_statistics
 
 NORMS = ("batch", "graph", "layer", "none")
 
@@ -19,11 +21,33 @@ class NodeNorm(nn.BatchNorm1d):
     [[-1.0], [1.0]]
     """
 
-    def forward(self, input: Tensor, ptr: Tensor | None = None) -> Tensor:
-        """x (N, F); `ptr` is not used; returns (N, F)."""
+    def forward(self, input: Tensor, ptr: Tensor | Padding | None = None) -> Tensor:
+        """x (N, F), or (B, N, F) with the sizes `ptr` of a padded batch; returns the same shape."""
+        if isinstance(ptr, Padding):
+            return self._padded(input, ptr)
         if self.training and input.size(0) < 2:
             return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         return super().forward(input)
+
+    def _padded(self, x: Tensor, ptr: Padding) -> Tensor:
+        """The same over the real nodes of a padded batch."""
+        assert self.running_mean is not None  # noted for the type checker: statistics are always tracked
+        assert self.running_var is not None
+        mean, variance = self.running_mean, self.running_var
+        if self.training:
+            mean, variance, count = node_statistics(x, ptr)
+            several = count > 1  # a single node has no variance
+            share = torch.where(several, self.momentum or 0.0, 0.0)
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, share)
+                self.running_var.lerp_(variance * (count / (count - 1).clamp(min=1)), share)
+                if self.num_batches_tracked is not None:
+                    self.num_batches_tracked.add_(several.to(torch.int64))
+            mean, variance = (
+                torch.where(several, mean, self.running_mean),
+                torch.where(several, variance, self.running_var),
+            )
+        return (x - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias
 
 
 class LayerNorm(nn.LayerNorm):

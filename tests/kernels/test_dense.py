@@ -75,7 +75,7 @@ def test_a_path_is_pooled_by_hand():
     )  # fmt: skip
     alpha = dense.attend(graph.pattern, None, torch.zeros(1, 4))
     assert torch.allclose(alpha[0, 1], torch.tensor([1, 1, 1, 0]) / 3)
-    perm, kept = dense.select(torch.tensor([[0.1, 0.5, 0.2, 9.0]]), graph.pattern.ptr, torch.tensor([1]), 2)
+    perm, kept = dense.select(torch.tensor([[0.1, 0.5, 0.2, 9.0]]), graph.pattern.ptr, graph.pattern.ptr.kept(1 / 3))
     assert perm.tolist() == [[1, 4]]
     x_p = dense.gather(graph.pattern, alpha, x, torch.tensor([[0.1, 0.5, 0.2, 9.0]]), perm)
     assert torch.allclose(x_p[0, :, 0], torch.tensor([3.0, 0.0]))  # 0.5 · (3 + 6 + 9) / 3
@@ -151,8 +151,8 @@ def test_selection_and_pooled_edges_with_gradients(both, ratio):
     phi, token = both.x[:, 2].sigmoid(), both.x[:, 0]
     count = kept_count(both.sizes, ratio)
     perm, kept_ptr = reference.select(phi, both.ptr, count)
-    width = int(kept_count(torch.tensor([both.nodes]), ratio))
-    slots, kept = dense.select(both.pad_nodes(phi), both.padded.pattern.ptr, count, width)
+    slots, kept = dense.select(both.pad_nodes(phi), both.padded.pattern.ptr, both.padded.pattern.ptr.kept(ratio))
+    assert torch.equal(kept.sizes, count)
     assert torch.equal(slots[kept.mask], both.local[perm])
     inputs = []
     for x, t, p, pattern, graph, module, chosen, ptr in (
@@ -198,5 +198,5 @@ def test_the_strongest_edges(both):
 
 def test_a_fitness_that_is_not_a_number_comes_last_and_padding_after_it():
     fitness = torch.tensor([[float("nan"), float("-inf"), 0.3, 7.0]])
-    perm, _ = dense.select(fitness, dense.Padding(torch.tensor([3]), 4), torch.tensor([3]), 4)
+    perm, _ = dense.select(fitness, dense.Padding(torch.tensor([3]), 4), dense.Padding(torch.tensor([3]), 4))
     assert perm.tolist() == [[2, 0, 1, 4]]

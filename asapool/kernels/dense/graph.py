@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.graph import Graph, Loops
+from asapool.kernels.ratio import kept_count
 
 
 class Padding:
@@ -34,6 +35,12 @@ class Padding:
         """The sizes (B,), as `ptr.diff()` gives them."""
         return self.sizes
 
+    def kept(self, ratio: float | int) -> Padding:
+        """The sizes after pooling: ⌈kN⌉ of every graph and of the padded size, which waits for nothing."""
+        if isinstance(ratio, int):
+            return Padding(self.sizes.clip(max=ratio), min(self.nodes, ratio))
+        return Padding(kept_count(self.sizes, ratio), kept_count(self.nodes, ratio))
+
     @cached_property
     def mask(self) -> Tensor:
         """True for real nodes, (B, N)."""
@@ -50,6 +57,19 @@ class DensePattern:
 
     def __init__(self, ptr: Padding, entries: Tensor) -> None:
         self.ptr, self.entries = ptr, entries
+
+    def ones(self, dtype: torch.dtype) -> Tensor:
+        """A weight of 1 for every entry, (B, N, N)."""
+        return self.entries.to(dtype)
+
+    def shares(self, weight: Tensor) -> Tensor:
+        """w_ij / Σ_j w_ij, (B, N, N): every row sums to 1, or to 0 where it has no weight."""
+        total = weight.sum(2, keepdim=True)
+        return weight / torch.where(total > 0, total, torch.ones_like(total))
+
+    def fill_diagonal(self, weight: Tensor, value: float) -> Tensor:
+        """The weights (B, N, N) with another value on the diagonal of the real nodes."""
+        return torch.where(self.eye, value, weight)
 
     @cached_property
     def eye(self) -> Tensor:

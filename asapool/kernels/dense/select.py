@@ -8,28 +8,27 @@ from torch import Tensor
 from asapool.kernels.dense.graph import DensePattern, Padding
 
 
-def select(fitness: Tensor, ptr: Padding, count: Tensor, nodes: int) -> tuple[Tensor, Padding]:
+def select(fitness: Tensor, ptr: Padding, count: Padding) -> tuple[Tensor, Padding]:
     """Keep the fittest nodes of every graph, best first; a tie goes to the lower node number.
 
     Args:
         fitness: φ, (B, N).
         ptr: The sizes of the graphs.
-        count: How many each graph keeps, (B,).
-        nodes: How many a graph of the padded size would keep: the padded size K of the result.
+        count: How many each graph keeps, and K, how many one of the padded size would keep.
 
     Returns:
         perm (B, K), where a slot beyond the count holds N, and the sizes after pooling.
 
-    >>> perm, kept = select(torch.tensor([[0.2, 0.9, 0.0]]), Padding(torch.tensor([2]), 3), torch.tensor([1]), 2)
+    >>> sizes = Padding(torch.tensor([2]), 3)
+    >>> perm, kept = select(torch.tensor([[0.2, 0.9, 0.0]]), sizes, sizes.kept(0.5))
     >>> perm.tolist(), kept.sizes.tolist()
     ([[1, 3]], [1])
     """
     lowest = torch.finfo(fitness.dtype).min
     known = fitness.detach().nan_to_num(nan=lowest, posinf=None, neginf=lowest)
     known = torch.where(ptr.mask, known, lowest)  # real nodes have the lower numbers, so they win a tie with padding
-    order = known.sort(dim=1, descending=True, stable=True).indices[:, :nodes]
-    kept = Padding(count, nodes)
-    return torch.where(kept.mask, order, ptr.nodes), kept
+    order = known.sort(dim=1, descending=True, stable=True).indices[:, : count.nodes]
+    return torch.where(count.mask, order, ptr.nodes), count
 
 
 def rows(perm: Tensor, values: Tensor) -> Tensor:

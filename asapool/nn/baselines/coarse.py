@@ -9,7 +9,6 @@ from torch import Tensor
 
 from asapool import kernels
 from asapool.kernels import Graph
-from asapool.kernels.ratio import kept_count
 from asapool.nn.inputs import check_belongs, pack_batch
 from asapool.nn.step import Pooled
 
@@ -51,8 +50,8 @@ def keep_highest(layer: ScoringLayer, x: Tensor, graph: Graph, edges: bool) -> C
     s = layer.scores(x, graph)
     score = s.tanh()
     pattern, backend = graph.pattern, layer.backend
-    perm, ptr = kernels.select(s, pattern.ptr, kept_count(pattern.ptr.diff(), layer.ratio), backend=backend)
-    after = Graph(*kernels.induce(pattern, graph.weight, perm, ptr, backend=backend)) if edges else None
+    perm, ptr = kernels.select(s, pattern.ptr, kernels.kept(pattern.ptr, layer.ratio), backend=backend)
+    after = type(graph)(*kernels.induce(pattern, graph.weight, perm, ptr, backend=backend)) if edges else None
     return Coarse(kernels.gate(x, score, perm, backend=backend), ptr, after, perm=perm, score=score)
 
 

@@ -45,7 +45,7 @@ class SAGPooling(nn.Module):
     def scores(self, x: Tensor, graph: Graph) -> Tensor:
         """s (N,)."""
         s: Tensor = self.gnn(x, graph)
-        return s.view(-1)
+        return s.squeeze(-1)
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
