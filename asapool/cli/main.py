@@ -7,6 +7,7 @@ functions. COMMANDS lists them. Modules import nothing heavy at the top, so that
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 from importlib import import_module
@@ -21,7 +22,7 @@ from asapool.errors import AsapoolError
 
 COMMANDS = (
     "train", "cv", "compare", "predict", "evaluate", "explain", "report", "reproduce", "results", "methods", "data",
-    "theory",
+    "theory", "warmup",
 )  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a disk that is full
@@ -66,6 +67,10 @@ def main() -> None:
         _say("standard output is closed, and the result goes there. Leave out >&-, or redirect it to /dev/null")
         sys.exit(1)
     code: int | str | None = 1
+    if sys.stderr is not None and sys.stderr.isatty():  # progress shows only on a terminal
+        logger = logging.getLogger("asapool")
+        logger.setLevel(logging.INFO)
+        logger.addHandler(_Notes())
     try:
         code = _run()
         sys.stdout.flush()
@@ -77,6 +82,14 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again when it exits
         code = code or 1
     sys.exit(code)
+
+
+class _Notes(logging.Handler):
+    """What the library logs, as notes on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the message."""
+        _say(record.getMessage())
 
 
 def _run() -> int | str | None:

@@ -36,7 +36,7 @@ def test_an_option_has_one_help_text_in_all_commands():
         "--seed": "first seed of several, or the seed of one training, or of one split",
         "--seeds": "reproduce has another default",
         "--folds": "reproduce has another default",
-        "--methods": "methods to train, or rows of a plan",
+        "--methods": "methods to train or prepare, or rows of a plan",
         "--semantics": "reproduce has another default",
         "--json": "explain prints a list",
         "--compare": "a flag of results",

@@ -8,6 +8,7 @@ another busy process on the machine costs its share of the processor and no more
 from __future__ import annotations
 
 import itertools
+import logging
 import pickle
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -16,9 +17,11 @@ from typing import Any
 
 import numba
 import torch
+from numba.core.event import Listener, register
 
 from asapool.kernels.threads import thread_pool
 
+LOGGER = logging.getLogger("asapool")
 OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
@@ -39,6 +42,29 @@ def _sources() -> tuple[tuple[str, int, int], ...]:
 
 
 SOURCES = _sources()
+
+
+class _Announcement(Listener):  # type: ignore[misc]
+    """Log once per process that loops are being compiled, since the first use of a fresh install takes a while."""
+
+    done = False
+
+    def on_start(self, event: Any) -> None:
+        """A loop was not in the cache."""
+        if not self.done:
+            self.done = True
+            LOGGER.info("compiling loops for this machine, once; later runs find them in %s", cache_folder())
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to do."""
+
+
+def cache_folder() -> str:
+    """Where compiled loops are kept: $NUMBA_CACHE_DIR, or beside the package where it can be written."""
+    return str(numba.config.CACHE_DIR or Path(__file__).parent / "__pycache__")
+
+
+register("numba:compile", _Announcement())
 
 
 class Loop:

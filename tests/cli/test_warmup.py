@@ -1,0 +1,37 @@
+"""`asapool warmup`, and the note that loops are being compiled: real compilations in an empty cache."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from asapool.errors import ConfigError
+from tests.cli.commands import ENV, call
+
+ONE_LOOP = """
+import logging, torch
+logging.basicConfig(level="INFO")
+from asapool import kernels
+kernels.select(torch.tensor([1.0, 3.0, 2.0]), torch.tensor([0, 3]), torch.tensor([2]), backend="fused")
+"""
+
+
+def test_the_first_use_says_that_it_compiles_and_where_the_cache_is(tmp_path):
+    env = {**ENV, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    first, second = (
+        subprocess.run([sys.executable, "-c", ONE_LOOP], capture_output=True, text=True, env=env, check=True).stderr
+        for _ in range(2)
+    )
+    assert first.count("compiling loops for this machine, once") == 1
+    assert str(tmp_path / "cache") in first
+    assert "compiling" not in second
+    assert any(name.endswith(".nbi") for _, _, names in os.walk(tmp_path / "cache") for name in names)
+
+
+def test_warmup_says_where_the_loops_are():
+    done = call("warmup", "--methods", "mlp")
+    assert done.exit_code == 0
+    assert "cache" in done.stdout
+    with pytest.raises(ConfigError, match="--methods must be one of"):
+        call("warmup", "--methods", "best")
