@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from asapool.data import GraphSet, load
 from asapool.data.readers import reader_of
-from asapool.errors import CheckpointError, DataError
+from asapool.errors import DataError
 from asapool.models import checkpoint
 
 if TYPE_CHECKING:
@@ -46,10 +46,7 @@ def load_model(path: str | PathLike[str]) -> TrainedModel:
     >>> model.predict_proba(graphs).shape, model.predict(graphs[:2]).shape
     ((6, 2), (2,))
     """
-    place = Path(path)
-    if place.is_dir() and not (place / "model.safetensors").exists():
-        raise CheckpointError(f"{place}: holds no model.safetensors. Name a folder that asapool train has finished")
-    return TrainedModel(checkpoint.load(place / "model.safetensors" if place.is_dir() else place))
+    return TrainedModel(checkpoint.load(path))
 
 
 class TrainedModel:

@@ -228,7 +228,9 @@ def protocol_named(word: str) -> str:
 
 def model_file(model: Path) -> Path:
     """The file of a model: the path itself, or model.safetensors in a run folder."""
-    return model / "model.safetensors" if model.is_dir() else model
+    from asapool.models.checkpoint import find
+
+    return find(model)
 
 
 def words_of(text: str, option: str) -> list[str]:

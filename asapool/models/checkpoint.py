@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 KEY = "asapool"
+FILE = "model.safetensors"  # in a run folder
 AGAIN = "Train again, or fetch the file again"
 
 
@@ -131,9 +132,34 @@ def to_bytes(
     return data
 
 
+def find(path: str | PathLike[str]) -> Path:
+    """The model file that a path means: the file itself, or the model.safetensors of a run folder.
+
+    Args:
+        path: a model file, or a folder that `asapool train` has finished.
+
+    Returns:
+        The path of an existing file; anything else is a CheckpointError.
+    """
+    place = Path(path)
+    try:
+        if place.is_dir():
+            if not (place / FILE).is_file():
+                begun = (place / "config.toml").exists()
+                step = f"Finish its training with: asapool train --resume {place}" if begun else "Name a run folder"
+                raise CheckpointError(f"{place}: the folder holds no {FILE}. {step}")
+            return place / FILE
+        if not place.is_file():
+            raise CheckpointError(f"{place}: there is no such file. Give the path of a run folder or a {FILE}")
+    except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
+        raise CheckpointError(f"{str(place)[:60]!r}: cannot be looked for ({error})") from None
+    return place
+
+
 def load(path: str | PathLike[str]) -> LoadedModel:
     """Read a model that `save` wrote; anything else gives a CheckpointError that says what is wrong."""
-    words, weights = _read(Path(path))
+    path = find(path)
+    words, weights = _read(path)
     where = f"{path}: "
     if words.pop("checksum", None) != checksum(words, weights):
         raise CheckpointError(f"{where}the content does not match its checksum, so the file is damaged. {AGAIN}")
@@ -153,7 +179,7 @@ def load(path: str | PathLike[str]) -> LoadedModel:
             fingerprint=words["fingerprint"],
             versions=words["versions"],
             extra=words["extra"],
-            path=Path(path),
+            path=path,
         )
     except Exception as error:  # the checksum is right, so some other program wrote it, and wrongly
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -164,8 +190,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The words and the weights of a file, which may be anything."""
     from safetensors import safe_open
 
-    if not path.is_file():
-        raise CheckpointError(f"{path}: there is no such file. Give the path of a model.safetensors")
     try:
         with safe_open(path, framework="pt") as file:
             text = (file.metadata() or {}).get(KEY)

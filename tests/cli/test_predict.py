@@ -78,7 +78,7 @@ def test_a_run_folder_stands_for_its_model(folder, tmp_path):
         == call("predict", model, folder / "train.csv").stdout
     )
     assert "balanced accuracy" in call("evaluate", folder / "run", folder / "train.csv").stdout
-    with pytest.raises(CheckpointError, match=r"model\.safetensors: there is no such file"):
+    with pytest.raises(CheckpointError, match=r"the folder holds no model\.safetensors"):
         call("predict", tmp_path, folder / "new.csv")
 
 

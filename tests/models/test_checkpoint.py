@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import save as pack_tensors
 
-from asapool.errors import CheckpointError
+from asapool.errors import CheckpointError, WriteError
 from asapool.models import ModelConfig, build, checkpoint, method_names
 from tests.models.batches import pack, random_graphs
 
@@ -100,14 +100,14 @@ def test_a_model_is_replaced_whole_or_not_at_all(path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(CheckpointError, match=r"cannot be written.*No space left"):
+    with pytest.raises(WriteError, match=r"cannot be written.*No space left"):
         checkpoint.save(path, made(seed=1), **WORDS)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
 def test_a_folder_that_is_not_there_gets_a_sentence(path):
-    with pytest.raises(CheckpointError, match="cannot be written"):
+    with pytest.raises(WriteError, match="cannot be written"):
         checkpoint.save(path.parent / "no" / "model.safetensors", made(), **WORDS)
 
 
@@ -118,11 +118,23 @@ def refused(path, data, words):
     assert "\n" not in str(caught.value)
 
 
+def test_a_folder_means_the_model_in_it(path):
+    checkpoint.save(path, made(), **WORDS)
+    assert checkpoint.find(path.parent) == checkpoint.find(path) == path
+    assert checkpoint.load(str(path.parent)).path == path
+
+
 def test_foreign_files_get_a_sentence(path):
     with pytest.raises(CheckpointError, match="there is no such file"):
         checkpoint.load(path)
-    with pytest.raises(CheckpointError, match="there is no such file"):
+    with pytest.raises(CheckpointError, match=r"the folder holds no model\.safetensors. Name a run folder"):
         checkpoint.load(path.parent)
+    (path.parent / "config.toml").touch()
+    with pytest.raises(CheckpointError, match="Finish its training with: asapool train --resume"):
+        checkpoint.load(path.parent)
+    for odd in ("x" * 5000, "a\0b"):
+        with pytest.raises(CheckpointError, match=r"cannot be looked for|no such file"):
+            checkpoint.load(odd)
     refused(path, b"", "not a model of asapool")
     refused(path, b"hello, world", "not a model of asapool")
     refused(path, pickle.dumps({"a": 1}), "not a model of asapool")
