@@ -92,7 +92,10 @@ Lr = Annotated[float | None, typer.Option(metavar="RATE", rich_help_panel=TRAINI
 Seed = Annotated[
     int | None,
     typer.Option(
-        min=0, metavar="N", rich_help_panel=TRAINING, help="Seed of the split, the initial weights, shuffling, dropout."
+        min=0,
+        metavar="N",
+        rich_help_panel=TRAINING,
+        help="Seed of the initial weights, shuffling, dropout and the split (scaffold splits have none).",
     ),
 ]
 FirstSeed = Annotated[
