@@ -160,7 +160,7 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None) -> GraphS
         return _molecules(items)
     if all(getattr(item, "x", None) is not None for item in items):
         recipe = None  # PyG's x holds finished columns, whatever they were made of
-    return load(items, labels=labels, recipe=recipe)
+    return load(items, labels=labels, recipe=recipe, task=None if recipe else "classification")
 
 
 def _molecules(smiles: Sequence[Any]) -> GraphSet:

@@ -33,7 +33,21 @@ Smiles = Annotated[
     str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Column of a table with the SMILES.")
 ]
 Target = Annotated[
-    str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Column of a table with the class.")
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Column of a table with the labels.")
+]
+Task = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND",
+        rich_help_panel=DATA,
+        help="classification, regression or multilabel; default: decided by the values.",
+    ),
+]
+Repeats = Annotated[
+    str | None,
+    typer.Option(
+        metavar="drop|sum", rich_help_panel=DATA, help="Edges that TU files list more than once; default: drop."
+    ),
 ]
 IdColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Column of a table with the graph ids.")

@@ -29,6 +29,8 @@ OLD_SPLITS = {"single": "stratified", "stratified": "stratified-folds"}  # what 
 class Options(o.DataOptions):
     """How to read graphs that are looked at or converted; labels may be missing."""
 
+    task: o.Task = None
+    repeats: o.Repeats = None
     workers: o.Workers = None
 
 
@@ -63,9 +65,12 @@ def info(
     column = class_column(source, graphs)
     answer = plain(s) | ({} if column is None else {"class_column": column})
     classes = ", ".join(f"{name}: {count}" for name, count in s.class_counts.items()) or "none"
+    labels = {"classes": f"{s.classes} ({classes})"}
+    if s.task != "classification":
+        labels = {"task": s.task} | {f"target {name}": _describe(values) for name, values in s.targets.items()}
     rows = {
-        "name": s.name, "graphs": s.graphs, "classes": f"{s.classes} ({classes})",
-        **({} if column is None else {"class column": column}), "without label": s.unlabelled,
+        "name": s.name, "graphs": s.graphs, **labels,
+        **({} if column is None else {"label column": column}), "without label": s.unlabelled,
         "mean nodes": s.nodes_mean, "mean edges": s.edges_mean, "nodes": f"{s.nodes_min} to {s.nodes_max}",
         "mean degree": s.degree_mean, "largest degree": s.degree_max, "mean density": f"{s.density_mean:.4f}",
         "mean components": s.components_mean, "connected graphs": s.connected, "isolated nodes": s.isolated_nodes,
@@ -85,6 +90,24 @@ def info(
         return
     show(answer, rows, json)
     show_forecast(ahead)
+
+
+def _describe(values: dict[str, float]) -> str:
+    if "mean" not in values:
+        return "no values"
+    numbers = "mean {mean:.4g}, standard deviation {std:.4g}, {min:.4g} to {max:.4g}".format(**values)
+    return f"{values['count']:,} values, {numbers}"
+
+
+@data.command("list", cls=Command)
+def list_sources(json: o.Json = False) -> None:
+    """List what can be read: file formats, built-in sets, and synthetic sets with their parameters."""
+    from asapool.data.loading import BUILT_IN
+    from asapool.data.readers import READERS
+    from asapool.data.synthetic import describe
+
+    sources = {reader.name: reader.sentence for reader in READERS} | BUILT_IN | describe()
+    show(sources, sources, json)
 
 
 def show_forecast(ahead: Forecast) -> None:

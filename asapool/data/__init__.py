@@ -12,5 +12,6 @@ from asapool.data.loading import load, read, stream
 from asapool.data.reading import Reading, Skipped
 from asapool.data.splits import Split
 from asapool.data.summary import Summary
+from asapool.data.targets import Target
 
-__all__ = ["Batch", "GraphSet", "Reading", "Skipped", "Split", "Summary", "load", "read", "stream"]
+__all__ = ["Batch", "GraphSet", "Reading", "Skipped", "Split", "Summary", "Target", "load", "read", "stream"]

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.classes import check_labels, number_classes
 from asapool.data.csr import Bytes, Edges, Floats, Ints, mirrored, pack_edges, pointer
 from asapool.data.features import Nodes, check_recipe, columns, resolve, write_recipe
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
+from asapool.data.reading import Log
+from asapool.data.targets import Labelled, Target, read_targets
 from asapool.errors import DataError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One graph as a source tells it; node numbers count from 0 within the graph."""
+    """One graph of a source; node numbers count from 0 within the graph."""
 
     at: str  # where it was found, for messages: "graphs.jsonl, line 3"
     line: int = 0
@@ -33,7 +34,8 @@ class Record:
     labels: tuple[npt.NDArray[Any], ...] = ()
     attributes: Floats | None = None
     truth: Bytes | None = None
-    label: str | None = None
+    label: str | None = None  # the class
+    values: Mapping[str, str | None] | None = None  # the targets by name, where they are not the one class above
     id: str | None = None
     text: str | None = None
 
@@ -64,6 +66,8 @@ def assemble(
     label_names: tuple[str, ...] = (),
     features: str | None = None,
     classes: Sequence[str] | None = None,
+    target: Target | None = None,
+    log: Log | None = None,
 ) -> GraphSet:
     """Pack records; features is what to make columns of when the options leave it open."""
     if not records:
@@ -85,15 +89,46 @@ def assemble(
         wanted = options.features if options.features not in (None, "auto") else features
         recipe = write_recipe(resolve(wanted, nodes, name), nodes, name)
     x, feature_names = columns(recipe, nodes, name)
-    told = [None if options.label_rule == "ignored" else r.label for r in records]
-    y, class_names = number_classes(told, name, options.classes or classes)
-    check_labels(y, name, options.label_rule)
+    y, described, notes = _targets(records, name, options, classes, target)
+    class_names = described.classes if described.kind == "classification" else ()
+    if log is not None:
+        log.notes.extend(notes)
+    recipe |= {"classes": list(class_names)}
+    if described.kind != "classification":
+        recipe["task"] = described.to_dict()
     return GraphSet(
         x=x, ptr=ptr, rowptr=edges.rowptr, col=edges.col, weight=edges.weight, edge_attr=edges.edge_attr, y=y,
-        class_names=class_names, feature_names=feature_names, ids=_ids(records),
+        class_names=class_names, target=described, feature_names=feature_names, ids=_ids(records),
         named=any(r.id is not None for r in records), places=_places(records), name=name, truth=_truth(records, N),
-        source_text=_text(records), recipe=recipe | {"classes": list(class_names)},
+        source_text=_text(records), recipe=recipe,
     )  # fmt: skip
+
+
+def _targets(
+    records: Sequence[Record], name: str, options: ReadOptions, classes: Sequence[str] | None, target: Target | None
+) -> Labelled:
+    """y and what it means: the targets where a record has any, else the classes."""
+    known = options.known_target or (target if options.recipe is None else None)
+    measured = any(r.values is not None for r in records)
+    if not measured and known is None:
+        if options.known_task not in (None, "classification"):
+            raise DataError(f"{name}: no graph has targets, only classes, so task={options.task!r} does not apply")
+        labels = [None if options.label_rule == "ignored" else r.label for r in records]
+        columns: dict[str, Sequence[str | None]] = {"label": labels}
+        task: str | None = "classification"
+    else:
+        names = known.names if known is not None else tuple(dict.fromkeys(n for r in records for n in r.values or ()))
+        ignored = options.label_rule == "ignored" or (
+            options.recipe is not None and options.known_target is None and len(names) > 1
+        )
+        columns = {n: [None if ignored else (r.values or {}).get(n) for r in records] for n in names or ("target",)}
+        task = options.known_task
+        unknown = next((n for r in records for n in r.values or () if n not in names), None)
+        if unknown is not None and options.recipe is None:
+            raise DataError(f"{name}: target {unknown!r}, expected {', '.join(map(repr, names))}")
+    return read_targets(
+        columns, name, rule=options.label_rule, task=task, known=known, classes=options.classes or classes
+    )
 
 
 def _have(value: Floats | None) -> Floats:

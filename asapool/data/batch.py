@@ -26,7 +26,7 @@ class Batch:
     rowptr: Tensor  # (N+1,) int64
     col: Tensor  # (E,) int64
     weight: Tensor | None  # (E,) float32, None = all ones
-    y: Tensor  # (B,) int64, -1 = no label
+    y: Tensor  # (B,) int64, -1 = no label; or (B, T) float32, NaN = missing
 
     def __len__(self) -> int:
         return int(self.ptr.shape[0]) - 1
@@ -68,7 +68,8 @@ class Cutter:
         self.begin, self.counts = begin[:-1], np.diff(begin)  # (G,) first edge, edges
         self.degree = _narrow(np.diff(graphs.rowptr))  # (N,)
         self.local = _narrow(graphs.col - self.first.repeat(self.counts))  # (E,) columns, counted within the graph
-        self.x, self.weight, self.y = graphs.x, graphs.weight, graphs.y
+        self.x, self.weight = graphs.x, graphs.weight
+        self.y = graphs.y if graphs.y.ndim == 1 else graphs.y.astype(np.float32)
         self.hot = _hot(graphs.x)
 
     def cut(self, indices: Ints) -> Batch:
@@ -87,7 +88,7 @@ class Cutter:
             rowptr=from_numpy(pointer(self.degree.take(nodes))),
             col=from_numpy(ptr[:-1].repeat(counts) + self.local.take(entries)),
             weight=None if self.weight is None else from_numpy(self.weight.take(entries)),
-            y=from_numpy(self.y.take(indices)),
+            y=from_numpy(self.y.take(indices, axis=0)),
         )
 
     def _rows(self, nodes: Ints) -> Floats:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from asapool.data.csr import Ints, owners
+from asapool.data.targets import Target, empty_values
 from asapool.errors import DataError
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ def check(graphs: GraphSet) -> None:
 
     for name, dtype, dims in (
         ("x", np.float32, 2), ("ptr", np.int64, 1), ("rowptr", np.int64, 1), ("col", np.int64, 1),
-        ("weight", np.float32, 1), ("y", np.int64, 1), ("places", np.int64, 1), ("truth", np.int8, 1),
+        ("weight", np.float32, 1), ("places", np.int64, 1), ("truth", np.int8, 1),
         ("edge_attr", np.float32, 2),
     ):  # fmt: skip
         value = getattr(graphs, name)
@@ -30,8 +32,12 @@ def check(graphs: GraphSet) -> None:
             put(name, _array(name, value, dtype, dims))
     _pointers(graphs)
     G, N, E = len(graphs.ptr) - 1, len(graphs.x), len(graphs.col)
-    if getattr(graphs, "y", None) is None:
-        put("y", _array("y", np.full(G, -1), np.int64, 1))
+    target = graphs.target if graphs.target is not None else Target()
+    if target.kind == "classification":  # class_names decide, so that dataclasses.replace can change them
+        target = replace(target, classes=tuple(graphs.class_names))
+    put("target", target)
+    y = empty_values(target, G) if graphs.y is None else graphs.y
+    put("y", _array("y", y, *((np.int64, 1) if target.kind == "classification" else (np.float64, 2))))
     if getattr(graphs, "places", None) is None:
         put("places", _array("places", np.arange(G), np.int64, 1))
     put("named", graphs.named and bool(graphs.ids))
@@ -52,6 +58,17 @@ def check(graphs: GraphSet) -> None:
             raise DataError(f"{graphs.name}: {name} has {came} entries, expected {expected}")
     _values(graphs)
     _check_text(graphs)
+
+
+def _measured(graphs: GraphSet) -> None:
+    if graphs.y.shape[1] != graphs.target.tasks:
+        raise DataError(f"{graphs.name}: y has {graphs.y.shape[1]} columns for {graphs.target.tasks} targets")
+    if bool(np.isinf(graphs.y).any()):
+        raise DataError(f"{graphs.name}: y holds infinite values. Replace or drop them")
+    if graphs.target.kind == "multilabel" and not bool(np.isin(graphs.y[~np.isnan(graphs.y)], (0, 1)).all()):
+        raise DataError(f"{graphs.name}: y of a multilabel target must be 0, 1 or NaN")
+    if graphs.class_names:
+        raise DataError(f"{graphs.name}: class_names belong to classification, and the target is {graphs.target.kind}")
 
 
 def is_text(text: str) -> bool:
@@ -107,7 +124,9 @@ def _pointers(graphs: GraphSet) -> None:
 
 def _values(graphs: GraphSet) -> None:
     N, classes = len(graphs.x), len(graphs.class_names)
-    if graphs.y.size and (graphs.y.min() < -1 or graphs.y.max() >= classes):
+    if graphs.target.kind != "classification":
+        _measured(graphs)
+    elif graphs.y.size and (graphs.y.min() < -1 or graphs.y.max() >= classes):
         bad = graphs.y.max() if graphs.y.max() >= classes else graphs.y.min()
         raise DataError(f"{graphs.name}: class number {bad}, expected -1 (no label) to {classes - 1} (class_names)")
     if graphs.truth is not None and not bool(((graphs.truth == 0) | (graphs.truth == 1)).all()):

@@ -69,7 +69,8 @@ def _labels(table: Path, files: dict[str, Path], options: ReadOptions, log: Log)
         file_column = guess(header, options.id_column, FILE_COLUMNS, table, "id_column", "the names of the files")
         if options.target is None:
             refuse_several(header, CLASS_COLUMNS, table, "target", "the classes")
-        label_column = guess(header, options.target, CLASS_COLUMNS, table, "target", "the classes")
+        named = None if options.target is None else str(options.target)
+        label_column = guess(header, named, CLASS_COLUMNS, table, "target", "the classes")
         labels: dict[str, Any] = {}
         lines: dict[str, int] = {}
         for line, row in even(rows, header, table):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from asapool.data.batch import Batch, Cutter
 from asapool.data.check import check
 from asapool.data.csr import Bytes, Floats, Ints, pointer, spans
+from asapool.data.targets import Target
 from asapool.errors import DataError
 
 if TYPE_CHECKING:
@@ -41,8 +42,10 @@ class GraphSet:
     rowptr: Ints  # (N+1,)
     col: Ints  # (E,), ascending within each row, numbers count through the whole set
     weight: Floats | None = None  # (E,), None = all ones
-    y: Ints = None  # type: ignore[assignment]  # (G,), class number or -1 = no label; given as None = all -1
-    class_names: tuple[str, ...] = ()
+    # classification: (G,) class number, -1 = no label; else (G, T) float64, NaN = missing; given as None = all missing
+    y: npt.NDArray[Any] = None  # type: ignore[assignment]
+    class_names: tuple[str, ...] = ()  # of classification
+    target: Target = None  # type: ignore[assignment]  # what y means; given as None = classification
     feature_names: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     named: bool = True  # False = the source has no names for its graphs, and the ids are numbers
@@ -74,7 +77,12 @@ class GraphSet:
     def __repr__(self) -> str:
         return (
             f"GraphSet({self.name!r}, graphs={len(self)}, nodes={len(self.x)}, edges={len(self.col)}, "
-            f"features={self.num_features}, classes={self.num_classes})"
+            f"features={self.num_features}, "
+            + (
+                f"classes={self.num_classes})"
+                if self.target.kind == "classification"
+                else f"{self.target.kind}={self.target.tasks})"
+            )
         )
 
     @property
@@ -84,13 +92,13 @@ class GraphSet:
 
     @property
     def num_classes(self) -> int:
-        """How many classes have a name."""
+        """How many classes there are; 0 where the target is not classification."""
         return len(self.class_names)
 
     @property
     def labelled(self) -> npt.NDArray[np.bool_]:
         """Which graphs have a label, (G,)."""
-        mask: npt.NDArray[np.bool_] = self.y >= 0
+        mask: npt.NDArray[np.bool_] = self.y >= 0 if self.y.ndim == 1 else ~np.isnan(self.y).all(axis=1)
         return mask
 
     @cached_property
@@ -134,7 +142,8 @@ class GraphSet:
             rowptr=rowptr,
             col=self.col.take(entries) + np.repeat(ptr[:-1] - first, counts),
             weight=None if self.weight is None else self.weight.take(entries),
-            y=self.y.take(chosen),
+            y=self.y.take(chosen, axis=0),
+            target=self.target,
             class_names=self.class_names,
             feature_names=self.feature_names,
             ids=tuple([self.ids[i] for i in numbers]),
@@ -161,6 +170,8 @@ class GraphSet:
 
     def with_fields(self, **values: Any) -> GraphSet:
         """The same set with some fields replaced by values that are known to fit."""
+        if "class_names" in values and "target" not in values:
+            values["target"] = replace(self.target, classes=tuple(values["class_names"]))
         return GraphSet.trusted(**{f.name: getattr(self, f.name) for f in fields(self)} | values)
 
     def _resolve(self, indices: Indices) -> Ints:

@@ -6,6 +6,7 @@ nodes            how many, or a list with the label of each node (text or whole 
 edges            [a, b] or [a, b, weight], nodes counted from 0; both directions are meant unless "directed" is true
 features         optional: one list of numbers per node
 label            optional: the class, text or number; null or absent = no label
+target           optional: a measured value 1.5, a list of them, or {"name": value} for named tasks; null = missing
 id               optional: text or number, unique in a file to learn from; by default the number of the graph
 directed         optional: true = each edge is a -> b only
 edge_features    optional: one list of numbers per edge
@@ -35,10 +36,11 @@ from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
 from asapool.data.reading import Log, Reading
 from asapool.data.recipe import apply_recipe
+from asapool.data.targets import Target
 from asapool.errors import DataError
 
 VERSION = 1
-KEYS = {"id", "nodes", "edges", "features", "label", "directed", "edge_features", "truth", "text"}
+KEYS = {"id", "nodes", "edges", "features", "label", "target", "directed", "edge_features", "truth", "text"}
 MAX_NODES = 10_000_000  # of one graph, and of a small file: a mistyped count must not fill the memory
 NODES_PER_BYTE = 10  # of a large file
 
@@ -48,7 +50,7 @@ def read_jsonl(path: Path, options: ReadOptions | None = None) -> Reading:
     options, log = options or ReadOptions(), Log()
     header, records = _open(path, options, log)
     listed = list(records)
-    graphs = _build(path, header, listed, options)
+    graphs = _build(path, header, listed, options, log)
     if options.recipe is None:
         refuse_twice(listed)
     return log.reading(graphs)
@@ -60,12 +62,12 @@ def stream_jsonl(path: Path, options: ReadOptions, chunk: int) -> Iterator[Readi
     header, records = _open(path, options, log)
     while held := list(islice(records, chunk)):
         try:
-            graphs: GraphSet | None = _build(path, header, held, options)
+            graphs: GraphSet | None = _build(path, header, held, options, log)
         except DataError:
             if not options.skip_invalid:
                 raise
             kept = [record for record in held if _fits(path, header, record, options, log)]
-            graphs = _build(path, header, kept, options) if kept else None
+            graphs = _build(path, header, kept, options, log) if kept else None
         yield log.reading(graphs)
         log.clear()
     if log.skipped:
@@ -75,7 +77,7 @@ def stream_jsonl(path: Path, options: ReadOptions, chunk: int) -> Iterator[Readi
 def _fits(path: Path, header: dict[str, Any], record: Record, options: ReadOptions, log: Log) -> bool:
     """Whether a graph can be read by itself; if not it is noted as skipped."""
     try:
-        _build(path, header, [record], options)
+        _build(path, header, [record], options, Log())
     except DataError as error:
         log.skip(record.line, str(error))
         return False
@@ -147,6 +149,10 @@ def _header(value: dict[str, Any], at: str) -> dict[str, Any]:
         names = value.get(key, [])
         if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
             raise DataError(f"{at}: {key} must be a list of text")
+    if "target" in value:
+        if not isinstance(value["target"], dict):
+            raise DataError(f"{at}: target must be an object")
+        Target.from_dict(value["target"])  # refuses what is wrong with it
     if not isinstance(value.get("name", ""), str) or not isinstance(value.get("recipe", {}), dict):
         raise DataError(f"{at}: name must be text and recipe an object")
     return value
@@ -188,8 +194,26 @@ def _record(value: dict[str, Any], at: str, line: int, place: int) -> Record:
         edge_attr=_table(value.get("edge_features"), len(source), "edge_features", at),
         labels=labels, attributes=_table(value.get("features"), nodes, "features", at),
         truth=None if truth is None else np.array(truth, np.int8), label=as_text(value.get("label")),
+        values=_values(value, at),
         id=None if value.get("id") is None else str(value["id"]), text=value.get("text"),
     )  # fmt: skip
+
+
+def _values(value: dict[str, Any], at: str) -> dict[str, str | None] | None:
+    """The targets by name; None where the graph has none."""
+    if "target" not in value:
+        return None
+    if value.get("label") is not None:
+        raise DataError(f"{at}: 'label' is the class and 'target' a measured value; a graph has one of them")
+    target = value["target"]
+    if isinstance(target, list):
+        target = {f"target{k}": item for k, item in enumerate(target)}
+    elif not isinstance(target, dict):
+        target = {"target": target}
+    for name, item in target.items():
+        if isinstance(item, (list, dict)):
+            raise DataError(f"{at}: 'target' {name!r} must be a number or null")
+    return {name: as_text(item) for name, item in target.items()}
 
 
 def _edges(edges: Any, at: str) -> tuple[Ints, Ints, Floats | None]:
@@ -236,21 +260,22 @@ def _narrow(values: npt.NDArray[Any]) -> Floats:
         return values.astype(np.float32)
 
 
-def _build(path: Path, header: dict[str, Any], records: list[Record], options: ReadOptions) -> GraphSet:
+def _build(path: Path, header: dict[str, Any], records: list[Record], options: ReadOptions, log: Log) -> GraphSet:
     ready = dict(header.get("recipe") or {})
     names = tuple(header.get("feature_names") or ())
     if names and any(r.attributes is None or r.attributes.shape[1] != len(names) for r in records):
         raise DataError(f"{path}: the first line names {len(names)} features, and not every node has that many numbers")
+    target = Target.from_dict(header["target"]) if "target" in header else None
     if not ready:
         return assemble(
             records, name=header.get("name", path.stem), options=options, attribute_names=names,
-            classes=header.get("class_names") or None, features=_default(records),
+            classes=header.get("class_names") or None, features=_default(records), target=target, log=log,
         )  # fmt: skip
     # the columns are finished: they were made by the recipe of the first line
     plain = ReadOptions(features="attributes", labels="ignored" if options.label_rule == "ignored" else "optional")
     made = assemble(
         records, name=header.get("name", path.stem), options=plain, attribute_names=names,
-        classes=header.get("class_names") or None,
+        classes=header.get("class_names") or None, target=target,
     )  # fmt: skip
     return apply_recipe(made.with_fields(recipe=ready), options)
 

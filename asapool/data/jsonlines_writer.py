@@ -20,10 +20,12 @@ def write_jsonl(graphs: GraphSet, path: str | PathLike[str]) -> None:
     x = graphs.x.astype(np.int64) if whole else graphs.x  # 1 instead of 1.0: half the size for one-hot columns
     undirected = is_symmetric(graphs.rowptr, graphs.col, graphs.weight, graphs.edge_attr)
     row = owners(graphs.rowptr)
-    header = {
+    header: dict[str, Any] = {
         "asapool": VERSION, "name": graphs.name, "class_names": graphs.class_names,
         "feature_names": graphs.feature_names, "recipe": graphs.recipe,
     }  # fmt: skip
+    if graphs.target.kind != "classification":
+        header["target"] = graphs.target.to_dict()
     with writing(path) as out:
         out.write(json.dumps(header).encode() + b"\n")
         for g in range(len(graphs)):
@@ -41,7 +43,10 @@ def write_jsonl(graphs: GraphSet, path: str | PathLike[str]) -> None:
             value["features"] = x[a:b].tolist()
             if graphs.edge_attr is not None:
                 value["edge_features"] = graphs.edge_attr[e].tolist()
-            if graphs.y[g] >= 0:
+            if graphs.target.kind != "classification":
+                values = [None if np.isnan(v) else v for v in graphs.y[g].tolist()]
+                value["target"] = dict(zip(graphs.target.names, values, strict=True))
+            elif graphs.y[g] >= 0:
                 value["label"] = graphs.class_names[graphs.y[g]]
             if graphs.truth is not None:
                 value["truth"] = graphs.truth[a:b].tolist()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from asapool.data.classes import cell_class, check_labels, number_classes
+from asapool.data.classes import Labels, cell_class
 from asapool.data.csr import pointer
 from asapool.data.features import check_recipe
 from asapool.data.graphset import GraphSet
@@ -17,12 +17,18 @@ from asapool.data.molecule_workers import read_many
 from asapool.data.molecules import ATOM_NAMES, VERSION, Molecules, atom_features, bond_features, load_rdkit
 from asapool.data.options import ReadOptions
 from asapool.data.reading import Log, Reading
-from asapool.data.tables import find, guess, open_table, refuse_several
+from asapool.data.tables import column_of, find, guess, open_table, refuse_several
+from asapool.data.targets import Labelled, read_targets
 from asapool.errors import DataError
 
 SMILES_COLUMNS = ("smiles", "canonical_smiles", "smi", "smile", "structure")
 CLASS_COLUMNS = ("label", "target", "class", "y", "activity", "active", "outcome")
-ID_COLUMNS = ("id", "graph_id", "mol_id", "molecule_id", "compound_id")
+ID_COLUMNS = (
+    "id", "graph_id", "mol_id", "molid", "molecule_id", "moleculeid", "compound_id", "compoundid", "chembl_id",
+    "molecule_name", "compound", "compound_name", "cmpd_id", "cmpdid", "molecule_chembl_id", "cas", "name",
+    "identifier",
+)  # fmt: skip
+STRICT = 9  # the first of these promise to be unique; the others are names
 
 
 class Row(NamedTuple):
@@ -31,7 +37,7 @@ class Row(NamedTuple):
     place: int  # among the rows of the table, counted from 0
     line: int
     smiles: str
-    label: str | None
+    labels: tuple[str | None, ...]  # one per target column
     id: str | None
 
 
@@ -39,7 +45,8 @@ class Columns(NamedTuple):
     """Which columns of the table are used, by name."""
 
     smiles: str
-    target: str | None
+    targets: tuple[str, ...]
+    id: str | None
 
 
 def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
@@ -50,13 +57,12 @@ def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
     listed = list(rows)
     if not listed:
         raise DataError(f"{path}: there are column names but no rows. Add one row per molecule")
-    graphs = _build(path, columns, listed, options, log)
+    graphs = _build(path, columns, listed, options, log, options.label_rule)
     if graphs is None:
         line, reason = log.skipped[0]
         raise DataError(f"{path}: none of the {len(listed)} molecules could be read. Line {line}: {reason}")
-    check_labels(graphs.y, str(path), options.label_rule)
-    if options.recipe is None:
-        _refuse_twice(graphs, listed, path)
+    if options.recipe is None and len(set(graphs.ids)) < len(graphs):
+        graphs = _without_names(graphs, columns, listed, path, options, log)
     return log.reading(graphs)
 
 
@@ -66,7 +72,7 @@ def stream_molecules(path: Path, options: ReadOptions, chunk: int) -> Iterator[R
     log = Log()
     columns, rows = _open(path, options, log)
     while held := list(islice(rows, chunk)):
-        yield log.reading(_build(path, columns, held, options, log))
+        yield log.reading(_build(path, columns, held, options, log, "optional"))
         log.clear()
     if log.skipped:
         yield log.reading(None)
@@ -91,8 +97,8 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
     with open_table(path, options.encoding) as (header, rows):
         smiles = guess(header, options.smiles, _preferred(options), path, "smiles", "the SMILES")
         own = find(header, options.id_column, ID_COLUMNS, path)
-        target = _target(header, path, options, {smiles, own})
-        yield Columns(header[smiles], None if target is None else header[target])
+        targets = _targets(header, path, options, {smiles, own})
+        yield Columns(header[smiles], tuple(header[k] for k in targets), None if own is None else header[own])
         for place, (line, row) in enumerate(rows):
             if len(row) != len(header):
                 reason = f"{len(header)} fields expected, {len(row)} came"
@@ -104,7 +110,7 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
                 place,
                 line,
                 "" if row[smiles] is None else str(row[smiles]).strip(),
-                None if target is None else cell_class(row[target], options.classes, log.missing),
+                tuple(cell_class(row[k], options.classes, log.missing) for k in targets),
                 None if own is None or row[own] is None else str(row[own]).strip() or None,
             )
 
@@ -115,16 +121,33 @@ def _preferred(options: ReadOptions) -> tuple[str, ...]:
     return (known.lower(), *SMILES_COLUMNS) if isinstance(known, str) else SMILES_COLUMNS
 
 
-def _target(header: Sequence[str], path: Path, options: ReadOptions, used: set[int | None]) -> int | None:
-    """The column of the classes: named, known to the recipe, usual, or the only one left."""
+def _targets(header: Sequence[str], path: Path, options: ReadOptions, used: set[int | None]) -> list[int]:
+    """The columns of the labels: named, known to the recipe, usual, or what is left."""
     if options.label_rule == "ignored":
-        return None
+        return []
     if options.target is not None:
-        return find(header, options.target, (), path)
+        return [column_of(header, name, path) for name in _names(options.target, header)]
     if options.recipe is not None:  # new data: only a column called as in the training data surely means the same
-        known = options.recipe.get("target")
-        return list(header).index(known) if isinstance(known, str) and known in header else None
+        known = options.known_target
+        names = (options.recipe.get("target"),) if known is None else known.names
+        return [list(header).index(name) for name in names if isinstance(name, str) and name in header]
     left = [k for k in range(len(header)) if k not in used]
+    if options.task in ("regression", "multilabel") and left:
+        return left
+    one = _class_column(header, left, path, options)
+    return [] if one is None else [one]
+
+
+def _names(target: str | Sequence[str], header: Sequence[str]) -> Sequence[str]:
+    """The columns that target names: a list, one name, or several with commas between them."""
+    if not isinstance(target, str):
+        return target
+    parts = [name.strip() for name in target.split(",")]
+    return parts if target not in header and len(parts) > 1 else [target]
+
+
+def _class_column(header: Sequence[str], left: Sequence[int], path: Path, options: ReadOptions) -> int | None:
+    """The one column of the labels: of a usual name, or the only one left."""
     refuse_several([header[k] for k in left], CLASS_COLUMNS, path, "target", "the classes")
     found = find(header, None, CLASS_COLUMNS, path)
     if found is not None or len(left) == 1:
@@ -138,7 +161,9 @@ def _target(header: Sequence[str], path: Path, options: ReadOptions, used: set[i
     return guess(header, None, CLASS_COLUMNS, path, "target", "the classes")
 
 
-def _build(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions, log: Log) -> GraphSet | None:
+def _build(
+    path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions, log: Log, rule: Labels
+) -> GraphSet | None:
     """Pack the molecules of some rows; None when none could be read."""
     molecules = read_many([row.smiles for row in rows], options.workers)
     if molecules.failed:
@@ -157,13 +182,19 @@ def _build(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptio
     if not len(molecules.rows):
         return None
     kept = [rows[k] for k in molecules.rows.tolist()]
-    y, names = number_classes([row.label for row in kept], str(path), options.classes, [row.line for row in kept])
-    recipe: dict[str, Any] = {"version": VERSION, "kind": "smiles", "smiles": columns.smiles, "target": columns.target}
+    y, target, notes = _read_targets(path, columns, kept, options, rule)
+    log.notes.extend(notes)
+    names = target.classes if target.kind == "classification" else ()
+    one = ", ".join(columns.targets) or None
+    recipe: dict[str, Any] = {"version": VERSION, "kind": "smiles", "smiles": columns.smiles, "target": one}
     recipe = dict(options.recipe) if options.recipe is not None else recipe | {"classes": list(names)}
+    if options.recipe is None and target.kind != "classification":
+        recipe["task"] = target.to_dict()
     return pack_molecules(
         molecules,
         y=y,
         class_names=names,
+        target=target,
         ids=tuple(str(row.line) if row.id is None else row.id for row in kept),
         named=any(row.id is not None for row in kept),
         places=[row.place for row in kept],
@@ -171,6 +202,19 @@ def _build(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptio
         name=path.stem,
         recipe=recipe,
     )
+
+
+def _read_targets(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions, rule: Labels) -> Labelled:
+    cells: dict[str, list[str | None]] = {
+        name: [row.labels[k] for row in rows] for k, name in enumerate(columns.targets)
+    }
+    known = options.known_target
+    if known is not None:
+        cells = {name: cells.get(name, [None] * len(rows)) for name in known.names}
+    return read_targets(
+        cells or {"label": [None] * len(rows)}, str(path), rule=rule, task=options.known_task, known=known,
+        classes=options.classes, lines=[row.line for row in rows],
+    )  # fmt: skip
 
 
 def pack_molecules(molecules: Molecules, **fields: Any) -> GraphSet:
@@ -184,9 +228,18 @@ def pack_molecules(molecules: Molecules, **fields: Any) -> GraphSet:
     )  # fmt: skip
 
 
-def _refuse_twice(graphs: GraphSet, rows: Sequence[Row], path: Path) -> None:
-    """Refuse an id that two molecules have, in a set to learn from: a split by ids could not tell them apart."""
+def _without_names(
+    graphs: GraphSet, columns: Columns, rows: Sequence[Row], path: Path, options: ReadOptions, log: Log
+) -> GraphSet:
+    """Ids that are not unique, in a set to learn from: names become lines, but a column of ids must be one.
+
+    A split by ids could not tell two molecules of one id apart.
+    """
     line = {row.place: row.line for row in rows}
+    if options.id_column is None and str(columns.id).lower() not in ID_COLUMNS[:STRICT]:
+        log.notes.append(f"{path}: the names in {columns.id!r} are not unique, so the lines of the file are the ids")
+        ids = tuple(str(line[place]) for place in graphs.places.tolist())
+        return graphs.with_fields(ids=ids, named=False)
     seen: dict[str, int] = {}
     for own, place in zip(graphs.ids, graphs.places.tolist(), strict=True):
         if own in seen:
@@ -195,3 +248,4 @@ def _refuse_twice(graphs: GraphSet, rows: Sequence[Row], path: Path) -> None:
                 "Give every molecule an id of its own"
             )
         seen[own] = place
+    return graphs

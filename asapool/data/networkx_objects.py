@@ -75,6 +75,17 @@ def _own_label(graph: Any) -> Any:
     return graph.graph.get("label", graph.graph.get("y"))
 
 
+def _targets(target: Any) -> dict[str, str | None] | None:
+    """The graph attribute "target": a number, a list of numbers, or a dict of them."""
+    if target is None:
+        return None
+    if isinstance(target, (list, tuple, np.ndarray)):
+        target = {f"target{k}": value for k, value in enumerate(np.asarray(target).tolist())}
+    elif not isinstance(target, dict):
+        target = {"target": target}
+    return {str(name): as_text(value) for name, value in target.items()}
+
+
 def _guess(graphs: Sequence[Any], truth: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The attributes that every node has, as labels (few texts) and attributes (numbers)."""
     common: set[str] | None = None
@@ -128,6 +139,7 @@ def _record(
         attributes=_table(nodes, node_attributes, at, "node") if node_attributes else None,
         truth=None if marks is None else np.array(marks, np.int8),
         label=as_text(label),
+        values=_targets(graph.graph.get("target")) if label is None else None,
         id=None if id is None else str(id),
     )
 
@@ -165,7 +177,10 @@ def to_networkx(graphs: GraphSet, i: int) -> nx.Graph[int] | nx.DiGraph[int]:
     attr = None if graphs.edge_attr is None else graphs.edge_attr[begin:end]
     made: nx.Graph[int] = nx.Graph() if is_symmetric(rowptr, col, weight, attr) else nx.DiGraph()
     made.graph["id"] = graphs.ids[i]
-    if graphs.y[i] >= 0:
+    if graphs.target.kind != "classification":
+        values = [None if np.isnan(v) else v for v in graphs.y[i].tolist()]
+        made.graph["target"] = dict(zip(graphs.target.names, values, strict=True))
+    elif graphs.y[i] >= 0:
         made.graph["label"] = graphs.class_names[graphs.y[i]]
     if graphs.source_text is not None:
         made.graph["text"] = graphs.source_text[i]

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from asapool.data.archive import check_sizes
 from asapool.data.graphset import GraphSet
+from asapool.data.targets import Target
 from asapool.errors import DataError
 from asapool.files import writing
 
@@ -36,6 +37,8 @@ def digest(graphs: GraphSet) -> str:
             sha.update(f"{name}{array.shape}{array.dtype.kind}{array.itemsize}".encode())
             sha.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).data)
     sha.update(json.dumps([getattr(graphs, name) for name in NAMES]).encode())
+    if graphs.target.kind != "classification":
+        sha.update(json.dumps(graphs.target.to_dict()).encode())
     return sha.hexdigest()[:32]
 
 
@@ -45,6 +48,8 @@ def save(graphs: GraphSet, path: str | PathLike[str]) -> None:
         "format": "asapool-graphset", "version": VERSION, "name": graphs.name, "recipe": graphs.recipe,
         "fingerprint": graphs.fingerprint, **{name: getattr(graphs, name) for name in NAMES},
     }  # fmt: skip
+    if graphs.target != Target(classes=graphs.class_names):
+        meta["target"] = graphs.target.to_dict()
     members: dict[str, npt.NDArray[Any]] = {"meta": np.frombuffer(json.dumps(meta).encode(), np.uint8)}
     members |= {name: getattr(graphs, name) for name in ARRAYS if getattr(graphs, name) is not None}
     # level 1: one-hot columns shrink a hundredfold at the speed of the disk
@@ -68,7 +73,8 @@ def read(path: str | PathLike[str]) -> GraphSet:
         if meta.get("version") != VERSION:
             raise DataError(f"{path}: version {meta.get('version')} of the format, expected {VERSION}. Update asapool")
         names = {name: None if meta[name] is None else tuple(map(str, meta[name])) for name in NAMES}
-        graphs = GraphSet(name=str(meta["name"]), recipe=dict(meta["recipe"]), **names, **members)  # type: ignore[arg-type]
+        target = Target.from_dict(meta["target"]) if "target" in meta else None
+        graphs = GraphSet(name=str(meta["name"]), recipe=dict(meta["recipe"]), target=target, **names, **members)  # type: ignore[arg-type]
         if graphs.fingerprint != meta["fingerprint"]:
             raise DataError(f"{path}: the content does not match its fingerprint. Make the file again")
     except DataError:

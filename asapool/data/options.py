@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from typing import Any, Literal
 from asapool.data.classes import LABELS, Labels
 from asapool.data.csr import Repeats
 from asapool.data.features import CHOICES
+from asapool.data.targets import KINDS, Kind, Target
 from asapool.errors import ConfigError, choose
 
 Features = Literal["auto", "labels", "attributes", "both", "degree", "constant"]
@@ -24,7 +25,8 @@ class ReadOptions:
     recipe: Mapping[str, Any] | None = None  # columns and classes of an earlier set, for new data of the same kind
     data_root: str | Path | None = None  # where TU names are looked up; else $ASAPOOL_DATA
     smiles: str | None = None  # column of a table that holds the SMILES
-    target: str | None = None  # column of a table that holds the class
+    target: str | Sequence[str] | None = None  # column of a table with the labels; several make several tasks
+    task: Kind | None = None  # "classification", "regression" or "multilabel"; None = decide by the values
     id_column: str | None = None  # column of a table that holds the graphs' names
     encoding: str = "utf-8"  # of a text table
     skip_invalid: bool = False  # leave out rows that cannot be read instead of refusing the file
@@ -36,7 +38,11 @@ class ReadOptions:
             choose("features", self.features, CHOICES)
         if self.labels is not None:
             choose("labels", self.labels, LABELS)
-        for name in ("data_root", "smiles", "target", "id_column", "encoding"):
+        if self.task is not None:
+            choose("task", self.task, KINDS)
+        if isinstance(self.target, (list, tuple)) and not all(isinstance(name, str) for name in self.target):
+            raise ConfigError(f"target must be the name of a column or a list of names, got {self.target!r}")
+        for name in ("data_root", "smiles", "id_column", "encoding", *(("target",) * isinstance(self.target, str))):
             value = getattr(self, name)
             if not isinstance(value, (str, Path)) and (value is not None or name == "encoding"):
                 raise ConfigError(f"{name} must be text, got {value!r}. Write it in quotes")
@@ -53,6 +59,20 @@ class ReadOptions:
     def label_rule(self) -> Labels:
         """Whether labels must be there: yes to learn from a set, no to predict with a model's recipe."""
         return self.labels or ("required" if self.recipe is None else "optional")
+
+    @property
+    def known_target(self) -> Target | None:
+        """The target the recipe fixes, where it is not classification."""
+        task = None if self.recipe is None else self.recipe.get("task")
+        return None if task is None else Target.from_dict(task)
+
+    @property
+    def known_task(self) -> Kind | None:
+        """The kind of target, where the recipe or the caller decides it."""
+        if self.recipe is None:
+            return self.task
+        known = self.known_target
+        return "classification" if known is None else known.kind
 
     @property
     def classes(self) -> list[str] | None:

@@ -12,6 +12,7 @@ from asapool.data.assemble import Record, assemble, refuse_twice
 from asapool.data.classes import as_text
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
+from asapool.data.targets import FEW
 from asapool.errors import DataError
 
 if TYPE_CHECKING:
@@ -29,24 +30,27 @@ def from_pyg(
 ) -> GraphSet:
     """Pack a list or data set of PyG's Data: x, edge_index, edge_weight, edge_attr, y, truth.
 
-    Without x the features are one-hot degrees. class_names name the values 0, 1, … of y in order; -1 is then no label.
+    Without x the features are one-hot degrees. Float y, or y of several numbers, are targets.
+    class_names name the values 0, 1, … of y in order; -1 is then no label.
     """
     options = options or ReadOptions(labels="optional")
-    records = [_record(d, k, None if ids is None else str(ids[k]), class_names) for k, d in enumerate(data)]
+    data = list(data)
+    measured = class_names is None and _is_measured(data)
+    records = [_record(d, k, None if ids is None else str(ids[k]), class_names, measured) for k, d in enumerate(data)]
     made = assemble(records, name=name, options=options, attribute_names=tuple(feature_names), classes=class_names)
     if options.recipe is None:
         refuse_twice(records)
     return made
 
 
-def _record(data: Any, k: int, id: str | None, class_names: Sequence[str] | None) -> Record:
+def _record(data: Any, k: int, id: str | None, class_names: Sequence[str] | None, measured: bool) -> Record:
     at = f"graph {k}"
     if getattr(data, "edge_index", None) is None:
         raise DataError(f"{at}: a PyG Data with edge_index expected, {type(data).__name__} without one came")
     index = _array(data.edge_index)
     if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
         raise DataError(f"{at}: edge_index must be whole numbers of shape (2, E), got {index.dtype} of {index.shape}")
-    x = getattr(data, "x", None)
+    x, y = getattr(data, "x", None), getattr(data, "y", None)
     E, nodes = index.shape[1], int(data.num_nodes or 0)
     return Record(
         at=at,
@@ -58,7 +62,8 @@ def _record(data: Any, k: int, id: str | None, class_names: Sequence[str] | None
         edge_attr=_values(data, "edge_attr", E, at),
         attributes=None if x is None else _values(data, "x", nodes, at),
         truth=None if getattr(data, "truth", None) is None else _array(data.truth).reshape(-1).astype(np.int8),
-        label=_label(getattr(data, "y", None), at, class_names),
+        label=None if measured else _label(y, at, class_names),
+        values=_targets(y) if measured and y is not None else None,
         id=id,
         text=getattr(data, "smiles", None),
     )
@@ -80,6 +85,21 @@ def _values(data: Any, key: str, rows: int, at: str, flat: bool = False) -> npt.
         )
     array = array.astype(np.float32)
     return array.reshape(rows) if flat else array.reshape(rows, -1) if rows else array.reshape(0, array.shape[-1])
+
+
+def _is_measured(data: Sequence[Any]) -> bool:
+    """Whether y holds measured values: fractions, several numbers per graph, or floats of more than a few values."""
+    arrays = [_array(d.y).reshape(-1) for d in data if getattr(d, "y", None) is not None]
+    if any(array.size > 1 for array in arrays):
+        return True
+    values = {value for array in arrays if array.dtype.kind == "f" for value in array.tolist() if value == value}
+    whole = all(float(value).is_integer() for value in values)
+    return not whole or (len(values) > FEW and all(array.dtype.kind == "f" for array in arrays))
+
+
+def _targets(y: Any) -> dict[str, str | None]:
+    values = _array(y).reshape(-1).tolist()
+    return {"y" if len(values) == 1 else f"y{k}": as_text(value) for k, value in enumerate(values)}
 
 
 def _label(y: Any, at: str, class_names: Sequence[str] | None) -> str | None:
@@ -118,7 +138,9 @@ def to_pyg(graphs: GraphSet, i: int) -> Data:
     ):
         if values is not None:
             found[key] = torch.from_numpy(values[low:high].copy())
-    if graphs.class_names:
+    if graphs.target.kind != "classification":
+        found["y"] = torch.from_numpy(graphs.y[i : i + 1].astype(np.float32))  # (1, T), as PyG's own data sets have it
+    elif graphs.class_names:
         found["y"] = torch.tensor([int(graphs.y[i])])
     if graphs.source_text is not None:
         found["smiles"] = graphs.source_text[i]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from asapool.data.classes import check_labels, number_classes
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
+from asapool.data.targets import Target, empty_values
 from asapool.errors import DataError
 
 MAKES_X = ("version", "kind", "features", "labels", "attributes", "max_degree")  # what of a recipe decides the columns
@@ -29,13 +28,37 @@ def apply_recipe(graphs: GraphSet, options: ReadOptions) -> GraphSet:
                 f"{graphs.name}: the features were made by another recipe than the one asked for. "
                 "Read the original source with that recipe instead"
             )
-        labels = [None if k < 0 else graphs.class_names[k] for k in graphs.y.tolist()]
-        y, names = number_classes(labels, graphs.name, options.classes)
-        graphs = graphs.with_fields(y=y, class_names=names, recipe=dict(options.recipe) | {"classes": list(names)})
+        graphs = _with_target_of(graphs, options)
+    elif options.task not in (None, graphs.target.kind):
+        raise DataError(
+            f"{graphs.name}: the target is finished ({graphs.target.kind}), so task={options.task!r} cannot be made. "
+            "Read the original source instead"
+        )
     if options.labels == "ignored":
-        return graphs.with_fields(y=np.full(len(graphs), -1, np.int64))
-    check_labels(graphs.y, graphs.name, options.labels or "optional")
+        return graphs.with_fields(y=empty_values(graphs.target, len(graphs)))
+    if graphs.target.kind == "classification":
+        check_labels(graphs.y, graphs.name, options.labels or "optional")
     return graphs
+
+
+def _with_target_of(graphs: GraphSet, options: ReadOptions) -> GraphSet:
+    """Number the classes as the recipe does, or check that the targets are those of the recipe."""
+    assert options.recipe is not None
+    known = options.known_target
+    if known is not None:
+        if graphs.target.kind == known.kind and graphs.target.names == known.names:
+            return graphs.with_fields(recipe=dict(options.recipe), target=known)
+        return graphs.with_fields(
+            recipe=dict(options.recipe), target=known, class_names=(), y=empty_values(known, len(graphs))
+        )
+    measured = graphs.target.kind != "classification"
+    labels = [
+        None if measured or k < 0 else graphs.class_names[k] for k in ([0] * len(graphs) if measured else graphs.y)
+    ]
+    y, names = number_classes(labels, graphs.name, options.classes)
+    return graphs.with_fields(
+        y=y, class_names=names, target=Target(classes=names), recipe=dict(options.recipe) | {"classes": list(names)}
+    )
 
 
 def _columns(recipe: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,23 +110,29 @@ def authors_folds(graphs: GraphSet | int, seed: int, fold: int, folds: int = 10)
 
 
 def stratified_folds(graphs: GraphSet, seed: int, fold: int, folds: int = 10) -> Split:
-    """As authors_folds, but every fold has the classes in the proportions of the set."""
+    """As authors_folds, but every fold has the classes in the proportions of the set.
+
+    Measured values are stratified by their quantiles, several yes/no tasks by the rarest one that is yes.
+    """
     from sklearn.model_selection import StratifiedKFold
 
     _check_folds(len(graphs), fold, folds)
-    _check_classes(graphs, folds, f"{folds} folds", "Use fewer folds")
-    chosen = StratifiedKFold(folds, shuffle=True, random_state=seed).split(np.zeros(len(graphs)), graphs.y)
+    groups = strata(graphs, folds, f"{folds} folds", "Use fewer folds")
+    chosen = StratifiedKFold(folds, shuffle=True, random_state=seed).split(np.zeros(len(graphs)), groups)
     return _from_parts(graphs, [test for _, test in chosen], fold, "stratified", seed)
 
 
 def stratified_split(graphs: GraphSet, seed: int, val: float = 0.1, test: float = 0.1) -> Split:
-    """One split with the classes in the proportions of the set; val and test are shares of all graphs."""
+    """One split with the classes in the proportions of the set; val and test are shares of all graphs.
+
+    Measured values are stratified by their quantiles, several yes/no tasks by the rarest one that is yes.
+    """
     _check_shares(val, test)
-    _check_classes(graphs, 3, "three parts", "Add graphs of that class")
+    groups = strata(graphs, 3, "three parts", "Add graphs of that class")
     rng = np.random.default_rng(seed)
     lists: dict[str, list[Ints]] = {part: [] for part in PARTS}
-    for k in range(graphs.num_classes):
-        members = rng.permutation(np.flatnonzero(graphs.y == k))
+    for k in range(int(groups.max(initial=0)) + 1):
+        members = rng.permutation(np.flatnonzero(groups == k))
         if not len(members):
             continue
         # each part gets its share of every class, and at least one graph
@@ -138,8 +144,13 @@ def stratified_split(graphs: GraphSet, seed: int, val: float = 0.1, test: float 
     return Split(**joined, graphs=len(graphs), fingerprint=graphs.fingerprint, method="stratified-split", seed=seed)
 
 
-def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1) -> Split:
-    """Molecules that share a Bemis-Murcko scaffold stay together; frequent scaffolds train, rare ones judge."""
+def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: int = 0) -> Split:
+    """Molecules that share a Bemis-Murcko scaffold stay together.
+
+    Seed 0 puts frequent scaffolds into the training part and rare ones into the others, as is usual; any other seed
+    takes the scaffolds in a random order. A class that would be missing from validation or test gets its smallest
+    scaffold of the training part there, where it has several.
+    """
     from asapool.data.scaffolds import scaffolds
 
     _check_shares(val, test)
@@ -149,12 +160,70 @@ def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1) -> Spl
     ordered = sorted(groups.values(), key=lambda group: (-len(group), group[0]))
     n = len(graphs)
     room = {"train": n - round(val * n) - round(test * n), "val": round(val * n), "test": n}
-    lists: dict[str, list[int]] = {part: [] for part in PARTS}
+    if seed:
+        ordered = [ordered[k] for k in np.random.default_rng(seed).permutation(len(ordered)).tolist()]
+    parts: dict[str, list[list[int]]] = {part: [] for part in PARTS}
+    size = dict.fromkeys(PARTS, 0)
     for group in ordered:
-        part = next(part for part in PARTS if len(lists[part]) + len(group) <= room[part])
-        lists[part].extend(group)
-    joined: dict[str, Any] = {part: np.sort(np.array(lists[part], np.int64)) for part in PARTS}
-    return Split(**joined, graphs=n, fingerprint=graphs.fingerprint, method="scaffold")
+        part = next(part for part in PARTS if size[part] + len(group) <= room[part])
+        parts[part].append(group)
+        size[part] += len(group)
+    _spread_classes(graphs, parts)
+    joined: dict[str, Any] = {
+        part: np.sort(np.array([i for group in parts[part] for i in group], np.int64)) for part in PARTS
+    }
+    return Split(**joined, graphs=n, fingerprint=graphs.fingerprint, method="scaffold", seed=seed or None)
+
+
+def _spread_classes(graphs: GraphSet, parts: dict[str, list[list[int]]]) -> None:
+    """Move a small group of every class that a part lacks from the training part there, where another one is left."""
+    if graphs.target.kind != "classification":
+        return
+    for part in ("val", "test"):
+        for k in range(graphs.num_classes):
+            if any((graphs.y[group] == k).any() for group in parts[part]):
+                continue
+            groups = [group for group in parts["train"] if (graphs.y[group] == k).any()]
+            if len(groups) > 1:
+                moved = min(groups, key=len)
+                parts["train"].remove(moved)
+                parts[part].append(moved)
+
+
+def strata(graphs: GraphSet, fewest: int, why: str, remedy: str) -> Ints:
+    """The stratum of every graph (G,): its class; the decile of its first value; or its rarest task that is yes.
+
+    Classes with fewer than fewest graphs are refused; other strata of that size are merged with the next one.
+    """
+    if graphs.target.kind == "classification":
+        _check_classes(graphs, fewest, why, remedy)
+        classes: Ints = graphs.y
+        return classes
+    y = graphs.y
+    if graphs.target.kind == "multilabel":
+        rarest = np.argsort((y == 1).sum(axis=0), kind="stable")
+        yes = y[:, rarest] == 1
+        groups = np.where(yes.any(axis=1), yes.argmax(axis=1), y.shape[1])
+    else:
+        present = ~np.isnan(y)
+        first = y[np.arange(len(y)), present.argmax(axis=1)]  # of the first task that is there; else NaN, the last
+        rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")
+        groups = rank * min(10, max(1, len(y) // fewest)) // max(len(y), 1)
+    return _merge_small(groups, fewest)
+
+
+def _merge_small(groups: Ints, fewest: int) -> Ints:
+    numbers, counts = np.unique(groups, return_counts=True)
+    merged, held = {}, 0
+    current = 0
+    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+        merged[number] = current
+        held += count
+        if held >= fewest:
+            current, held = current + 1, 0
+    if held and current:  # what is left at the end joins the stratum before
+        merged = {number: min(group, current - 1) for number, group in merged.items()}
+    return np.array([merged[number] for number in groups.tolist()], np.int64)
 
 
 def given(graphs: GraphSet, path: str | PathLike[str]) -> Split:

@@ -18,6 +18,8 @@ class Summary:
     graphs: int
     classes: int
     class_counts: dict[str, int]  # graphs of each class
+    task: str  # classification, regression or multilabel
+    targets: dict[str, dict[str, float]]  # per measured or yes/no task: count, mean, std, min and max of its values
     unlabelled: int  # graphs without a label
     nodes_mean: float
     nodes_min: int
@@ -54,14 +56,17 @@ def summarise(graphs: GraphSet) -> Summary:
     possible = sizes * (sizes - 1)
     density = np.divide(entries, possible, out=np.zeros(G), where=possible > 0)
     pieces = _components(graphs)
-    counts = np.bincount(graphs.y[graphs.y >= 0], minlength=graphs.num_classes)
+    classes = graphs.y[graphs.y >= 0] if graphs.target.kind == "classification" else np.zeros(0, np.int64)
+    counts = np.bincount(classes, minlength=graphs.num_classes)
     arrays = (graphs.x, graphs.ptr, graphs.rowptr, graphs.col, graphs.y, graphs.weight, graphs.truth, graphs.edge_attr)
     return Summary(
         name=graphs.name,
         graphs=G,
         classes=graphs.num_classes,
         class_counts=dict(zip(graphs.class_names, counts.tolist(), strict=True)),
-        unlabelled=int((graphs.y < 0).sum()),
+        task=graphs.target.kind,
+        targets=_targets(graphs),
+        unlabelled=int((~graphs.labelled).sum()),
         nodes_mean=N / max(G, 1),
         nodes_min=int(sizes.min(initial=N)),
         nodes_max=int(sizes.max(initial=0)),
@@ -83,6 +88,18 @@ def summarise(graphs: GraphSet) -> Summary:
         bytes=sum(a.nbytes for a in arrays if a is not None),
         fingerprint=graphs.fingerprint,
     )
+
+
+def _targets(graphs: GraphSet) -> dict[str, dict[str, float]]:
+    if graphs.target.kind == "classification":
+        return {}
+    described: dict[str, dict[str, float]] = {}
+    for name, column in zip(graphs.target.names, graphs.y.T, strict=True):
+        present = column[~np.isnan(column)]
+        described[name] = {"count": len(present)}
+        if len(present):
+            described[name] |= {key: float(getattr(present, key)()) for key in ("mean", "std", "min", "max")}
+    return described
 
 
 def _per_graph(values: Ints, ptr: Ints) -> Ints:

@@ -157,6 +157,22 @@ SETS: dict[str, Callable[..., GraphSet]] = {
 }  # fmt: skip
 
 
+def describe() -> dict[str, str]:
+    """Every set as a source → its sentence and parameters.
+
+    >>> describe()["synthetic:paths"]
+    'Paths of nodes, nodes + 1, … nodes, without labels. Parameters: graphs=20, nodes=2, seed=0'
+    """
+    described = {}
+    for name, function in SETS.items():
+        sentence = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split()).split(";")[0].rstrip(".")
+        given = [
+            f"{p.name}={p.default}" for p in inspect.signature(function).parameters.values() if p.name != "options"
+        ]
+        described[f"synthetic:{name}"] = f"{sentence}. Parameters: {', '.join(given)}"
+    return described
+
+
 def make_synthetic(source: str, options: ReadOptions | None = None) -> GraphSet:
     """Make the set that a source such as "synthetic:cycles?graphs=10" describes.
 

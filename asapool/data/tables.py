@@ -185,14 +185,19 @@ def no_header(header: Sequence[str], path: Path) -> DataError:
 def find(header: Sequence[str], named: str | None, usual: Sequence[str], path: Path) -> int | None:
     """As guess, but None when no column has a usual name."""
     if named is not None:
-        if named not in header:
-            close = get_close_matches(named, header, 1) or [name for name in header if name.lower() == named.lower()]
-            advice = f". Did you mean {close[0]!r}?" if close else ""
-            columns = ", ".join(map(repr, header))
-            raise DataError(f"{path}: there is no column {named!r}; the columns are {columns}{advice}")
-        return list(header).index(named)
-    lower = [name.lower() for name in header]
+        return column_of(header, named, path)
+    lower = [name.lower().replace(" ", "_") for name in header]
     return next((lower.index(name) for name in usual if name in lower), None)
+
+
+def column_of(header: Sequence[str], named: str, path: Path) -> int:
+    """The place of a column that the caller named."""
+    if named not in header:
+        close = [name for name in header if name.lower() == named.lower()] or get_close_matches(named, header, 1)
+        advice = f". Did you mean {close[0]!r}?" if close else ""
+        columns = ", ".join(map(repr, header))
+        raise DataError(f"{path}: there is no column {named!r}; the columns are {columns}{advice}")
+    return list(header).index(named)
 
 
 def refuse_several(header: Sequence[str], usual: Sequence[str], path: Path, option: str, what: str) -> None:

@@ -19,6 +19,7 @@ from asapool.data.features import Nodes, Recipe, check_recipe, columns, resolve,
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
 from asapool.data.reading import Log, Reading
+from asapool.data.targets import Labelled, Target, empty_values, read_targets
 from asapool.data.tu_numbers import expect_lines, read_table
 from asapool.errors import DataError
 
@@ -83,12 +84,18 @@ class _Reader:
             recipe = write_recipe(resolve(features, nodes, self.name), nodes, self.name)
             recipe |= {"edge_labels": edge_tables, "edge_attributes": edge_width}
         x, feature_names = columns(recipe, nodes, self.name)
-        y, classes = self.classes(places)
+        labelled = self.targets(places)
+        classes = labelled.target.classes if labelled.target.kind == "classification" else ()
+        self.log.notes.extend(labelled.notes)
+        recipe |= {"classes": list(classes)}
+        if labelled.target.kind != "classification":
+            recipe["task"] = labelled.target.to_dict()
         return GraphSet(
-            x=x, ptr=ptr, rowptr=packed.rowptr, col=packed.col, weight=packed.weight, edge_attr=packed.edge_attr, y=y,
+            x=x, ptr=ptr, rowptr=packed.rowptr, col=packed.col, weight=packed.weight, edge_attr=packed.edge_attr,
+            y=labelled.y, target=labelled.target,
             class_names=classes, feature_names=feature_names, name=self.name,
             ids=tuple(map(str, (places + 1).tolist())), named=False, places=places,
-            recipe=recipe | {"classes": list(classes)},
+            recipe=recipe,
         )  # fmt: skip
 
     def indicator(self) -> tuple[Ints, Ints, Ints]:
@@ -186,6 +193,27 @@ class _Reader:
             made |= {"labels": recipe["edge_labels"]} if labels else {}
             made |= {"attributes": [f"attribute{k}" for k in range(recipe["edge_attributes"])]} if width else {}
         return columns(made, edges, self.name)[0], made.get("labels", []), width
+
+    def targets(self, places: Ints) -> Labelled:
+        """The class of every graph; or its graph_attributes, where asked for or where there are no classes."""
+        task, known, rule = self.options.known_task, self.options.known_target, self.options.label_rule
+        present = self.has("graph_attributes")
+        if task == "multilabel":
+            raise DataError(
+                f"{self.files.where}: TU data sets have classes or measured values, so task='multilabel' fails"
+            )
+        if task != "regression" and (task is not None or not present or self.has("graph_labels")):
+            y, names = self.classes(places)
+            return Labelled(y, Target(classes=names))
+        if rule == "ignored" or (not present and rule == "optional"):
+            target = known or Target(kind="regression", names=("attribute0",))
+            return Labelled(empty_values(target, len(places)), target)
+        table = self.table("graph_attributes", np.float32)
+        file = self.file("graph_attributes")
+        if self.listed == len(places) or len(table) < self.listed:
+            expect_lines(table, file, self.listed, f"{self.file('graph_indicator')} lists {self.listed} graphs")
+        cells = {f"attribute{k}": [repr(v) for v in column.tolist()] for k, column in enumerate(table[places].T)}
+        return read_targets(cells, file, rule=rule, task="regression", known=known)
 
     def classes(self, places: Ints) -> tuple[Ints, tuple[str, ...]]:
         """The class of every graph, and the names of the classes; places are the graphs that have nodes."""

@@ -54,7 +54,7 @@ class DataConfig:
     def read(self) -> Reading:
         """Read the graphs, and what was left out."""
         options = {name: value for name, value in asdict(self).items() if name != "source"}
-        return read(self.source, labels="required", **options)
+        return read(self.source, labels="required", task="classification", **options)
 
     def load(self) -> GraphSet:
         """Read the graphs."""
@@ -95,7 +95,7 @@ class SplitConfig:
         if self.file is not None:
             return given(graphs, self.file)
         if self.kind == "scaffold":
-            return scaffold_split(graphs, val=self.val, test=self.test)
+            return scaffold_split(graphs, val=self.val, test=self.test, seed=self.seed)
         if self.kind == "stratified":
             return stratified_split(graphs, self.seed, val=self.val, test=self.test)
         return (authors_folds if self.kind == "authors" else stratified_folds)(graphs, self.seed, self.fold, self.folds)

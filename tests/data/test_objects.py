@@ -47,7 +47,6 @@ EDGE = torch.tensor([[0], [1]])
         (Data(x=torch.ones(2, 1)), "graph 0: a PyG Data with edge_index expected"),
         (Data(x=torch.ones(2, 1), edge_index=EDGE * 5), "graph 0: an edge names node 5, but nodes are 0"),
         (Data(x=torch.ones(2, 1), edge_index=EDGE.float()), "edge_index must be whole numbers of shape"),
-        (Data(x=torch.ones(2, 1), edge_index=EDGE, y=torch.zeros(2)), "y must be one class per graph, got shape"),
         (Data(x=torch.full((2, 1), torch.nan), edge_index=EDGE), "graph 0: a node feature is NaN or infinite"),
         (Data(x=torch.ones(2, 1), edge_index=EDGE, edge_weight=torch.ones(3)), "edge_weight must be numbers for 1 "),
         (Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=0), "graph 0: the graph has no nodes"),

@@ -1,0 +1,228 @@
+"""Target: what a set of graphs is labelled with, and how cells of text become its values.
+
+kind             y                                           missing
+classification   (G,) int64, the number of the class         -1
+regression       (G, T) float64, measured values             NaN
+multilabel       (G, T) float64, 0 or 1 for every task       NaN
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data.classes import Labels, check_labels, number_classes
+from asapool.errors import DataError, choose
+
+Kind = Literal["classification", "regression", "multilabel"]
+KINDS = ("classification", "regression", "multilabel")
+FEW = 5  # whole numbers with more different values than this are measured, not names of classes
+UNIT = re.compile(r".*[\[(]([^\[\]()]+)[\])]\s*")
+YES_NO = (("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("inactive", "active"), ("-1", "1"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What the graphs are labelled with.
+
+    Args:
+        kind: "classification", "regression" or "multilabel".
+        names: one per task; classification has one task.
+        classes: the names of the classes; of "multilabel" the words for no and yes.
+        units: one per task, "" where unknown; read from names such as "solubility [mol/l]".
+
+    >>> Target(kind="regression", names=("logS [mol/l]",)).units
+    ('mol/l',)
+    """
+
+    kind: Kind = "classification"
+    names: tuple[str, ...] = ("label",)
+    classes: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        choose("task", self.kind, KINDS)
+        if not self.names or (self.kind == "classification" and len(self.names) != 1):
+            raise DataError(f"a {self.kind} target needs {'one name' if self.names else 'a name'}, got {self.names}")
+        if len(set(self.names)) < len(self.names):
+            raise DataError(f"every target needs a name of its own, got {', '.join(map(repr, self.names))}")
+        if not self.units:
+            object.__setattr__(self, "units", tuple(_unit(name) for name in self.names))
+        if len(self.units) != len(self.names):
+            raise DataError(f"{len(self.units)} units for {len(self.names)} targets. Give one each")
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks there are."""
+        return len(self.names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Target:
+        """A target from what to_dict gave."""
+        try:
+            lists = {name: tuple(map(str, value.get(name, ()))) for name in ("names", "classes", "units")}
+            return cls(kind=value["kind"], **lists)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"the description of the target is incomplete ({error})") from None
+
+
+class Labelled(NamedTuple):
+    """Cells as values."""
+
+    y: npt.NDArray[Any]
+    target: Target
+    notes: tuple[str, ...] = ()
+
+
+def read_targets(
+    columns: Mapping[str, Sequence[str | None]],
+    where: str,
+    *,
+    rule: Labels = "required",
+    task: str | None = None,
+    known: Target | None = None,
+    classes: Sequence[str] | None = None,
+    lines: Sequence[int] | None = None,
+) -> Labelled:
+    """Turn columns of text into y.
+
+    Args:
+        columns: one per task, name → cells as asapool.data.classes.as_text writes them; None = missing.
+        where: the source, for messages.
+        rule: whether labels must be there.
+        task: the kind of target; None = decide by the values.
+        known: the target of a recipe, which new data must follow.
+        classes: the names of the classes, where they are known.
+        lines: the line of every cell, for messages.
+
+    >>> read_targets({"y": ["1.5", None, "2"]}, "three graphs").y.tolist()
+    [[1.5], [nan], [2.0]]
+    """
+    notes: list[str] = []
+    kind = known.kind if known is not None else task or _detect(columns, where, notes)
+    if kind == "classification":
+        if len(columns) != 1:
+            raise DataError(
+                f"{where}: {len(columns)} target columns make several tasks, and classification has one. "
+                "Name one column, or choose task='multilabel' or task='regression'"
+            )
+        ((name, cells),) = columns.items()
+        y, names = number_classes(cells, where, classes, lines)
+        check_labels(y, where, rule)
+        return Labelled(y, Target(names=(name,), classes=names), tuple(notes))
+    words = _yes_no(columns, where) if kind == "multilabel" and known is None else known.classes if known else ()
+    values = np.stack([_numbers(name, cells, kind, words, where, lines) for name, cells in columns.items()], axis=1)
+    _check_values(values, list(columns), where, rule)
+    target = known or Target(kind=kind, names=tuple(columns), classes=tuple(words))  # type: ignore[arg-type]
+    return Labelled(values, target, tuple(notes))
+
+
+def empty_values(target: Target, G: int) -> npt.NDArray[Any]:
+    """y of G graphs without labels."""
+    if target.kind == "classification":
+        return np.full(G, -1, np.int64)
+    return np.full((G, target.tasks), np.nan)
+
+
+def _detect(columns: Mapping[str, Sequence[str | None]], where: str, notes: list[str]) -> str:
+    """The kind of target that the values look like."""
+    present = {name: {cell for cell in cells if cell is not None} for name, cells in columns.items()}
+    if len(columns) > 1:
+        binary = any(all(cells <= set(pair) for cells in present.values()) for pair in YES_NO)
+        return "multilabel" if binary else "regression"
+    ((name, cells),) = present.items()
+    numbers = [_number(cell) for cell in cells]
+    if not cells or any(number is None for number in numbers):
+        fraction = next((c for c, n in zip(cells, numbers, strict=True) if n is not None and not _is_whole(n)), None)
+        text = next((c for c, n in zip(cells, numbers, strict=True) if n is None), None)
+        if fraction is not None and text is not None:
+            raise DataError(
+                f"{where}: {name!r} has the text {text[:40]!r} among measured values such as {fraction}. "
+                "Remove it, or choose task='classification' after making classes of the values"
+            )
+        return "classification"
+    if all(_is_whole(number) for number in numbers if number is not None) and len(cells) <= FEW:
+        return "classification"
+    notes.append(
+        f"{where}: {name!r} has {len(cells):,} different numbers and is taken for measured values (regression). "
+        "task='classification' (--task classification) takes whole numbers for classes"
+    )
+    return "regression"
+
+
+def _yes_no(columns: Mapping[str, Sequence[str | None]], where: str) -> tuple[str, str]:
+    """The words for no and yes that all columns use."""
+    present = {cell for cells in columns.values() for cell in cells if cell is not None}
+    lower = {cell.lower() for cell in present}
+    for pair in YES_NO:
+        if lower <= set(pair):
+            return pair
+    for name, cells in columns.items():
+        other = {cell for cell in cells if cell is not None and cell.lower() not in {w for p in YES_NO for w in p}}
+        if other:
+            raise DataError(
+                f"{where}: {name!r} has {min(other)[:40]!r}, and a yes/no column holds 0 and 1, or no and yes"
+            )
+    raise DataError(f"{where}: the columns use different words for yes and no. Write 0 and 1 in all of them")
+
+
+def _numbers(
+    name: str, cells: Sequence[str | None], kind: str, words: Sequence[str], where: str, lines: Sequence[int] | None
+) -> npt.NDArray[np.float64]:
+    values = np.full(len(cells), np.nan)
+    for k, cell in enumerate(cells):
+        if cell is None:
+            continue
+        number = _number(cell)
+        if kind == "multilabel":
+            low = cell.lower()
+            number = float(list(words).index(low)) if low in words else float(cell) if cell in ("0", "1") else None
+        if number is None or not math.isfinite(number):
+            at = f"line {lines[k]}" if lines is not None else f"graph {k}"
+            expected = f"{words[0]} or {words[1]}" if kind == "multilabel" else "a finite number"
+            raise DataError(
+                f"{where}, {at}: {expected} expected for {name!r}, {cell[:40]!r} came. Correct it, or leave it empty"
+            )
+        values[k] = number
+    return values
+
+
+def _check_values(values: npt.NDArray[np.float64], names: Sequence[str], where: str, rule: Labels) -> None:
+    """Refuse a set to learn from that has nothing to learn."""
+    if rule != "required":
+        return
+    for t, name in enumerate(names):
+        present = values[~np.isnan(values[:, t]), t]
+        if not len(present):
+            raise DataError(f"{where}: all entries of {name!r} are missing. Leave this column out, or add values")
+    if all(len(np.unique(column[~np.isnan(column)])) == 1 for column in values.T):
+        raise DataError(
+            f"{where}: all entries of {', '.join(map(repr, names))} are equal, so there is nothing to learn. "
+            "Add graphs with other values, or read with labels='optional' to predict only"
+        )
+
+
+def _unit(name: str) -> str:
+    match = UNIT.fullmatch(name)
+    return match[1].strip() if match else ""
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text) if "_" not in text else None
+    except ValueError:
+        return None
+
+
+def _is_whole(number: float) -> bool:
+    return math.isfinite(number) and number.is_integer()
