@@ -19,13 +19,15 @@ def report(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="HTML file; by default report.html in the folder.")
     ] = None,
-    mistakes: Annotated[int, typer.Option(min=0, help="How many of the surest mistakes are explained.")] = 3,
+    errors: Annotated[
+        int, typer.Option("--errors", "--mistakes", min=0, help="How many of the most confident errors are explained.")
+    ] = 3,
 ) -> None:
-    """Write the page of a run (curves, confusion, ROC, calibration, surest mistakes), of a comparison or of tables."""
+    """Write the page of a run (scores, curves, most confident errors), of a comparison or of reproduced tables."""
     from asapool.reports import write_report
 
     with working(f"Reading {folder}"):
-        path = write_report(folder, out, mistakes=mistakes)
+        path = write_report(folder, out, errors=errors)
     show(None, {"report": str(path)}, False)
 
 
@@ -37,4 +39,4 @@ def leave_report(folder: Path, graphs: GraphSet | None = None) -> None:
         with working("Writing the report"):
             write_report(folder, graphs=graphs)
     except AsapoolError as error:
-        note(f"asapool: no report was written: {error}")
+        note(f"asapool: the report is missing or incomplete: {error}")

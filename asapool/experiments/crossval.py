@@ -138,9 +138,10 @@ def _claim(folder: Path, graphs: GraphSet, plan: Plan) -> None:
     """Write what a folder is for, or refuse one that is for something else."""
     path, record = folder / "plan.json", plan_record(graphs, plan)
     if not path.exists():
-        rows = zip(graphs.ids, (graphs.class_names[c] for c in graphs.y.tolist()), strict=True)
+        texts = graphs.source_text or [""] * len(graphs)  # such as SMILES: the report draws the structures of errors
+        rows = zip(graphs.ids, (graphs.class_names[c] for c in graphs.y.tolist()), texts, strict=True)
         table = ([k, *row] for k, row in enumerate(rows))
-        write_csv(folder / "graphs.csv", ["graph", "id", "class"], table, durable=True)
+        write_csv(folder / "graphs.csv", ["graph", "id", "class", "text"], table, durable=True)
         write_json(path, record, durable=True)
     elif read_json(path) != record:
         raise CheckpointError(

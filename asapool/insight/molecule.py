@@ -1,4 +1,4 @@
-"""SMILES as an RDKit molecule whose atoms are the nodes of the graph, or nothing where that cannot be."""
+"""SMILES as RDKit molecules whose atoms are the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from asapool.insight.levels import Ints
 
 
 def molecule(text: str, nodes: int, source: Ints, target: Ints) -> Any | None:
-    """The molecule of a text, if rdkit is there, can read it, and finds the very atoms and bonds of the graph.
+    """The molecule of a text, if rdkit is installed, can read it, and its atoms and bonds are those of the graph.
 
     source, target (E,): the edges, both directions; texts of other kinds (and rdkit's absence) give None.
     """
-    mol = _parse(text)
+    mol = parse(text)
     if mol is None or mol.GetNumAtoms() != nodes:
         return None
     ours = set(zip(source.tolist(), target.tolist(), strict=True))
@@ -23,7 +23,8 @@ def molecule(text: str, nodes: int, source: Ints, target: Ints) -> Any | None:
 
 
 @lru_cache(maxsize=64)
-def _parse(text: str) -> Any | None:
+def parse(text: str) -> Any | None:
+    """The molecule of a SMILES; None where rdkit is absent or the text is no SMILES."""
     try:
         from rdkit import Chem, rdBase
     except ImportError:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from markupsafe import Markup
+
 from asapool.reports.page import text
 
 WIDTH, HEIGHT = 380, 270  # no wider than a phone, so that letters keep their size
@@ -14,7 +16,7 @@ COLOURS = ("var(--accent)", "var(--plus)", "var(--third)", "var(--fourth)", "var
 
 
 class Line(NamedTuple):
-    """A line: its name, its points, and whether it only serves comparison (then it is thin and dashed).
+    """A line of a chart: its name, its points, and whether it only serves comparison (then it is thin and dashed).
 
     band: how far to both sides of each point the shade around the line goes.
     """
@@ -25,6 +27,22 @@ class Line(NamedTuple):
     aside: bool = False
     dots: bool = False
     band: Sequence[float] = ()
+
+
+class LegendKey(NamedTuple):
+    """An entry of a legend; kind: line, dashed, band, bar, or text where it has no sign."""
+
+    text: str
+    colour: str = ""
+    kind: str = "line"
+
+
+class Chart(NamedTuple):
+    """A drawing with its legend; label says what it shows, and names the file it is saved to."""
+
+    svg: Markup
+    label: str
+    legend: tuple[LegendKey, ...] = ()
 
 
 class Frame(NamedTuple):
@@ -59,7 +77,7 @@ def line_chart(
     lines: Sequence[Line], label: str, x_label: str, y_label: str,
     x_range: tuple[float, float] | None = None, y_range: tuple[float, float] | None = None, mark: float | None = None,
     whole: bool = False,
-) -> str:  # fmt: skip
+) -> Chart:  # fmt: skip
     """Lines over common axes, with a legend; mark draws a vertical line there, whole says that x counts something."""
     xs, ys = [v for s in lines for v in s.x], [v for s in lines for v in s.y]
     ys += [y + sign * b for s in lines for y, b in zip(s.y, s.band, strict=False) for sign in (-1, 1)]
@@ -84,20 +102,16 @@ def line_chart(
             body += "".join(
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.6" fill="{_colour(lines, k)}"/>' for x, y in places
             )
-    legend = "".join(
-        f'<li><i style="border-color:{_colour(lines, k)};border-top-style:{"dashed" if s.aside else "solid"}"></i>'
-        f"{text(s.name)}</li>"
-        for k, s in enumerate(lines)
-    )
-    return _svg(label, body) + (f'<ul class="legend">{legend}</ul>' if legend else "")
+    legend = (LegendKey(s.name, _colour(lines, k), "dashed" if s.aside else "line") for k, s in enumerate(lines))
+    return Chart(_svg(label, body), label, tuple(legend))
 
 
-def strip_chart(groups: Mapping[str, Mapping[str, Sequence[float]]], label: str, y_label: str) -> str:
-    """One column per group, its values as dots (coloured by their kind, such as the seed) around the mean of all."""
+def strip_chart(groups: Mapping[str, Mapping[str, Sequence[float]]], label: str, y_label: str) -> Chart:
+    """One column per group, its values in percent as dots (a colour per kind, such as the seed), a bar at the mean."""
     values = [v for kinds in groups.values() for some in kinds.values() for v in some]
     low, high = min(values, default=0.0), max(values, default=1.0)
-    room = max((high - low) * 0.12, 0.01)
-    frame = Frame(0, max(len(groups), 1), max(0.0, low - room), min(1.0, high + room))
+    room = max((high - low) * 0.12, 1.0)
+    frame = Frame(0, max(len(groups), 1), max(0.0, low - room), min(100.0, high + room))
     body = _axes(frame, "", y_label, ())
     kinds = list(dict.fromkeys(kind for group in groups.values() for kind in group))
     for g, (name, group) in enumerate(groups.items()):
@@ -107,10 +121,10 @@ def strip_chart(groups: Mapping[str, Mapping[str, Sequence[float]]], label: str,
             for i, v in enumerate(some):
                 # spread out within the column by their number, the same way each time
                 x, y = frame.at(g + 0.5 + 0.46 * ((i * 0.618 + k * 0.37) % 1 - 0.5), v)
-                told = text(f"{name}, {kind}: {v:.4f}")
+                tip = text(f"{name}, {kind}: {v:.2f}")
                 body += (
                     f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLOURS[k % len(COLOURS)]}" '
-                    f'fill-opacity="0.75"><title>{told}</title></circle>'
+                    f'fill-opacity="0.75"><title>{tip}</title></circle>'
                 )
         if mine:
             (a, y), (b, _) = frame.at(g + 0.18, sum(mine) / len(mine)), frame.at(g + 0.82, 0)
@@ -118,11 +132,8 @@ def strip_chart(groups: Mapping[str, Mapping[str, Sequence[float]]], label: str,
         x, _ = frame.at(g + 0.5, 0)
         lift = 14 if g % 2 and len(groups) > 5 else 0  # names of many columns take turns in two rows
         body += f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 17 + lift}" text-anchor="middle">{text(name)}</text>'
-    legend = "".join(
-        f'<li><i style="border-color:{COLOURS[k % len(COLOURS)]}"></i>{text(kind)}</li>'
-        for k, kind in enumerate(kinds[:20])
-    )
-    return _svg(label, body) + f'<ul class="legend">{legend}</ul>'
+    legend = (LegendKey(kind, COLOURS[k % len(COLOURS)]) for k, kind in enumerate(kinds[:20]))
+    return Chart(_svg(label, body), label, tuple(legend))
 
 
 def _shade(frame: Frame, s: Line, colour: str) -> str:
@@ -161,5 +172,7 @@ def _axes(frame: Frame, x_label: str, y_label: str, across: Sequence[float]) -> 
     )
 
 
-def _svg(label: str, body: str) -> str:
-    return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{text(label)}">{body}</svg>'
+def _svg(label: str, body: str) -> Markup:
+    return Markup(
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{text(label)}">{body}</svg>'
+    )

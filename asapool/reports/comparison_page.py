@@ -7,17 +7,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from asapool.errors import CheckpointError
 from asapool.experiments.paper import claim
 from asapool.experiments.record import RunRecord
 from asapool.experiments.store import Store
 from asapool.files import read_json
 from asapool.reports.charts import strip_chart
-from asapool.reports.method_cards import Named, method_section
-from asapool.reports.page import document, section, table, text
-from asapool.reports.run_page import facts
+from asapool.reports.method_cards import GraphNames, method_view
+from asapool.reports.page import Fact, TableView, render
+from asapool.reports.seeds import seed_table
+
+SIGNIFICANT = 0.05
+MEANING = {
+    "mean": "Mean test accuracy over all finished folds, in percent.",
+    "± over seeds": "Standard deviation of the means of the seeds, as the paper prints it; needs two finished seeds.",
+    "± over folds": "Standard deviation of the folds of a seed, averaged over the seeds.",
+    "validation": "Mean validation accuracy of the selected epochs, in percent.",
+    "balanced": "Balanced accuracy: the mean over the classes of the share that is predicted correctly, in percent.",
+    "ROC AUC": "Area under the ROC curve, in percent.",
+    "PR AUC": "Area under the precision-recall curve (average precision), in percent.",
+    "folds": "Finished trainings: seeds × folds.",
+    "s/fold": "Mean training time per fold, in seconds.",
+    "p (corrected t)": "Paired t-test on the same folds, with the correction of Nadeau and Bengio for overlapping "
+    "training sets.",
+    "p (Holm)": "The same after Holm's adjustment for several comparisons; below 0.05 a difference is significant.",
+    "p (Wilcoxon)": "Wilcoxon's signed-rank test on the same folds.",
+    "paper": "What the paper reports, over 20 seeds of 10 folds.",
+    "difference to paper": "Our mean minus the paper's, in percentage points.",
+}
 
 
 def is_comparison(folder: Path) -> bool:
@@ -32,7 +49,7 @@ def comparison_page(folder: Path) -> str:
     plan, answer = read_json(folder / "plan.json"), read_json(folder / "table.json")
     try:
         records = list(Store.read(folder).values())
-        return _page(folder, plan, answer, records, Named.read(folder / "graphs.csv"))
+        return _page(folder, plan, answer, records, GraphNames.read(folder / "graphs.csv"))
     except (OSError, KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise CheckpointError(
             f"{folder}: its files do not fit together ({type(error).__name__}: {error}). Run the command again"
@@ -40,35 +57,53 @@ def comparison_page(folder: Path) -> str:
 
 
 def _page(
-    folder: Path, plan: dict[str, Any], answer: dict[str, Any], records: Sequence[RunRecord], graphs: Named
+    folder: Path, plan: dict[str, Any], answer: dict[str, Any], records: Sequence[RunRecord], graphs: GraphNames
 ) -> str:
     by_method = {row["method"]: [r for r in records if r.run.model.method == row["method"]] for row in answer["rows"]}
     data, several = plan["data"], len(answer["rows"]) > 1
-    title = f"{data['name']}: {'a comparison of methods' if several else answer['rows'][0]['method']}"
+    heading = f"{data['name']}: {'a comparison of methods' if several else answer['rows'][0]['method']}"
     seeds = ", ".join(map(str, plan["seeds"]))
-    about = f"{data['graphs']:,} graphs · {plan['folds']} {plan['protocol']} folds · seeds {seeds}"
-    head = f'<header class="top"><h1>{text(title)}</h1><p class="lead">{text(about)}</p></header>'
-    body = _headline(answer) + _table(data["name"], answer) + _spread(by_method)
-    body += "".join(method_section(method, mine, graphs) for method, mine in by_method.items())
-    if answer["failures"]:
-        rows = "".join(f"<li>{text(why)}</li>" for why in answer["failures"])
-        body += section("Trainings that failed", f"<ul>{rows}</ul>")
-    return document(f"asapool: {title}", f"{head}<main>{body}{_settings(folder, plan)}</main>")
+    views = [view for method, own in by_method.items() if (view := method_view(method, own, graphs)) is not None]
+    settings = {key: plan[key] for key in ("data", "folds", "seeds", "protocol", "train", "models")}
+    return render(
+        "comparison.html", heading=heading, title=f"asapool: {heading}",
+        about=f"{data['graphs']:,} graphs · {plan['folds']} {plan['protocol']} folds · seeds {seeds}",
+        links=[(f"method-{k}", view["name"]) for k, view in enumerate(views, 1)] if several else [],
+        glance=_glance(answer), scores=_scores(data["name"], answer), spread=_spread(by_method), methods=views,
+        failures=answer["failures"], repeat=_repeat(folder),
+        settings=json.dumps(settings, indent=1, ensure_ascii=False),
+    )  # fmt: skip
 
 
-def _headline(answer: dict[str, Any]) -> str:
-    best = answer["rows"][0]
-    rows = [
-        ("best method" if len(answer["rows"]) > 1 else "method", best["method"], f"{best['folds']} folds"),
-        ("mean test accuracy", percent(best["mean"]), "percent"),
-        ("± over seeds", percent(best["over_seeds"]), "what the paper prints"),
-        ("± over folds", percent(best["over_folds"]), "within a seed"),
+def _glance(answer: dict[str, Any]) -> dict[str, Any]:
+    best, several = answer["rows"][0], len(answer["rows"]) > 1
+    facts = [
+        Fact("highest mean" if several else "method", best["method"], f"{best['folds']} folds"),
+        Fact("mean test accuracy, %", percent(best["mean"])),
+        Fact("± over seeds", percent(best["over_seeds"]), "what the paper prints"),
+        Fact("± over folds", percent(best["over_folds"]), "within a seed"),
     ]
-    return section("At a glance", facts(rows))
+    return {"facts": facts, "lead": _significance(answer) if several else ""}
 
 
-def _table(data: str, answer: dict[str, Any]) -> str:
-    paper = any(claim(data, row["method"]) for row in answer["rows"])
+def _significance(answer: dict[str, Any]) -> str:
+    """Whether the reference and the other methods differ, by the adjusted test."""
+    clear = [m for m, t in answer["tests"].items() if t["p_holm"] is not None and t["p_holm"] < SIGNIFICANT]
+    reference = answer["reference"]
+    if not clear:
+        return f"No method differs significantly from {reference} (paired test on the same folds, Holm-adjusted, 5 %)."
+    names = ", ".join(clear)
+    return f"Significantly different from {reference} (paired test on the same folds, Holm-adjusted, 5 %): {names}."
+
+
+def _scores(data: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """The table with all scores, best mean first, and the meaning of its columns."""
+    paper, reference, tests = (
+        any(claim(data, row["method"]) for row in answer["rows"]),
+        answer["reference"],
+        answer["tests"],
+    )
+    gap = f"difference to {reference}"
     header = [
         "method",
         "mean",
@@ -81,74 +116,77 @@ def _table(data: str, answer: dict[str, Any]) -> str:
         "folds",
         "s/fold",
     ]
-    header += [f"− {answer['reference']}", "p (corrected t)", "p (Holm)", "p (Wilcoxon)"] if answer["tests"] else []
-    header += ["the paper", "difference"] if paper else []
+    header += [gap, "p (corrected t)", "p (Holm)", "p (Wilcoxon)"] if tests else []
+    header += ["paper", "difference to paper"] if paper else []
     rows = []
     for row in answer["rows"]:
-        s = row["scores"]
         cells = [row["method"], *(percent(row[key]) for key in ("mean", "over_seeds", "over_folds", "validation"))]
-        cells += [percent(s[key]) for key in ("balanced_accuracy", "roc_auc", "pr_auc")]
-        cells += [str(row["folds"]) + (f" ({row['failed']} failed)" if row["failed"] else "")]
-        cells.append("–" if row["seconds"] is None else f"{row['seconds']:.1f}")
-        test = answer["tests"].get(row["method"])
-        if answer["tests"]:
-            cells += [""] * 4 if test is None else [
-                f"{-100 * test['difference']:+.2f}",
-                *(_p(test[key]) for key in ("p_corrected_t", "p_holm", "p_wilcoxon")),
-            ]  # fmt: skip
+        cells += [percent(row["scores"][key]) for key in ("balanced_accuracy", "roc_auc", "pr_auc")]
+        cells += [_trainings(row), "–" if row["seconds"] is None else f"{row['seconds']:.1f}"]
+        if tests:
+            cells += _tested(tests.get(row["method"]))
         known = claim(data, row["method"])
-        if paper and known is not None:
-            gap = "–" if row["mean"] is None else f"{100 * row['mean'] - known.mean:+.2f}"
-            cells += [f"{known.mean:.2f} ± {known.deviation:.2f}", gap]
-        elif paper:
-            cells += ["–", "–"]
+        if paper:
+            far = None if known is None or row["mean"] is None else 100 * row["mean"] - known.mean
+            cells += [
+                "–" if known is None else f"{known.mean:.2f} ± {known.deviation:.2f}",
+                "–" if far is None else f"{far:+.2f}",
+            ]
         rows.append(cells)
-    lead = "Test accuracy and its kin in percent, best method first." + (
-        " p values test each method against the first, on the same folds." if answer["tests"] else ""
-    )
-    return section("All methods" if len(rows) > 1 else "All scores", table(header, rows, "", "numbers"), lead)
+    meaning = MEANING | {
+        gap: f"Mean minus that of {reference} over the folds that both have finished, in percentage points."
+    }
+    table = TableView(header, rows, "", "numbers wide", [(name, meaning[name]) for name in header if name in meaning])
+    lead = "Scores on the test folds in percent, highest mean first."
+    if tests:
+        lead += f" Tests compare each method with {reference}, the first of the methods given, on the same folds."
+    return {"title": "All methods" if len(rows) > 1 else "All scores", "lead": lead, "table": table}
 
 
-def _spread(by_method: Mapping[str, Sequence[RunRecord]]) -> str:
+def _trainings(row: dict[str, Any]) -> str:
+    """How many trainings: seeds × folds where every seed has as many."""
+    even = row["seeds"] and row["folds"] % row["seeds"] == 0
+    many = f"{row['seeds']} × {row['folds'] // row['seeds']}" if even else str(row["folds"])
+    return many + (f" ({row['failed']} failed)" if row["failed"] else "")
+
+
+def _tested(test: dict[str, Any] | None) -> list[str]:
+    if test is None:
+        return ["reference", "", "", ""]
+    values = (test[key] for key in ("p_corrected_t", "p_holm", "p_wilcoxon"))
+    return [f"{-100 * test['difference']:+.2f}", *("–" if p is None else f"{p:.3g}" for p in values)]
+
+
+def _spread(by_method: Mapping[str, Sequence[RunRecord]]) -> dict[str, Any] | None:
     groups: dict[str, dict[str, list[float]]] = {method: {} for method in by_method}
     for method, records in by_method.items():
         for r in sorted(records, key=lambda r: (r.run.seed, r.run.fold)):  # whatever order they ended in
             if r.test is not None and r.test["accuracy"] is not None:
-                groups[method].setdefault(f"seed {r.run.seed}", []).append(r.test["accuracy"])
+                groups[method].setdefault(str(r.run.seed), []).append(100 * r.test["accuracy"])
     groups = {method: seeds for method, seeds in groups.items() if seeds}
     if not groups:
-        return ""
-    chart = f"<div>{strip_chart(groups, 'test accuracy of every fold', 'test accuracy')}</div>"
-    rows = [
-        [method, seed.removeprefix("seed "), str(len(v)), percent(float(np.mean(v))), percent(min(v)), percent(max(v))]
-        for method, seeds in groups.items()
-        for seed, v in seeds.items()
-    ]
-    every = table(["method", "seed", "folds", "mean", "lowest", "highest"], rows, "By seed, in percent", "numbers")
-    lead = "Each dot is a fold, the bar the mean of all."
-    return section("Spread over folds and seeds", f'<div class="grid">{chart}{every}</div>', lead)
+        return None
+    named = {method: {f"seed {seed}": values for seed, values in seeds.items()} for method, seeds in groups.items()}
+    chart = strip_chart(named, "test accuracy of every fold", "test accuracy, %")
+    table = seed_table(
+        ["method"], [([method], seed, v) for method, seeds in groups.items() for seed, v in seeds.items()]
+    )
+    return {"chart": chart, "table": table}
 
 
-def _settings(folder: Path, plan: dict[str, Any]) -> str:
+def _repeat(folder: Path) -> TableView:
     import torch
 
     import asapool
 
-    told = {key: plan[key] for key in ("data", "folds", "seeds", "protocol", "train", "models")}
     rows = [
         ["folder", str(folder)],
         ["page written by asapool", asapool.__version__],
         ["with torch", torch.__version__],
     ]
-    words = text(json.dumps(told, indent=1, ensure_ascii=False))
-    every = f"<details><summary>All settings</summary><pre>{words}</pre></details>"
-    return section("Settings and versions", table(["", ""], rows, "What it takes to repeat this") + every)
+    return TableView(["", ""], rows, "What it takes to repeat this", "")
 
 
 def percent(value: float | None) -> str:
-    """Two decimals, or a dash."""
+    """A share in percent with two decimals, or a dash."""
     return "–" if value is None else f"{100 * value:.2f}"
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"

@@ -1,56 +1,109 @@
-"""The curves of a classifier's test graphs: ROC, precision and recall, calibration, and the confusion matrix."""
+"""What a classifier does on test graphs, as panels of a page: confusion, ROC, precision and recall, calibration."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from asapool.insight.levels import Floats, Ints
-from asapool.reports.charts import Line, line_chart
-from asapool.reports.page import text
+from asapool.reports.charts import Chart, LegendKey, Line, line_chart
+from asapool.reports.page import TableView
+from asapool.training.metrics import calibration_bins
 
-BINS = 10
 MOST = 5  # classes that get a curve of their own
 POINTS = 600  # of a curve: more than a chart has pixels, and few enough for many seeds of a large data set
+THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # of the probability of the second of two classes
+
+
+class ConfusionCell(NamedTuple):
+    """Graphs of a true class with a predicted class."""
+
+    graphs: str
+    share: str
+    tint: int  # percent of the colour
+    right: bool
+
+
+class ConfusionRow(NamedTuple):
+    """The graphs of one true class."""
+
+    name: str
+    cells: list[ConfusionCell]
+    total: str
+
+
+class Confusion(NamedTuple):
+    """A confusion matrix: rows are true classes, columns predicted ones."""
+
+    classes: Sequence[str]
+    rows: list[ConfusionRow]
+
+
+class Panel(NamedTuple):
+    """A titled part of a page with a chart, or a confusion matrix and a table."""
+
+    title: str
+    chart: Chart | None = None
+    confusion: Confusion | None = None
+    table: TableView | None = None
+    note: str = ""
 
 
 def shown_classes(y: Ints, C: int) -> list[int]:
-    """The second of two classes, as ROC-AUC is defined; of more, the frequent ones that can be told from others."""
+    """The second of two classes, as ROC AUC is defined; of more, the most frequent that occur beside others."""
     counts = np.bincount(y, minlength=C)
-    there = [c for c in range(C) if 0 < counts[c] < len(y)]
+    present = [c for c in range(C) if 0 < counts[c] < len(y)]
     if C == 2:
-        return [c for c in there if c == 1]
-    return sorted(there, key=lambda c: -counts[c])[:MOST]
+        return [c for c in present if c == 1]
+    return sorted(present, key=lambda c: -counts[c])[:MOST]
 
 
-def judged_cards(
+def class_panels(
     y: Ints, p: Floats, classes: Sequence[str], confusion: Sequence[Sequence[int]], *, roc_auc: float | None = None,
     pr_auc: float | None = None,
-) -> list[tuple[str, str]]:  # fmt: skip
-    """What there is to say of some test graphs, each chart with its title; the areas as for roc_chart."""
-    cards = [("Confusion", confusion_table(confusion, classes))]
+) -> list[Panel]:  # fmt: skip
+    """All panels that some test graphs allow; the areas as for roc_chart."""
+    first = Panel("Confusion matrix and threshold", confusion=confusion_matrix(confusion, classes))
+    if len(classes) == 2 and len(y):
+        note = (
+            f"The model predicts {classes[1]!r} where its probability is above 0.5. To use another threshold, choose "
+            "it on validation graphs: these are test graphs."
+        )
+        first = first._replace(table=threshold_table(y == 1, p[:, 1], classes[1]), note=note)
+    else:
+        first = first._replace(title="Confusion matrix")
+    panels = [first]
     if len(set(y.tolist())) > 1:
-        cards.append(("ROC", roc_chart(y, p, classes, roc_auc)))
-        cards.append(("Precision and recall", pr_chart(y, p, classes, pr_auc)))
+        panels.append(Panel("ROC curve", roc_chart(y, p, classes, roc_auc)))
+        panels.append(Panel("Precision and recall", pr_chart(y, p, classes, pr_auc)))
     if len(y):
-        cards.append(("Calibration", calibration_chart(y, p)))
-    return cards
+        panels.append(Panel("Calibration", calibration_chart(y, p)))
+    return panels
 
 
-def roc_chart(y: Ints, p: Floats, classes: Sequence[str], known: float | None = None) -> str:
-    """True against false positives; the diagonal is guessing. known: the area, if worked out from more digits."""
+def roc_chart(y: Ints, p: Floats, classes: Sequence[str], known: float | None = None) -> Chart:
+    """True against false positive rate; the diagonal is guessing. known: the area, if computed from more digits."""
     from sklearn.metrics import roc_auc_score, roc_curve
 
     lines = [Line("guessing", [0, 1], [0, 1], aside=True)]
-    for c in shown_classes(y, len(classes)):
+    chosen = shown_classes(y, len(classes))
+    for c in chosen:
         fpr, tpr, _ = roc_curve(y == c, p[:, c])
         area = known if known is not None and len(classes) == 2 else roc_auc_score(y == c, p[:, c])
         lines.append(Line(f"{classes[c]}: {area:.3f}", _few(fpr), _few(tpr)))
-    return line_chart(lines, "ROC curve", "false positives", "true positives", (0, 1), (0, 1))
+    if len(classes) == 2 and chosen:
+        above, positive = p[:, 1] > 0.5, y == 1
+        point = (
+            [float((above & ~positive).sum() / (~positive).sum())],
+            [float((above & positive).sum() / positive.sum())],
+        )
+        lines.append(Line("at threshold 0.5", *point, dots=True))
+    return line_chart(lines, "ROC curve", "false positive rate", "true positive rate", (0, 1), (0, 1))
 
 
-def pr_chart(y: Ints, p: Floats, classes: Sequence[str], known: float | None = None) -> str:
+def pr_chart(y: Ints, p: Floats, classes: Sequence[str], known: float | None = None) -> Chart:
     """Precision against recall; the dashed line is the share of the class. known: as for roc_chart."""
     from sklearn.metrics import average_precision_score, precision_recall_curve
 
@@ -66,46 +119,74 @@ def pr_chart(y: Ints, p: Floats, classes: Sequence[str], known: float | None = N
     return line_chart(lines, "precision and recall", "recall", "precision", (0, 1), (0, 1))
 
 
-def calibration_points(y: Ints, p: Floats, bins: int = BINS) -> tuple[list[float], list[float], list[int]]:
-    """Mean confidence, share of right answers and number of graphs of every bin that is not empty.
-
-    >>> calibration_points(np.array([0, 1, 1]), np.array([[0.75, 0.25], [0.75, 0.25], [0.0, 1.0]]))
-    ([0.75, 1.0], [0.5, 1.0], [2, 1])
-    """
-    confidence, right = p.max(axis=1), p.argmax(axis=1) == y
-    place = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
-    found = [(float(confidence[place == b].mean()), float(right[place == b].mean()), int((place == b).sum()))
-             for b in range(bins) if (place == b).any()]  # fmt: skip
-    return [f[0] for f in found], [f[1] for f in found], [f[2] for f in found]
-
-
-def calibration_chart(y: Ints, p: Floats) -> str:
-    """How often the model is right when it says it is sure; on the diagonal it keeps its word."""
-    x, r, n = calibration_points(y, p)
+def calibration_chart(y: Ints, p: Floats) -> Chart:
+    """Accuracy against confidence, in the bins of the calibration error; on the diagonal both are equal."""
+    bins = calibration_bins(p.max(axis=1), p.argmax(axis=1) == y)
+    x, accuracy = bins.confidence.tolist(), bins.accuracy.tolist()
     low = min([0.5, *x])
-    lines = [Line("as sure as right", [low, 1], [low, 1], aside=True), Line("this model", x, r, dots=True)]
-    chart = line_chart(lines, "calibration", "probability of the answer", "share that is right", (low, 1), (0, 1))
-    told = ", ".join(f"{a:.2f}: {k}" for a, k in zip(x, n, strict=True))
-    return chart.replace("</ul>", f"<li>graphs per point — {told}</li></ul>")
+    lines = [Line("perfect calibration", [low, 1], [low, 1], aside=True), Line("this model", x, accuracy, dots=True)]
+    chart = line_chart(lines, "calibration", "predicted probability", "accuracy", (low, 1), (0, 1))
+    counts = ", ".join(f"{a:.2f}: {k}" for a, k in zip(x, bins.graphs.tolist(), strict=True))
+    return chart._replace(legend=(*chart.legend, LegendKey(f"graphs per point: {counts}", kind="text")))
 
 
-def confusion_table(confusion: Sequence[Sequence[int]], classes: Sequence[str]) -> str:
-    """Rows are true classes, columns answers; the more of a row, the darker."""
-    head = "".join(f'<th scope="col">{text(name)}</th>' for name in classes)
-    body = ""
-    for name, row in zip(classes, confusion, strict=True):
-        total = max(sum(row), 1)
-        cells = ""
-        for answer, n in zip(classes, row, strict=True):
-            tint = "--accent" if answer == name else "--plus"
-            ground = f"background:color-mix(in srgb, var({tint}) {8 + 52 * n / total:.0f}%, transparent)"
-            cells += f'<td style="{ground}">{n:,}<br><small>{n / total:.0%}</small></td>'
-        body += f'<tr><th scope="row">{text(name)}</th>{cells}</tr>'
-    return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="confusion matrix"><table class="confusion">'
-        f"<caption>Rows: true class. Columns: answer.</caption><thead><tr><td></td>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
-    )
+def confusion_matrix(confusion: Sequence[Sequence[int]], classes: Sequence[str]) -> Confusion:
+    """Counts with their share of the row; the larger the share, the darker."""
+    rows = []
+    for true, counts in enumerate(confusion):
+        total = sum(counts)
+        cells = [
+            ConfusionCell(f"{n:,}", f"{n / max(total, 1):.0%}", round(8 + 52 * n / max(total, 1)), predicted == true)
+            for predicted, n in enumerate(counts)
+        ]
+        rows.append(ConfusionRow(classes[true], cells, f"{total:,}"))
+    return Confusion(classes, rows)
+
+
+def threshold_table(positive: Ints, p: Floats, name: str) -> TableView:
+    """Precision, recall and specificity for several thresholds on the probability of the positive class."""
+    rows = []
+    for threshold in THRESHOLDS:
+        above = p > threshold
+        right = int((above & positive).sum())
+        values = [
+            _share(right, int(above.sum())),
+            _share(right, int(positive.sum())),
+            _share(int((~above & ~positive).sum()), int((~positive).sum())),
+            _share(int((above == positive).sum()), len(p)),
+        ]
+        rows.append([f"{threshold:.1f}", f"{int(above.sum()):,}", *values])
+    header = ["threshold", "predicted", "precision", "recall", "specificity", "accuracy"]
+    return TableView(header, rows, f"Predicting {name} where its probability is above the threshold")
+
+
+def mean_and_deviation(curves: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Mean and standard deviation (n − 1) over several curves, epoch by epoch; a curve counts as far as it goes.
+
+    >>> mean, deviation = mean_and_deviation([np.array([1.0, 2.0]), np.array([3.0])])
+    >>> mean.tolist(), deviation.tolist()
+    ([2.0, 2.0], [1.4142135623730951, 0.0])
+    """
+    length = max((len(c) for c in curves), default=0)
+    padded = np.full((len(curves), length), np.nan)
+    for row, curve in zip(padded, curves, strict=True):
+        row[: len(curve)] = curve
+    present = ~np.isnan(padded)
+    count = present.sum(axis=0)
+    mean = np.where(present, padded, 0.0).sum(axis=0) / np.maximum(count, 1)
+    square = np.where(present, (padded - mean) ** 2, 0.0).sum(axis=0)
+    deviation: Floats = np.sqrt(square / np.maximum(count - 1, 1))
+    return mean[count > 0], deviation[count > 0]
+
+
+def mean_line(name: str, curves: Sequence[Floats]) -> Line:
+    """The mean of some curves over their epochs, with the deviation as a band."""
+    mean, deviation = mean_and_deviation(curves)
+    return Line(name, list(range(1, len(mean) + 1)), mean.tolist(), band=deviation.tolist())
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.3f}" if whole else "–"
 
 
 def _few(values: Floats) -> list[float]:

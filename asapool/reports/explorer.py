@@ -1,55 +1,69 @@
-"""The part of a page that shows one hierarchy: the drawing with its layers, the controls, and all numbers as tables."""
+"""One hierarchy as the template explorer.html shows it: the layers of the drawing, the controls, all numbers."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
 from asapool.insight import Hierarchy
 from asapool.insight.drawing.canvas import Canvas, canvas
 from asapool.insight.drawing.coloring import PALETTE, territory
 from asapool.insight.drawing.numbers import CROWDED, cluster_numbers, node_numbers
-from asapool.insight.drawing.overlays import ARCS, hulls, links, marks
-from asapool.reports.explorer_tables import DIGITS, SIGNED, node_name, rounded, sizes, strongest, tables
-from asapool.reports.page import data_block, text
+from asapool.insight.drawing.overlays import hulls, links, marks
+from asapool.insight.importance import KINDS
+from asapool.reports.explorer_tables import DIGITS, all_tables, node_name, rounded, size_table, strongest
+from asapool.reports.page import script_data
 
-KINDS = {
-    "attention": "Attention", "gradient": "Gradient", "occlusion": "Occlusion",
-}  # fmt: skip
-MEANING = {
-    "clusters": "Clusters that touch differ in colour as far as seven colours go; others may share one. Each has its "
-    "number in the small circle on the ring around its medoid. Nodes without colour are in no kept cluster. Arcs are "
-    f"pooled edges, heavier ones darker; of more than {ARCS:,} the heaviest are drawn.",
-    "attention": "How much of each node reaches the readouts: attention × fitness, composed over the levels.",
-    "gradient": "Gradient × input, in log odds: orange speaks for the explained class, blue against it.",
-    "occlusion": "What the log odds lose when the node is removed: orange speaks for the class, blue against it.",
-}
-WORDS = (
-    "<b>Medoid</b>: the node that a cluster was formed around. "
-    "<b>Fitness</b>: the score by which a cluster was kept, and others were not."
-)
+CLUSTERS = "Areas: clusters. Rings: their medoids. Arcs: pooled edges, heavier ones darker."
 
 
-def explorer(hierarchy: Hierarchy, key: str, heading: str = "h2") -> str:
-    """One hierarchy as HTML; key makes its ids differ from those of others on the page."""
+class Layer(NamedTuple):
+    """A part of the drawing that the controls show or hide; level: of the clusters, 0 where it belongs to none."""
+
+    name: str
+    svg: Markup
+    hidden: bool = False
+    level: int = 0
+
+
+class Choice(NamedTuple):
+    """One button of a group."""
+
+    value: str
+    words: str
+    checked: bool
+
+
+def explorer_view(hierarchy: Hierarchy, key: str, heading: str = "h2") -> dict[str, Any]:
+    """All that explorer.html needs; key makes the ids differ from those of other hierarchies on the page.
+
+    The page opens with importance for molecules, and with the clusters of level 1 for other graphs that have them.
+    """
     ground = canvas(hierarchy)
-    head = f'<{heading} id="{key}-title">{text(title_of(hierarchy))}</{heading}>'
-    source = f'<p class="source"><code>{text(hierarchy.text)}</code></p>' if hierarchy.text else ""
-    note = f'<p class="note">{text(hierarchy.note)}</p>' if hierarchy.note else ""
-    meaning, words = (MEANING["clusters"], f'<p class="words">{WORDS}</p>') if hierarchy.levels else ("", "")
-    return (
-        f'<article class="card explorer" id="{key}" aria-labelledby="{key}-title">'
-        f"<header>{head}{source}{_verdict(hierarchy)}</header>{note}"
-        f'<div class="stage"><div class="drawing">{_controls(hierarchy, key)}{_drawing(hierarchy, ground, key)}'
-        f'{_scales(hierarchy)}<p class="meaning" data-meaning>{text(meaning)}</p>{words}</div>'
-        f'<aside class="panel"><div class="told" data-told aria-live="polite"></div>{sizes(hierarchy)}</aside></div>'
-        f"{tables(hierarchy)}{data_block(page_data(hierarchy))}</article>"
-    )
+    kinds = list(hierarchy.importance)
+    first = "clusters" if hierarchy.levels and not (ground.molecule and kinds) else (kinds or [""])[-1]
+    views = [Choice(kind, KINDS[kind].label, kind == first) for kind in kinds]
+    views += [Choice("clusters", "Clusters", first == "clusters")] if hierarchy.levels else []
+    meaning = {kind: KINDS[kind].meaning for kind in kinds} | {"clusters": CLUSTERS}
+    order = np.argsort(-hierarchy.probability, kind="stable")[:6].tolist()
+    p = hierarchy.probability
+    return {
+        "key": key, "heading": heading, "title": title_of(hierarchy), "text": hierarchy.text, "note": hierarchy.note,
+        "predicted": hierarchy.answer, "confidence": f"{hierarchy.confidence:.3f}", "label": hierarchy.label,
+        "correct": hierarchy.label == hierarchy.answer, "about": hierarchy.classes[hierarchy.target],
+        "bars": [{"name": hierarchy.classes[c], "width": f"{100 * p[c]:.2f}", "number": f"{p[c]:.3f}"} for c in order],
+        "views": views, "levels": _levels(hierarchy), "clusters_first": first == "clusters",
+        "few": hierarchy.nodes <= CROWDED, "truth": hierarchy.truth is not None and bool(hierarchy.truth.any()),
+        "meaning": meaning.get(first, ""), "scales": _scales(hierarchy, first), "sizes": size_table(hierarchy),
+        "tables": all_tables(hierarchy), "data": script_data(page_data(hierarchy, meaning)),
+        **_drawing(hierarchy, ground, first),
+    }  # fmt: skip
 
 
-def page_data(hierarchy: Hierarchy) -> dict[str, Any]:
-    """What the script needs, in the library's own numbers, rounded."""
+def page_data(hierarchy: Hierarchy, meaning: dict[str, str]) -> dict[str, Any]:
+    """What the script needs: the numbers of the library, rounded."""
     levels = []
     for depth, level in enumerate(hierarchy.levels, 1):
         shares = hierarchy.assignment(depth)
@@ -62,126 +76,66 @@ def page_data(hierarchy: Hierarchy) -> dict[str, Any]:
             }
         )  # fmt: skip
     return {
-        "names": [node_name(hierarchy, v) for v in range(hierarchy.nodes)], "levels": levels, "meaning": MEANING,
+        "names": [node_name(hierarchy, v) for v in range(hierarchy.nodes)], "levels": levels, "meaning": meaning,
         "importance": {kind: rounded(scores) for kind, scores in hierarchy.importance.items()}, "digits": DIGITS,
         "about": hierarchy.classes[hierarchy.target],
     }  # fmt: skip
 
 
 def title_of(hierarchy: Hierarchy) -> str:
-    """Its id; a bare number says what it is a number of."""
+    """Its id; a bare number is preceded by the word graph."""
     return f"Graph {hierarchy.id}" if hierarchy.id.isdigit() else hierarchy.id
 
 
-def _verdict(hierarchy: Hierarchy) -> str:
-    """The answer in words and as bars."""
-    wrong = hierarchy.label is not None and hierarchy.label != hierarchy.answer
-    known = ""
-    if hierarchy.label is not None:
-        kind, sign = ("wrong", "✗") if wrong else ("right", "✓")
-        known = f' <span class="{kind}">label: {text(hierarchy.label)} {sign}</span>'
-    order = np.argsort(-hierarchy.probability, kind="stable")[:6].tolist()
-    bars = "".join(
-        f'<div class="bar"><span>{text(hierarchy.classes[c])}</span><div class="track">'
-        f'<i style="width:{100 * hierarchy.probability[c]:.2f}%"></i></div><b>{hierarchy.probability[c]:.3f}</b></div>'
-        for c in order
-    )
-    said = f"predicted <strong>{text(hierarchy.answer)}</strong> with probability "
-    said += f"<strong>{hierarchy.confidence:.3f}</strong>"
-    return f'<p class="verdict">{said}{known}</p><div class="bars">{bars}</div>'
-
-
-def _controls(hierarchy: Hierarchy, key: str) -> str:
+def _levels(hierarchy: Hierarchy) -> list[Choice]:
     sizes = hierarchy.connectivity
     word = "Atoms" if hierarchy.names and hierarchy.text else "Nodes"
-    levels = [
-        (0, f"{word} · {hierarchy.nodes}"),
-        *((depth, f"Level {depth} · {sizes[depth].nodes}") for depth in range(1, len(sizes))),
-    ]
-    start = 1 if hierarchy.levels else 0
-    choices = [("clusters", "Clusters")] if hierarchy.levels else []
-    choices += [(kind, KINDS[kind]) for kind in hierarchy.importance]
-    first = choices[0][0] if choices else ""
-    on = " checked" if hierarchy.nodes <= CROWDED else ""
-    boxes = f'<label class="tick"><input type="checkbox" data-numbers{on}> numbers</label>'
-    if hierarchy.levels:
-        boxes += '<label class="tick"><input type="checkbox" data-links checked> pooled edges</label>'
-    if hierarchy.truth is not None and hierarchy.truth.any():
-        boxes += '<label class="tick"><input type="checkbox" data-truth> mark the true reason</label>'
-    level = _radios(
-        f"{key}-level", "Level", "data-level", [(str(depth), words, depth == start) for depth, words in levels]
-    )
-    view = _radios(f"{key}-view", "Colour", "data-view", [(v, words, v == first) for v, words in choices])
-    return f'<div class="controls">{level if hierarchy.levels else ""}{view}<div class="ticks">{boxes}</div></div>'
+    names = [f"{word} · {hierarchy.nodes}", *(f"Level {d} · {sizes[d].nodes}" for d in range(1, len(sizes)))]
+    return [Choice(str(depth), name, depth == 1) for depth, name in enumerate(names)] if hierarchy.levels else []
 
 
-def _radios(name: str, legend: str, mark: str, choices: list[tuple[str, str, bool]]) -> str:
-    options = "".join(
-        f'<label><input type="radio" name="{name}" {mark} value="{value}"{" checked" if on else ""}>'
-        f"<span>{text(words)}</span></label>"
-        for value, words, on in choices
-    )
-    return f'<fieldset class="choice"><legend>{legend}</legend><div>{options}</div></fieldset>'
-
-
-def _drawing(hierarchy: Hierarchy, ground: Canvas, key: str) -> str:
-    """All layers lie in one SVG; the script shows those that the controls ask for."""
+def _drawing(hierarchy: Hierarchy, ground: Canvas, first: str) -> dict[str, Any]:
+    """The layers below and above the graph, those of the first view visible, and a circle per node to point at."""
     depths = range(1, len(hierarchy.levels) + 1)
-    later = {depth: "" if depth == 1 else " hidden" for depth in depths}
-    under = "".join(
-        f'<g data-layer="clusters" data-at="{depth}"{later[depth]}>{hulls(hierarchy, ground, depth)}</g>'
-        for depth in depths
-    )
-    first = not hierarchy.levels
-    for kind in hierarchy.importance:
-        under += f'<g data-layer="{kind}"{"" if first else " hidden"}>{marks(hierarchy, ground, kind)}</g>'
-        first = False
-    over = "".join(
-        f'<g data-layer="links" data-at="{depth}"{later[depth]}>{links(hierarchy, ground, depth)}</g>'
-        for depth in depths
-    )
-    r = 0.46 * ground.unit
+    few = hierarchy.nodes <= CROWDED
+
+    def clusters(name: str, draw: Any, shown: bool = True) -> list[Layer]:
+        visible = shown and first == "clusters"
+        return [
+            Layer(name, Markup(draw(hierarchy, ground, depth)), not (visible and depth == 1), depth) for depth in depths
+        ]
+
+    under = clusters("clusters", hulls)
+    under += [Layer(kind, Markup(marks(hierarchy, ground, kind)), kind != first) for kind in hierarchy.importance]
+    over = clusters("links", links)
     if hierarchy.truth is not None:
         rings = "".join(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{0.5 * ground.unit:.1f}"/>'
             for (x, y), t in zip(ground.position.tolist(), hierarchy.truth.tolist(), strict=True)
             if t
         )
-        over += f'<g class="truth" data-layer="truth" hidden>{rings}</g>'
-    few = hierarchy.nodes <= CROWDED
-    top = f'<g data-layer="numbers"{"" if few else " hidden"}>{node_numbers(hierarchy, ground)}</g>' + "".join(
-        f'<g data-layer="badges" data-at="{depth}"{later[depth] if few else " hidden"}>'
-        f"{cluster_numbers(hierarchy, ground, depth)}</g>"
-        for depth in depths
-    )
-    hits = "".join(
-        f'<circle data-node="{v}" cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}" tabindex="{-1 if v else 0}" role="img" '
-        f'aria-label="{text(node_name(hierarchy, v))}"/>'
+        over.append(Layer("truth", Markup(f'<g class="truth">{rings}</g>'), True))
+    top = [Layer("numbers", Markup(node_numbers(hierarchy, ground)), not few)]
+    top += clusters("badges", cluster_numbers, few)
+    hits = [
+        {"x": f"{x:.1f}", "y": f"{y:.1f}", "name": node_name(hierarchy, v)}
         for v, (x, y) in enumerate(ground.position.tolist())
-    )
-    said = text(f"{hierarchy.id}: {hierarchy.nodes} nodes. Arrow keys walk from node to node.")
-    # small graphs are not blown up to the whole width of the page
-    style = f"max-width:{max(ground.width * 1.35, 300):.0f}px"
-    return (
-        f'<svg class="graph" id="{key}-svg" viewBox="0 0 {ground.width:.0f} {ground.height:.0f}" style="{style}" '
-        f'role="group" aria-label="{said}">{under}<g data-spot></g>{over}{ground.skeleton}{top}'
-        f'<g class="hits">{hits}</g></svg>'
-    )
+    ]
+    return {
+        "under": under, "over": over, "top": top, "skeleton": Markup(ground.skeleton), "hits": hits,
+        "radius": f"{0.46 * ground.unit:.1f}", "width": f"{ground.width:.0f}", "height": f"{ground.height:.0f}",
+        "unit": f"{ground.unit:.1f}",
+        "widest": f"{max(ground.width * 1.35, 300):.0f}",  # small graphs are not blown up to the whole page
+        "narrowest": f"{min(0.62 * ground.width, 620):.0f}",  # large ones scroll on a phone, readable
+        "described": f"{hierarchy.id}: {hierarchy.nodes} nodes. Arrow keys move from node to node.",
+    }  # fmt: skip
 
 
-def _scales(hierarchy: Hierarchy) -> str:
-    """What the colours of each kind of importance stand for: from the strongest against the class to that for it."""
-    about, found = text(hierarchy.classes[hierarchy.target]), ""
-    for place, (kind, scores) in enumerate(hierarchy.importance.items()):
-        top = f"{np.abs(scores).max(initial=0.0):.{DIGITS}f}"
-        low, left, right = "0", "", "the same for every class"
-        if kind in SIGNED:
-            low, left, right = f"−{top}", f"against {about}", f"for {about}"
-            top = f"0</small><small>+{top}"
-        hidden = " hidden" if hierarchy.levels or place else ""
-        found += (
-            f'<div class="scale" data-scale="{kind}"{hidden}><span>{left}</span>'
-            f'<div><i class="{"both" if left else "one"}"></i><small>{low}</small><small>{top}</small></div>'
-            f"<span>{right}</span></div>"
-        )
-    return found
+def _scales(hierarchy: Hierarchy, first: str) -> list[dict[str, Any]]:
+    """The colour scale of each kind of importance."""
+    scales = []
+    for kind, scores in hierarchy.importance.items():
+        top, signed = f"{np.abs(scores).max(initial=0.0):.{DIGITS}f}", KINDS[kind].signed
+        low, high = (f"−{top}", f"+{top}") if signed else ("0", top)
+        scales.append({"kind": kind, "signed": signed, "low": low, "high": high, "hidden": kind != first})
+    return scales

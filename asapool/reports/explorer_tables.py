@@ -1,4 +1,4 @@
-"""All numbers of a hierarchy as tables: how its levels hang together, how much nodes matter, who is in a cluster."""
+"""All numbers of a hierarchy as tables: the sizes of its levels, the importance of nodes, the members of clusters."""
 
 from __future__ import annotations
 
@@ -7,31 +7,29 @@ from typing import Any
 import numpy as np
 
 from asapool.insight import Hierarchy
-from asapool.reports.page import table
+from asapool.insight.importance import KINDS
+from asapool.reports.page import TableView
 
 DIGITS = 4  # what the page shows; data is rounded here, so that the script's and the library's digits are the same
-LISTED = 12  # strongest memberships that are listed; the number of the others is told
+LISTED = 12  # strongest memberships that are listed; of the others only their number
 ROWS = 400  # of a table
-SIGNED = ("gradient", "occlusion")  # kinds of importance that speak for a class or against it
-PARTS = "Parts: pieces that no edge joins. Density: share of all pairs of nodes that an edge joins."
 
 
-def sizes(hierarchy: Hierarchy) -> str:
-    """How each level hangs together: SᵀAS fills up."""
+def size_table(hierarchy: Hierarchy) -> TableView:
+    """Nodes, edges, components and density of every level."""
     rows = [
         ["graph" if depth == 0 else f"level {depth}", str(c.nodes), str(c.edges), str(c.components), f"{c.density:.2f}"]
         for depth, c in enumerate(hierarchy.connectivity)
     ]
-    found = table(["", "nodes", "edges", "parts", "density"], rows, "How the levels hang together", "numbers")
-    return f'<div class="sizes">{found}<p class="words">{PARTS}</p></div>'
+    return TableView(["", "nodes", "edges", "components", "density"], rows, "Sizes of the levels")
 
 
-def tables(hierarchy: Hierarchy) -> str:
+def all_tables(hierarchy: Hierarchy) -> list[TableView]:
     """Every number of the drawing for those who cannot see it, or want to copy it."""
-    found = _importance(hierarchy)
+    tables = [_importance(hierarchy)]
     for depth, level in enumerate(hierarchy.levels, 1):
         shares = strongest(hierarchy.assignment(depth).tocsc())
-        lines = [
+        rows = [
             [
                 str(k),
                 node_name(hierarchy, int(level.medoid[k])),
@@ -42,8 +40,8 @@ def tables(hierarchy: Hierarchy) -> str:
             for k in range(min(len(level), ROWS))
         ]
         header = ["cluster", "medoid", "fitness", "members and their shares"]
-        found += table(header, lines, f"Level {depth}" + _cut(len(level)), "numbers")
-    return f'<details class="tables"><summary>All numbers as tables</summary>{found}</details>'
+        tables.append(TableView(header, rows, f"Level {depth}" + _cut(len(level))))
+    return tables
 
 
 def node_name(hierarchy: Hierarchy, v: int) -> str:
@@ -69,27 +67,27 @@ def strongest(shares: Any) -> list[list[Any]]:
     return found
 
 
-def _importance(hierarchy: Hierarchy) -> str:
-    """A row per node, those first that the last kind finds strongest, whichever way they speak."""
+def _importance(hierarchy: Hierarchy) -> TableView:
+    """A row per node, sorted by the absolute value of the last kind."""
     kinds, about = list(hierarchy.importance), hierarchy.classes[hierarchy.target]
     if not kinds:
-        return table(["node"], [[node_name(hierarchy, v)] for v in range(min(hierarchy.nodes, ROWS))], "Nodes")
+        return TableView(["node"], [[node_name(hierarchy, v)] for v in range(min(hierarchy.nodes, ROWS))], "Nodes")
     last = kinds[-1]
-    strength = hierarchy.importance[last]
+    strength, signed = hierarchy.importance[last], KINDS[last].signed
     order = np.argsort(-np.abs(strength), kind="stable")[:ROWS].tolist()
     rows = [
         [
             node_name(hierarchy, v),
             *(f"{hierarchy.importance[kind][v] + 0.0:.{DIGITS}f}" for kind in kinds),
-            *(["for" if strength[v] > 0 else "against" if strength[v] < 0 else "neither"] if last in SIGNED else []),
+            *(["for" if strength[v] > 0 else "against" if strength[v] < 0 else "neither"] if signed else []),
         ]
         for v in order
     ]
-    said = f"Importance of the nodes for {about}, strongest {last} first"
-    if last in SIGNED:
-        said += f"; the last column says whether its sign speaks for {about} or against it"
-    header = ["node", *kinds, *([f"for or against {about}"] if last in SIGNED else [])]
-    return table(header, rows, said + _cut(hierarchy.nodes), "numbers")
+    caption = f"Importance of the nodes for {about}, strongest {last} first"
+    if signed:
+        caption += f"; the last column says whether the {last} of a node is for {about} or against it"
+    header = ["node", *kinds, *([f"for or against {about}"] if signed else [])]
+    return TableView(header, rows, caption + _cut(hierarchy.nodes))
 
 
 def _cut(count: int) -> str:

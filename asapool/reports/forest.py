@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from asapool.reports.charts import COLOURS, ticks
+from markupsafe import Markup
+
+from asapool.reports.charts import COLOURS, Chart, LegendKey, ticks
 from asapool.reports.page import text
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM, LINE = 380, 128, 14, 8, 38, 30
@@ -22,7 +24,7 @@ class Mark(NamedTuple):
     seeds: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
 
-def forest_chart(marks: Sequence[Mark], label: str, x_label: str) -> str:
+def forest_chart(marks: Sequence[Mark], label: str, x_label: str) -> Chart:
     """One line per row. A shaded bar is the paper's mean ± deviation, a dot our mean, its whiskers the deviation."""
     low, high = _span(marks)
     height = TOP + BOTTOM + LINE * max(len(marks), 1)
@@ -39,14 +41,14 @@ def forest_chart(marks: Sequence[Mark], label: str, x_label: str) -> str:
         body += _row(mark, TOP + LINE * (k + 0.5), at)
     middle = (LEFT + WIDTH - RIGHT) / 2
     body += f'<text x="{middle}" y="{height - 5}" text-anchor="middle">{text(x_label)}</text>'
-    told = text(f"{label}. {'; '.join(map(_told, marks))}")
-    drawn = f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{told}">{body}</svg>'
-    return drawn + _legend(marks)
+    words = text(f"{label}. {'; '.join(map(_describe, marks))}")
+    drawn = f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{words}">{body}</svg>'
+    return Chart(Markup(drawn), label, tuple(_legend(marks)))
 
 
 def _row(mark: Mark, y: float, at: Callable[[float], float]) -> str:
     short = mark.name if len(mark.name) <= LETTERS else f"{mark.name[: LETTERS - 1]}…"
-    body = f"<g><title>{text(_told(mark))}</title>"
+    body = f"<g><title>{text(_describe(mark))}</title>"
     body += f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{text(short)}</text>'
     if mark.paper is not None:
         mean, deviation = mark.paper
@@ -83,7 +85,7 @@ def _span(marks: Sequence[Mark]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _told(mark: Mark) -> str:
+def _describe(mark: Mark) -> str:
     ours = "not measured" if mark.mean is None else f"{mark.mean:.2f}"
     if mark.mean is not None and mark.deviation is not None:
         ours += f" ± {mark.deviation:.2f}"
@@ -91,14 +93,11 @@ def _told(mark: Mark) -> str:
     return f"{mark.name}: {ours}{theirs}"
 
 
-def _legend(marks: Sequence[Mark]) -> str:
+def _legend(marks: Sequence[Mark]) -> list[LegendKey]:
     seeds = list(dict.fromkeys(seed for mark in marks for seed, _ in mark.seeds))
-    rows = [('<i class="key-theirs"></i>', "the paper, mean ± deviation")] if any(m.paper for m in marks) else []
-    if seeds:
-        colours = [f'<i style="border-color:{COLOURS[k % len(COLOURS)]}"></i>' for k in range(min(len(seeds), 6))]
-        more = f", and {len(seeds) - 6} more in the same colours" if len(seeds) > 6 else ""
-        rows += [(key, f"seed {seed}") for key, seed in zip(colours, seeds, strict=False)]
-        rows += [('<i class="key-mean"></i>', f"mean{more}")]
-    else:
-        rows += [('<i style="border-color:var(--accent)"></i>', "ours, ± over seeds")]
-    return '<ul class="legend">' + "".join(f"<li>{key}{text(name)}</li>" for key, name in rows) + "</ul>"
+    keys = [LegendKey("the paper, mean ± deviation", "var(--pale)", "band")] if any(m.paper for m in marks) else []
+    if not seeds:
+        return [*keys, LegendKey("ours, ± over seeds", "var(--accent)")]
+    more = f", and {len(seeds) - 6} more in the same colours" if len(seeds) > 6 else ""
+    keys += [LegendKey(f"seed {seed}", colour) for seed, colour in zip(seeds, COLOURS, strict=False)]
+    return [*keys, LegendKey(f"mean{more}", "var(--ink)", "bar")]

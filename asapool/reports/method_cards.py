@@ -1,4 +1,4 @@
-"""What a comparison says of each method: its curves, how its trainings went, and its surest mistakes."""
+"""The part of a comparison about one method: its test curves, its training curves, its most confident errors."""
 
 from __future__ import annotations
 
@@ -8,31 +8,35 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
 from asapool.experiments.record import RunRecord
+from asapool.insight.drawing.pictures import molecule_svg
 from asapool.insight.levels import Floats, Ints
-from asapool.reports.charts import Line, line_chart
-from asapool.reports.curves import judged_cards
-from asapool.reports.page import section, table, text
+from asapool.reports.charts import line_chart
+from asapool.reports.curves import Panel, class_panels, mean_line
+from asapool.reports.errors import most_confident_errors
+from asapool.reports.page import TableView
 
-MISTAKES = 10  # listed per method
+ERRORS = 10  # listed per method
 
 
-class Named(NamedTuple):
-    """The graphs that the records of a folder speak of: their ids and the names of their classes."""
+class GraphNames(NamedTuple):
+    """The graphs of a folder's records: their ids, their classes, and what they were made from (such as SMILES)."""
 
     ids: list[str]
     classes: list[str]
+    texts: list[str]
 
     @classmethod
-    def read(cls, path: Path) -> Named:
-        """Read graphs.csv."""
+    def read(cls, path: Path) -> GraphNames:
+        """Read graphs.csv; that of 0.1.0 has no texts."""
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-        return cls([row["id"] for row in rows], [row["class"] for row in rows])
+        return cls([row["id"] for row in rows], [row["class"] for row in rows], [row.get("text") or "" for row in rows])
 
 
-class Pooled(NamedTuple):
+class EvaluatedGraphs(NamedTuple):
     """The test graphs of all folds and seeds of a method, one after the other."""
 
     graph: Ints  # (M,) number of the graph
@@ -44,8 +48,8 @@ class Pooled(NamedTuple):
     confusion: list[list[int]]
 
 
-def pooled(records: Sequence[RunRecord], graphs: Named) -> Pooled | None:
-    """Lay the test graphs of finished trainings end to end; None where nothing is finished."""
+def evaluated_graphs(records: Sequence[RunRecord], graphs: GraphNames) -> EvaluatedGraphs | None:
+    """Concatenate the test graphs of finished trainings; None where nothing is finished."""
     parts = [(r, r.probabilities, r.test) for r in records if r.probabilities is not None and r.test is not None]
     if not parts:
         return None
@@ -53,7 +57,7 @@ def pooled(records: Sequence[RunRecord], graphs: Named) -> Pooled | None:
     number = {name: c for c, name in enumerate(classes)}
     graph = np.concatenate([np.asarray(p["graphs"], np.int64) for _, p, _ in parts])
     sizes = [len(p["graphs"]) for _, p, _ in parts]
-    return Pooled(
+    return EvaluatedGraphs(
         graph=graph,
         fold=np.repeat([r.run.fold for r, _, _ in parts], sizes),
         seed=np.repeat([r.run.seed for r, _, _ in parts], sizes),
@@ -64,70 +68,52 @@ def pooled(records: Sequence[RunRecord], graphs: Named) -> Pooled | None:
     )
 
 
-def method_section(method: str, records: Sequence[RunRecord], graphs: Named) -> str:
-    """The part of the page about one method; empty where none of its trainings finished."""
-    found = pooled(records, graphs)
-    if found is None:
-        return ""
-    cards = judged_cards(found.y, found.probability, found.classes, found.confusion)
-    cards += _training([r.history for r in records if r.history])
-    body = "".join(f"<div><h3>{text(title)}</h3>{chart}</div>" for title, chart in cards)
-    lead = "The test graphs of all folds and seeds together, so areas differ a little from means over folds."
-    return section(method, f'<div class="grid two">{body}</div>{_mistakes(found, graphs)}', lead)
+def method_view(method: str, records: Sequence[RunRecord], graphs: GraphNames) -> dict[str, Any] | None:
+    """What the page shows of one method; None where none of its trainings finished."""
+    tested = evaluated_graphs(records, graphs)
+    if tested is None:
+        return None
+    panels = class_panels(tested.y, tested.probability, tested.classes, tested.confusion)
+    panels += _training([r.history for r in records if r.history])
+    return {"name": method, "panels": panels, "errors": _errors(tested, graphs)}
 
 
-def mean_curve(
-    histories: Sequence[Sequence[dict[str, Any]]], name: str
-) -> tuple[list[float], list[float], list[float]]:
-    """Epochs, and mean and deviation of a column of the trainings that reached each of them.
-
-    >>> mean_curve([[{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 0.5}], [{"epoch": 1, "loss": 3.0}]], "loss")
-    ([1.0, 2.0], [2.0, 0.5], [1.0, 0.0])
-    """
-    by_epoch: dict[float, list[float]] = {}
-    for row in (row for history in histories for row in history):
-        if row[name] is not None:
-            by_epoch.setdefault(float(row["epoch"]), []).append(row[name])
-    epochs = sorted(by_epoch)
-    values = [by_epoch[e] for e in epochs]
-    return epochs, [float(np.mean(v)) for v in values], [float(np.std(v)) for v in values]
-
-
-def surest(found: Pooled, count: int = MISTAKES) -> list[int]:
-    """Places of the wrong answers, surest first."""
-    wrong = np.flatnonzero(found.probability.argmax(axis=1) != found.y)
-    sure = found.probability[wrong].max(axis=1)
-    chosen: list[int] = wrong[np.argsort(-sure, kind="stable")][:count].tolist()
-    return chosen
-
-
-def _training(histories: Sequence[Sequence[dict[str, Any]]]) -> list[tuple[str, str]]:
-    def lines(*columns: tuple[str, str]) -> list[Line]:
-        made = [(name, mean_curve(histories, column)) for name, column in columns]
-        return [Line(name, x, y, band=spread) for name, (x, y, spread) in made if x]
-
-    cards = []
-    for title, unit, series in (
-        ("Loss by epoch", "loss", lines(("training", "loss"), ("validation", "val_loss"))),
-        ("Validation accuracy by epoch", "accuracy", lines(("validation", "val_accuracy"))),
-    ):
-        if series:
-            chart = line_chart(series, title.lower(), "epoch", unit, whole=True)
-            cards.append((f"{title}: mean ± deviation of the trainings", chart))
-    return cards
-
-
-def _mistakes(found: Pooled, graphs: Named) -> str:
-    places = surest(found)
-    if not places:
-        return "<p>Every test graph was answered rightly.</p>"
-    answer = found.probability.argmax(axis=1)
-    rows = [
-        [
-            graphs.ids[found.graph[k]], found.classes[found.y[k]], found.classes[answer[k]],
-            f"{found.probability[k].max():.3f}", str(found.fold[k]), str(found.seed[k]),
+def _training(histories: Sequence[Sequence[dict[str, Any]]]) -> list[Panel]:
+    def curves(column: str, scale: float = 1.0) -> list[Floats]:
+        return [
+            np.array([np.nan if row[column] is None else scale * row[column] for row in history], np.float64)
+            for history in histories
         ]
-        for k in places
-    ]  # fmt: skip
-    header = ["graph", "class", "answer", "probability of the answer", "fold", "seed"]
-    return table(header, rows, "The surest mistakes", "numbers")
+
+    losses = [mean_line(name, curves(column)) for name, column in (("training", "loss"), ("validation", "val_loss"))]
+    accuracy = mean_line("validation", curves("val_accuracy", 100.0))
+    note = "Mean of all trainings; the shaded band is their standard deviation."
+    panels = []
+    for title, unit, lines in (
+        ("Loss by epoch", "loss", losses),
+        ("Validation accuracy by epoch", "accuracy, %", [accuracy]),
+    ):
+        drawn = [line for line in lines if line.x]
+        if drawn:
+            panels.append(Panel(title, line_chart(drawn, title.lower(), "epoch", unit, whole=True), note=note))
+    return panels
+
+
+def _errors(tested: EvaluatedGraphs, graphs: GraphNames) -> TableView:
+    """A row per error, with the structure where the graph is a molecule."""
+    predicted = tested.probability.argmax(axis=1)
+    rows: list[list[str | Markup]] = []
+    places = most_confident_errors(tested.y, tested.probability, ERRORS)
+    pictures = [_structure(graphs.texts[tested.graph[k]]) for k in places]
+    for k, picture in zip(places, pictures, strict=True):
+        cells: list[str | Markup] = [
+            graphs.ids[tested.graph[k]], tested.classes[tested.y[k]], tested.classes[predicted[k]],
+            f"{tested.probability[k].max():.3f}", str(tested.fold[k]), str(tested.seed[k]),
+        ]  # fmt: skip
+        rows.append([*cells, picture] if any(pictures) else cells)
+    header = ["graph", "class", "predicted", "predicted probability", "fold", "seed"]
+    return TableView([*header, "structure"] if any(pictures) else header, rows, "", "numbers errors-table")
+
+
+def _structure(smiles: str) -> Markup:
+    return Markup(molecule_svg(smiles) if smiles else "")

@@ -1,7 +1,7 @@
-"""The frame of every page: one HTML file with its style and script inside, which asks no network for anything.
+"""Pages are Jinja2 templates, filled into one HTML file each that holds its style and script and needs no network.
 
-Text of users is escaped wherever it enters, and as a second wall the page's own policy names the one script that may
-run, by its hash: whatever else were to slip in as a script would not.
+Everything that is put into a template is escaped unless it is Markup made by this package. The page's content security
+policy names the one script that may run by its hash, so nothing else that got in as a script would run.
 """
 
 from __future__ import annotations
@@ -9,66 +9,80 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table of a page: the first column names its row, notes explain columns by name."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str | Markup]]
+    caption: str = ""
+    classes: str = "numbers"
+    notes: Sequence[tuple[str, str]] = ()
+
+    @property
+    def named(self) -> bool:
+        """Whether any column has a name."""
+        return any(self.header)
+
+
+class Fact(NamedTuple):
+    """A large number with its name and a remark."""
+
+    name: str
+    number: str
+    remark: str = ""
 
 
 def text(value: object) -> str:
     """A value as text between tags or in an attribute.
 
     >>> text("<b> & 'c'")
-    '&lt;b&gt; &amp; &#x27;c&#x27;'
+    '&lt;b&gt; &amp; &#39;c&#39;'
     """
-    return escape(str(value), quote=True)
+    return str(escape(str(value)))
 
 
-def data_block(value: Any) -> str:
-    """Plain data for the script; no text in it can end the block or begin a comment.
+def script_data(value: Any) -> Markup:
+    """Plain data for a script block; no text in it can end the block or begin a comment.
 
-    >>> data_block({"name": "</script><!--"})
-    '<script type="application/json">{"name":"\\\\u003c/script\\\\u003e\\\\u003c!--"}</script>'
+    >>> str(script_data({"name": "</script><!--"}))
+    '{"name":"\\\\u003c/script\\\\u003e\\\\u003c!--"}'
     """
-    told = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    plain = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for sign in "<>&":
-        told = told.replace(sign, f"\\u{ord(sign):04x}")
-    return f'<script type="application/json">{told}</script>'
+        plain = plain.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(plain)
 
 
-def document(title: str, body: str) -> str:
-    """A whole page."""
+def render(template: str, *, heading: str, about: str, title: str | None = None, **values: Any) -> str:
+    """A whole page; heading and about stand on top, and title, by default the heading, in the browser's tab."""
     script = _asset("page.js")
-    mark = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{mark}'"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="generator" content="asapool"><title>{text(title)}</title>'
-        f"<style>{_asset('page.css')}</style></head>\n"
-        f"<body>{body}\n<script>{script}</script></body></html>\n"
-    )
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
+    frame = {"policy": Markup(policy), "style": Markup(_asset("page.css")), "script": Markup(script)}
+    names = {"heading": heading, "about": about, "title": title or heading, "links": values.pop("links", ())}
+    return _environment().get_template(template).render(frame | names | values) + "\n"
 
 
-def table(header: list[str], rows: list[list[str]], caption: str = "", classes: str = "") -> str:
-    """Cells are escaped; the first column names its row."""
-    head = "".join(f'<th scope="col">{text(name)}</th>' for name in header)
-    top = f"<thead><tr>{head}</tr></thead>" if any(header) else ""
-    lines = "".join(
-        f'<tr><th scope="row">{text(row[0])}</th>{"".join(f"<td>{text(cell)}</td>" for cell in row[1:])}</tr>'
-        for row in rows
-    )
-    named = f"<caption>{text(caption)}</caption>" if caption else ""
-    # a table may be wider than a phone: it scrolls by itself, with the keyboard too
-    scroll = f'class="scroll" tabindex="0" role="region" aria-label="{text(caption or "table")}"'
-    return f'<div {scroll}><table class="{classes}">{named}{top}<tbody>{lines}</tbody></table></div>'
+@cache
+def _environment() -> Environment:
+    from asapool.insight.drawing.overlays import ARCS
+    from asapool.insight.importance import KINDS
 
-
-def section(title: str, body: str, lead: str = "") -> str:
-    """A titled part of a page."""
-    said = f'<p class="lead">{text(lead)}</p>' if lead else ""
-    return f'<section class="card"><h2>{text(title)}</h2>{said}{body}</section>'
+    loader = PackageLoader("asapool.reports")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.globals.update(kinds=list(KINDS.values()), arcs=f"{ARCS:,}")
+    return made
 
 
 @cache

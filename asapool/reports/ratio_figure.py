@@ -6,7 +6,7 @@ from typing import Any
 
 from asapool.experiments.tables import Table
 from asapool.insight.drawing.figure import new_figure
-from asapool.reports.charts import Line, line_chart
+from asapool.reports.charts import Chart, Line, line_chart
 
 NAME = "figure-ratio"
 COLOURS = ("#0a64a4", "#d55e00", "#009e73", "#a8568a", "#8a919e", "#b3390b")  # as the page has them by day
@@ -31,13 +31,13 @@ def ratio_lines(table: Table) -> list[Line]:
     return lines + theirs
 
 
-def ratio_chart(table: Table) -> str:
-    """The figure for the page."""
-    series = ratio_lines(table)
-    if not series:
-        return ""
+def ratio_chart(table: Table) -> Chart | None:
+    """The figure for the page; None where nothing is measured."""
+    lines = ratio_lines(table)
+    if not lines:
+        return None
     label = f"{table.metric} accuracy against the sampling ratio"
-    return line_chart(series, label, "sampling ratio k", f"{table.metric} accuracy, %", (0.05, 0.95))
+    return line_chart(lines, label, "sampling ratio k", f"{table.metric} accuracy, %", (0.05, 0.95))
 
 
 def ratio_figure(table: Table) -> Any | None:

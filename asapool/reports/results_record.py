@@ -69,25 +69,5 @@ def _curves(path: Path, records: dict[str, RunRecord]) -> dict[str, dict[str, Fl
     return found
 
 
-def band(curves: list[Floats]) -> tuple[Floats, Floats]:
-    """Mean and deviation over several curves, epoch by epoch; a curve that ended early counts as far as it goes.
-
-    >>> mean, deviation = band([np.array([1.0, 2.0]), np.array([3.0])])
-    >>> mean.tolist(), deviation.tolist()
-    ([2.0, 2.0], [1.4142135623730951, 0.0])
-    """
-    length = max((len(c) for c in curves), default=0)
-    padded = np.full((len(curves), length), np.nan)
-    for row, curve in zip(padded, curves, strict=True):
-        row[: len(curve)] = curve
-    there = ~np.isnan(padded)
-    count = there.sum(axis=0)
-    mean = np.where(there, padded, 0.0).sum(axis=0) / np.maximum(count, 1)
-    square = np.where(there, (padded - mean) ** 2, 0.0).sum(axis=0)
-    kept = count > 0
-    deviation: Floats = np.sqrt(square / np.maximum(count - 1, 1))
-    return mean[kept], deviation[kept]
-
-
 def _or_nan(value: Any) -> float:
     return float("nan") if value is None else float(value)

@@ -1,4 +1,4 @@
-"""The page of one training: how it went, how good the model is, where it is surest and wrong, and how to repeat it."""
+"""The page of one training: scores, training curves, test curves, most confident errors, settings."""
 
 from __future__ import annotations
 
@@ -7,117 +7,113 @@ from typing import Any
 from asapool.data import GraphSet
 from asapool.experiments.paper import claim
 from asapool.reports.charts import Line, line_chart
-from asapool.reports.curves import judged_cards
-from asapool.reports.mistakes import mistakes_section
-from asapool.reports.page import document, section, table, text
-from asapool.reports.record import RunRecord
+from asapool.reports.curves import Panel, class_panels
+from asapool.reports.errors import errors_view
+from asapool.reports.page import Fact, TableView, render
+from asapool.reports.run_record import FinishedRun
 
 NAMES = {
     "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "roc_auc": "ROC AUC", "pr_auc": "PR AUC",
     "calibration_error": "calibration error",
 }  # fmt: skip
+PARTS = {"train": "training", "validation": "validation", "test": "test"}
 
 
-def run_page(record: RunRecord, graphs: GraphSet | None = None, mistakes: int = 3) -> str:
-    """The whole page; graphs saves reading them again."""
+def run_page(record: FinishedRun, graphs: GraphSet | None = None, errors: int = 3) -> str:
+    """The whole page; graphs saves reading them again for the most confident errors."""
     m = record.metrics
-    title = f"{m['data']['name']}: {m['method']}"
     parts = m["parts"]
+    heading = f"{m['data']['name']}: {m['method']}"
     about = (
-        f"{parts['train']:,} graphs to learn from, {parts['val']:,} to choose the epoch, {parts['test']:,} to judge "
+        f"{parts['train']:,} training, {parts['val']:,} validation, {parts['test']:,} test graphs "
         f"({parts['split'].removesuffix('-split')} split)"
     )
-    head = f'<header class="top"><h1>{text(title)}</h1><p class="lead">{text(about)}</p></header>'
-    body = _scores(m) + _training(record) + _test(record) + mistakes_section(record, mistakes, graphs) + _repeat(record)
-    return document(f"asapool: {title}", f"{head}<main>{body}</main>")
+    return render(
+        "run.html", heading=heading, about=about, title=f"asapool: {heading}", scores=_scores(m), classes=_classes(m),
+        training=_training(record), panels=_panels(record), errors=errors_view(record, errors, graphs),
+        repeat=_repeat(record), settings=record.settings,
+    )  # fmt: skip
 
 
-def facts(rows: list[tuple[str, str, str]]) -> str:
-    """Large numbers: name, number, remark."""
-    cells = "".join(
-        f"<div><dt>{text(name)}</dt><dd>{text(number)}{f'<small>{text(remark)}</small>' if remark else ''}</dd></div>"
-        for name, number, remark in rows
-    )
-    return f'<dl class="facts">{cells}</dl>'
-
-
-def _scores(m: dict[str, Any]) -> str:
-    scores, which = (m["test"], "Test") if m["test"] is not None else (m["validation"], "Validation")
+def _scores(m: dict[str, Any]) -> dict[str, Any]:
+    part = "test" if m["test"] is not None else "validation"
+    scores = m[part]
     if scores is None:
-        return section("Scores", "<p>No graphs were kept to judge the model by.</p>")
-    rows = []
+        return {"title": "Scores", "facts": [], "paper": ""}
+    facts = []
     for key, name in NAMES.items():
-        value, why = scores[key], scores["notes"].get(key, "")
-        if key == "pr_auc" and not why and scores.get("pr_auc_class") is not None:  # older runs do not say it
-            why = f"of the class {scores['pr_auc_class']!r}"
-        rows.append((name, "–" if value is None else f"{value:.3f}", why))
-    best = m["majority_class"]
-    if best["test_accuracy"] is not None:
-        rows[0] = (*rows[0][:2], f"always {best['class']!r}: {best['test_accuracy']:.3f}")
-    body = facts(rows)
+        value, remark = scores[key], scores["notes"].get(key, "")
+        if key == "pr_auc" and not remark and scores.get("pr_auc_class") is not None:  # older runs do not have it
+            remark = f"of the class {scores['pr_auc_class']!r}"
+        facts.append(Fact(name, "–" if value is None else f"{value:.3f}", remark))
+    trivial = m["majority_class"]
+    if trivial["test_accuracy"] is not None:
+        facts[0] = facts[0]._replace(remark=f"always {trivial['class']!r}: {trivial['test_accuracy']:.3f}")
+    facts += [  # runs of 0.1.0 have no scores of the training graphs
+        Fact(f"{PARTS[other]} accuracy", f"{m[other]['accuracy']:.3f}", f"epoch {m['best_epoch']}")
+        for other in PARTS
+        if other != part and (m.get(other) or {}).get("accuracy") is not None
+    ]
     known = claim(m["data"]["name"], m["method"])
-    if known is not None:
-        body += (
-            f"<p>The paper reports {known.mean:.2f} ± {known.deviation:.2f} percent over 20 seeds of 10 folds; "
-            "one split is a sample of that, so compare with <code>asapool cv</code>.</p>"
-        )
-    return section(f"{which} scores", body)
+    paper = "" if known is None else f"{known.mean:.2f} ± {known.deviation:.2f}"
+    return {"title": f"{PARTS[part].capitalize()} scores", "facts": facts, "paper": paper}
 
 
-def _training(record: RunRecord) -> str:
+def _classes(m: dict[str, Any]) -> TableView:
+    """How many graphs of every class each part has: the row sums of its confusion matrix."""
+    known = [part for part in PARTS if m.get(part)]
+    classes = m[known[0]]["class_names"] if known else []
+    rows = [[name, *(f"{sum(m[part]['confusion'][c]):,}" for part in known)] for c, name in enumerate(classes)]
+    return TableView(["class", *(PARTS[part] for part in known)], rows, "Graphs per class", "numbers narrow")
+
+
+def _training(record: FinishedRun) -> dict[str, Any] | None:
     m, h = record.metrics, record.history
     epoch = [e or 0.0 for e in h.get("epoch", [])]
     if not epoch:
-        return ""
-    losses = [_series(name, epoch, h.get(key, [])) for name, key in (("training", "loss"), ("validation", "val_loss"))]
-    accuracy = _series("validation", epoch, h.get("val_accuracy", []))
-    mark = float(m["best_epoch"])
-    span = (min(epoch), max(epoch))
-    charts = [line_chart([s for s in losses if s.x], "loss by epoch", "epoch", "loss", span, mark=mark, whole=True)]
+        return None
+    losses = [_line(name, epoch, h.get(key, [])) for name, key in (("training", "loss"), ("validation", "val_loss"))]
+    accuracy = _line("validation", epoch, h.get("val_accuracy", []))
+    best, span = float(m["best_epoch"]), (min(epoch), max(epoch))
+    charts = [line_chart([s for s in losses if s.x], "loss by epoch", "epoch", "loss", span, mark=best, whole=True)]
     if accuracy.x:
-        about = "validation accuracy by epoch"
-        charts.append(line_chart([accuracy], about, "epoch", "accuracy", span, mark=mark, whole=True))
+        label = "validation accuracy by epoch"
+        charts.append(line_chart([accuracy], label, "epoch", "accuracy", span, mark=best, whole=True))
     stopped = f" It stopped early: {m['stopped']}." if m["stopped"] else ""
-    lead = f"{m['epochs']} epochs in {m['seconds']:.1f} s; the model is that of epoch {m['best_epoch']}, "
-    lead += f"the dotted line.{stopped}"
-    rows = [
-        [f"{e:.0f}", *(_number(h[key][k]) for key in ("lr", "loss", "val_loss", "val_accuracy"))]
-        for k, e in enumerate(epoch)
-    ]
-    every = table(
-        ["epoch", "learning rate", "loss", "validation loss", "validation accuracy"], rows, "All epochs", "numbers"
-    )
-    drawn = "".join(f"<div>{chart}</div>" for chart in charts)
-    more = f"<details><summary>All epochs as a table</summary>{every}</details>"
-    return section("Training", f'<div class="grid two">{drawn}</div>{more}', lead)
+    lead = f"{m['epochs']} epochs in {m['seconds']:.1f} s; the model is that of epoch {m['best_epoch']} (dotted line)."
+    columns = {
+        "lr": "learning rate", "loss": "training loss", "val_loss": "validation loss",
+        "val_accuracy": "validation accuracy",
+    }  # fmt: skip
+    rows = [[f"{e:.0f}", *(_number(h[key][k]) for key in columns)] for k, e in enumerate(epoch)]
+    table = TableView(["epoch", *columns.values()], rows, "All epochs")
+    return {"lead": lead + stopped, "charts": charts, "epochs": table}
 
 
-def _test(record: RunRecord) -> str:
+def _panels(record: FinishedRun) -> list[Panel]:
     scores = record.metrics["test"] or record.metrics["validation"]
     if scores is None:
-        return ""
+        return []
     known = record.y >= 0
     y, p = record.y[known], record.probability[known]
     areas = {name: scores[name] for name in ("roc_auc", "pr_auc")}
-    cards = judged_cards(y, p, record.classes, scores["confusion"], **areas)
-    return '<div class="grid two">' + "".join(section(name, chart) for name, chart in cards) + "</div>"
+    return class_panels(y, p, record.classes, scores["confusion"], **areas)
 
 
-def _repeat(record: RunRecord) -> str:
+def _repeat(record: FinishedRun) -> TableView:
     m = record.metrics
     rows = [
         ["data", f"{m['data']['source']} ({m['data']['graphs']:,} graphs, fingerprint {m['data']['fingerprint']})"],
-        ["weights", f"{m['parameters']:,}"],
+        ["parameters", f"{m['parameters']:,}"],
         *([f"version of {name}", version] for name, version in m["versions"].items()),
         ["folder", str(record.folder)],
     ]
-    told = f"<details><summary>All settings</summary><pre>{text(record.settings)}</pre></details>"
-    return section("Settings and versions", table(["", ""], rows, "What it takes to repeat this run") + told)
+    return TableView(["", ""], rows, "What it takes to repeat this run", "")
 
 
-def _series(name: str, x: list[float], y: list[float | None]) -> Line:
-    there = [(a, b) for a, b in zip(x, y, strict=False) if b is not None]
-    return Line(name, [a for a, _ in there], [b for _, b in there])
+def _line(name: str, x: list[float], y: list[float | None]) -> Line:
+    points = [(a, b) for a, b in zip(x, y, strict=False) if b is not None]
+    return Line(name, [a for a, _ in points], [b for _, b in points])
 
 
 def _number(value: float | None) -> str:

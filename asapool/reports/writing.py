@@ -8,20 +8,20 @@ from pathlib import Path
 from asapool.data import GraphSet
 from asapool.files import write_text
 from asapool.reports.comparison_page import comparison_page, is_comparison
-from asapool.reports.record import read_run
 from asapool.reports.results_page import results_page, write_figures
 from asapool.reports.results_record import is_results
 from asapool.reports.run_page import run_page
+from asapool.reports.run_record import read_run
 
 
-def report_page(folder: str | PathLike[str], *, graphs: GraphSet | None = None, mistakes: int = 3) -> str:
+def report_page(folder: str | PathLike[str], *, graphs: GraphSet | None = None, errors: int = 3) -> str:
     """The page of a run, of a cross-validation or comparison, or of reproduced tables."""
     path = Path(folder)
     if is_comparison(path):
         return comparison_page(path)
     if is_results(path):
         return results_page(path)
-    return run_page(read_run(path), graphs, mistakes)
+    return run_page(read_run(path), graphs, errors)
 
 
 def write_report(
@@ -29,14 +29,14 @@ def write_report(
     out: str | PathLike[str] | None = None,
     *,
     graphs: GraphSet | None = None,
-    mistakes: int = 3,
+    errors: int = 3,
 ) -> Path:
     """Write the page, by default as report.html into the folder; graphs saves reading those of a run again.
 
     Reproduced tables also get their figures, as SVG files in the folder.
     """
     target = Path(folder) / "report.html" if out is None else Path(out)
-    write_text(target, report_page(folder, graphs=graphs, mistakes=mistakes))
+    write_text(target, report_page(folder, graphs=graphs, errors=errors))
     if is_results(Path(folder)) and not is_comparison(Path(folder)):
         write_figures(Path(folder))
     return target

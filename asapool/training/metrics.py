@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -102,10 +102,35 @@ def calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int
     >>> calibration_error([1.0, 1.0], [True, False])
     0.5
     """
+    _, c, r = _bin_sums(confidence, right, bins)
+    return float(np.abs(c - r).sum() / np.size(confidence))
+
+
+class CalibrationBins(NamedTuple):
+    """The bins that hold graphs: how many, their mean confidence, and the share that is right."""
+
+    graphs: Ints
+    confidence: Floats
+    accuracy: Floats
+
+
+def calibration_bins(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int = BINS) -> CalibrationBins:
+    """The points of a calibration curve, in the bins of calibration_error.
+
+    >>> calibration_bins([0.75, 0.75, 1.0], [True, False, True])
+    CalibrationBins(graphs=array([2, 1]), confidence=array([0.75, 1.  ]), accuracy=array([0.5, 1. ]))
+    """
+    count, c, r = _bin_sums(confidence, right, bins)
+    present = count > 0
+    return CalibrationBins(count[present], c[present] / count[present], r[present] / count[present])
+
+
+def _bin_sums(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int) -> tuple[Ints, Floats, Floats]:
+    """Graphs, sum of confidence and number of right answers of every bin."""
     c, r = np.asarray(confidence, np.float64), np.asarray(right, np.float64)
     place = np.clip(np.ceil(c * bins).astype(np.int64) - 1, 0, bins - 1)
-    gap = np.bincount(place, c, bins) - np.bincount(place, r, bins)
-    return float(np.abs(gap).sum() / len(c))
+    sums = [np.asarray(np.bincount(place, weights, bins), np.float64) for weights in (c, r)]
+    return np.bincount(place, minlength=bins), sums[0], sums[1]
 
 
 def _ranking(truth: Ints, p: Floats, present: Ints) -> tuple[float | None, float | None]:

@@ -167,6 +167,7 @@ def _judge(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphMo
         "best_epoch": done.best_epoch,
         "epochs": len(done.history),
         "stopped": done.stopped,
+        "train": scores(split.train),
         "validation": scores(split.val),
         "test": scores(split.test),
         "majority_class": {"class": graphs.class_names[common], "test_accuracy": majority},

@@ -3,9 +3,11 @@
 import csv
 import json
 import shutil
+import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from asapool.data import load
 from asapool.errors import CheckpointError
@@ -15,11 +17,12 @@ from asapool.models import ModelConfig
 from asapool.reports import report_page, write_report
 from asapool.reports.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Line, line_chart
 from asapool.reports.comparison_page import comparison_page
-from asapool.reports.curves import calibration_points, confusion_table, shown_classes
-from asapool.reports.method_cards import Named, mean_curve, method_section, pooled, surest
-from asapool.reports.mistakes import surest_mistakes
-from asapool.reports.record import read_run
+from asapool.reports.curves import confusion_matrix, mean_and_deviation, shown_classes, threshold_table
+from asapool.reports.errors import most_confident_errors
+from asapool.reports.method_cards import GraphNames, evaluated_graphs, method_view
+from asapool.reports.run_record import read_run
 from asapool.training import TrainConfig
+from asapool.training.metrics import calibration_bins, calibration_error
 from tests.reports.browser import keep, opened
 
 RUDE = "<script>window.hurt=1</script>"
@@ -38,15 +41,23 @@ def crossed(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(375, "dark"), (1440, "light")])
-def test_a_run_has_its_scores_curves_and_surest_mistakes(browser, run_folder, tmp_path, width, scheme):
+def test_a_run_has_its_scores_curves_and_most_confident_errors(browser, run_folder, tmp_path, width, scheme):
     folder, graphs = run_folder
-    path = write_report(folder, tmp_path / "report.html", graphs=graphs, mistakes=2)
+    path = write_report(folder, tmp_path / "report.html", graphs=graphs, errors=2)
     metrics = json.loads((folder / "metrics.json").read_text())
     with opened(browser, path, width, scheme) as page:
         words = page.locator("main").inner_text()
         for key in ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error"):
             assert f"{metrics['test'][key]:.3f}" in words
         assert "of the class 'alert'" in words  # whose precision and recall
+        parts = metrics["parts"]
+        about = f"{parts['train']} training, {parts['val']} validation, {parts['test']} test graphs (stratified split)"
+        assert page.locator(".lead").first.inner_text() == about
+        assert f"training accuracy\n{metrics['train']['accuracy']:.3f}" in words
+        counts = [str(sum(metrics[part]["confusion"][1])) for part in ("train", "validation", "test")]
+        assert "\t".join(["alert", *counts]) in words
+        widths = page.locator(".confusion tbody tr").first.locator("td").evaluate_all("a => a.map(e => e.offsetWidth)")
+        assert max(widths) - min(widths) <= 1
         assert page.locator("svg.chart").count() == 5  # loss, accuracy, ROC, precision and recall, calibration
         for row in metrics["test"]["confusion"]:
             for n in row:
@@ -56,6 +67,7 @@ def test_a_run_has_its_scores_curves_and_surest_mistakes(browser, run_folder, tm
         wrong.sort(key=lambda r: -max(float(r["p(clean)"]), float(r["p(alert)"])))
         assert page.locator(".explorer h3").first.inner_text() == wrong[0]["id"]
         assert page.locator(".explorer").count() == 2
+        page.locator("#m0 [data-view][value='clusters']").check()
         page.locator(".explorer [data-level][value='2']").first.check()
         assert page.locator('#m0 [data-layer="clusters"][data-at="2"]').is_visible()
         keep(page, f"report-{width}-{scheme}")
@@ -74,6 +86,14 @@ def test_a_comparison_has_its_table_its_spread_and_its_tests(browser, crossed, t
             assert f"{100 * row.over_seeds:.2f}" in words
         dots = page.locator("svg[aria-label='test accuracy of every fold'] circle")
         assert dots.count() == 12  # two methods, two seeds, three folds
+        tips = dots.evaluate_all("all => all.map(e => parseFloat(e.textContent.split(': ')[1]))")
+        accuracies = sorted(round(100 * r.test["accuracy"], 2) for r in records)
+        assert sorted(tips) == pytest.approx(accuracies)  # in percent, as the table
+        assert f"difference to {answer.reference}" in words
+        page.get_by_text("What the columns mean").click()
+        assert "Holm's adjustment" in page.locator("main").inner_text()
+        assert page.locator(".swipe:visible").count() == (0 if width > 1000 else page.locator(".swipe").count())
+        assert (page.get_by_text("Scroll sideways").count() > 0) == (width < 1000)
         assert "p (corrected t)" in words
         assert page.locator("svg.chart").count() == 1 + 2 * 5  # ROC, precision, calibration, loss, accuracy of both
         shown = page.locator("table.confusion").all_inner_texts()
@@ -85,30 +105,39 @@ def test_a_comparison_has_its_table_its_spread_and_its_tests(browser, crossed, t
         keep(page, f"comparison-{width}-{scheme}")
 
 
-def test_a_method_s_surest_mistakes_are_those_of_its_records(crossed):
+def test_a_method_s_most_confident_errors_are_those_of_its_records(crossed):
     records = [r for r in Store.read(crossed[0]).values() if r.run.model.method == "asap"]
-    graphs = Named.read(crossed[0] / "graphs.csv")
+    graphs = GraphNames.read(crossed[0] / "graphs.csv")
     wrong = []
     for r in records:
         for g, p in zip(r.probabilities["graphs"], r.probabilities["proba"], strict=True):
             answer = r.test["class_names"][int(np.argmax(p))]
             if answer != graphs.classes[g]:
                 wrong.append((max(p), graphs.ids[g], graphs.classes[g], answer, str(r.run.fold), str(r.run.seed)))
-    found = pooled(records, graphs)
-    assert len(found.y) == 60  # thirty graphs, each tested once per seed
-    assert [found.probability[k].max() for k in surest(found, 4)] == sorted((w[0] for w in wrong), reverse=True)[:4]
+    tested = evaluated_graphs(records, graphs)
+    assert len(tested.y) == 60  # thirty graphs, each tested once per seed
+    places = most_confident_errors(tested.y, tested.probability, 4)
+    assert [tested.probability[k].max() for k in places] == sorted((w[0] for w in wrong), reverse=True)[:4]
     sure, *cells = max(wrong)
-    row = "".join(f"<td>{cell}</td>" for cell in (*cells[1:3], f"{sure:.3f}", *cells[3:]))
-    assert f'<th scope="row">{cells[0]}</th>{row}' in method_section("asap", records, graphs)
-    right = np.eye(2)[found.y]
-    assert surest(found._replace(probability=right)) == []
-    assert method_section("asap", [], graphs) == ""
+    assert [*cells[:3], f"{sure:.3f}", *cells[3:]] in method_view("asap", records, graphs)["errors"].rows
+    assert most_confident_errors(tested.y, np.eye(2)[tested.y], 4) == []
+    assert method_view("asap", [], graphs) is None
+
+
+def test_errors_of_molecules_come_with_their_structures(crossed):
+    records = [r for r in Store.read(crossed[0]).values() if r.run.model.method == "asap"]
+    graphs = GraphNames.read(crossed[0] / "graphs.csv")
+    errors = method_view("asap", records, graphs._replace(texts=["CCO"] * len(graphs.ids)))["errors"]
+    assert errors.header[-1] == "structure"
+    assert all(row[-1].startswith('<svg class="structure"') for row in errors.rows)
+    rude = method_view("asap", records, graphs._replace(texts=[RUDE] * len(graphs.ids)))["errors"]
+    assert "structure" not in rude.header  # no molecule
 
 
 def test_a_band_reaches_as_far_as_the_trainings_deviate():
-    histories = [[{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 0.5}], [{"epoch": 1, "loss": 3.0}]]
-    assert mean_curve(histories, "loss") == ([1.0, 2.0], [2.0, 0.5], [1.0, 0.0])  # one of them stopped early
-    chart = line_chart([Line("a", [0, 1], [2, 2], band=[1, 0])], "a", "x", "y", (0, 1), (0, 4))
+    mean, deviation = mean_and_deviation([np.array([1.0, 0.5]), np.array([3.0])])  # one of them stopped early
+    assert (mean.tolist(), deviation.tolist()) == ([2.0, 0.5], [2**0.5, 0.0])  # n − 1
+    chart = line_chart([Line("a", [0, 1], [2, 2], band=[1, 0])], "a", "x", "y", (0, 1), (0, 4)).svg
     width, height = WIDTH - RIGHT - LEFT, HEIGHT - BOTTOM - TOP
     upper, middle, lower = (f"{TOP + height * share:.1f}" for share in (0.25, 0.5, 0.75))
     left, right = f"{LEFT:.1f}", f"{LEFT + width:.1f}"
@@ -133,8 +162,8 @@ def test_the_paper_stands_beside_its_own_data_sets(crossed, tmp_path):
     plan["data"]["name"] = "NCI1"
     (folder / "plan.json").write_text(json.dumps(plan))
     assert "71.48 ± 0.42" in comparison_page(folder)
-    assert '<th scope="col">the paper</th>' in comparison_page(folder)
-    assert '<th scope="col">the paper</th>' not in comparison_page(crossed[0])
+    assert '<th scope="col">paper</th>' in comparison_page(folder)
+    assert '<th scope="col">paper</th>' not in comparison_page(crossed[0])
 
 
 def test_what_the_page_says_of_names_is_text(browser, run_folder, tmp_path):
@@ -171,9 +200,9 @@ def test_a_folder_without_a_finished_run_is_refused_in_a_sentence(run_folder, tm
         report_page(folder)
 
 
-def test_the_surest_mistakes_come_first(run_folder):
+def test_the_most_confident_errors_come_first(run_folder):
     record = read_run(run_folder[0])
-    places = surest_mistakes(record, 100)
+    places = most_confident_errors(record.y, record.probability, 100)
     sure = record.probability[places].max(axis=1)
     assert (np.diff(sure) <= 0).all()
     assert (record.probability[places].argmax(axis=1) != record.y[places]).all()
@@ -181,9 +210,41 @@ def test_the_surest_mistakes_come_first(run_folder):
 
 def test_curves_by_hand():
     y, p = np.array([0, 1, 1, 0]), np.array([[0.95, 0.05], [0.95, 0.05], [0.35, 0.65], [0.35, 0.65]])
-    assert np.allclose(calibration_points(y, p)[0], [0.65, 0.95])
-    assert calibration_points(y, p)[1:] == ([0.5, 0.5], [2, 2])
+    bins = calibration_bins(p.max(axis=1), p.argmax(axis=1) == y)
+    assert np.allclose(bins.confidence, [0.65, 0.95])
+    assert (bins.accuracy.tolist(), bins.graphs.tolist()) == ([0.5, 0.5], [2, 2])
+    gaps = np.abs(bins.confidence - bins.accuracy) * bins.graphs
+    assert calibration_error(p.max(axis=1), p.argmax(axis=1) == y) == pytest.approx(gaps.sum() / 4)
     assert shown_classes(y, 2) == [1]
     assert shown_classes(np.array([0, 2, 2, 3]), 5) == [2, 0, 3]  # absent classes have no curve
     assert shown_classes(np.array([1, 1]), 2) == []
-    assert "75%" in confusion_table([[3, 1], [0, 0]], ["a", "b"])
+    assert confusion_matrix([[3, 1], [0, 0]], ["a", "b"]).rows[0].cells[0].share == "75%"
+
+
+def test_thresholds_by_hand():
+    table = threshold_table(np.array([False, True, True, False]), np.array([0.05, 0.25, 0.65, 0.65]), "b")
+    assert dict(zip(table.header, table.rows[4], strict=True)) == {
+        "threshold": "0.5", "predicted": "2", "precision": "0.500", "recall": "0.500", "specificity": "0.500",
+        "accuracy": "0.500",
+    }  # fmt: skip
+    assert table.rows[8][2:] == ["–", "0.000", "1.000", "0.500"]  # nothing is above 0.9
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_chart_can_be_saved(browser, run_folder, tmp_path, scheme):
+    path = write_report(run_folder[0], tmp_path / "report.html", graphs=run_folder[1], errors=0)
+    page = browser.new_page(color_scheme=scheme)
+    page.goto(path.as_uri())
+    assert page.locator("figure [data-save='svg']").count() == page.locator("svg.chart").count() == 5
+    with page.expect_download() as saved:
+        page.locator("figure[data-figure='ROC curve'] [data-save='svg']").click()
+    assert saved.value.suggested_filename == "ROC-curve.svg"
+    text = saved.value.path().read_text()
+    assert "var(" not in text
+    assert {"guessing", "at threshold 0.5"} <= {e.text for e in ET.fromstring(text).iter()}  # the legend is in it
+    with page.expect_download() as saved:
+        page.locator("figure[data-figure='ROC curve'] [data-save='png']").click()
+    with Image.open(saved.value.path()) as image:
+        assert image.size[0] == 3 * WIDTH
+        assert image.convert("RGB").getpixel((2, 2)) == (255, 255, 255)
+    page.close()

@@ -185,14 +185,14 @@ def test_a_folder_with_records_alone_is_refused_in_a_sentence(reproduced, tmp_pa
 def test_tables_without_training_have_a_page_too(reproduced, tmp_path):
     (tmp_path / "table1.json").write_bytes((reproduced[0] / "table1.json").read_bytes())
     changed = json.loads((tmp_path / "table1.json").read_text())
-    assert "The paper's table says the same." in report_page(tmp_path).replace("&#x27;", "'")
+    assert "The paper's table says the same." in report_page(tmp_path).replace("&#39;", "'")
     changed["findings"]["asap"]["Sparse"]["holds"], changed["agrees"] = False, False
     (tmp_path / "table1.json").write_text(json.dumps(changed))
     assert "–\u00a0no (the paper: yes)" in report_page(tmp_path)
 
 
 def test_a_forest_by_hand():
-    chart = forest_chart([Mark("a", 70.0, 1.0, (69.0, 2.0)), Mark("b", None)], "two", "%")
+    chart = forest_chart([Mark("a", 70.0, 1.0, (69.0, 2.0)), Mark("b", None)], "two", "%").svg
     # from 67 to 71 with a twentieth of room on both sides: 66.8 … 71.2 over 238 units from 128
     assert 'cx="301.1"' in chart  # 128 + (70 − 66.8) / 4.4 · 238
     assert '<rect x="138.8"' in chart  # the paper's band begins at 67

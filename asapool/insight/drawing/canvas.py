@@ -1,4 +1,4 @@
-"""The ground a hierarchy is drawn on: where each node is, and the graph itself as SVG, by RDKit if it is a molecule.
+"""A graph without its clusters: where each node is, and the graph itself as SVG, by RDKit if it is a molecule.
 
 Colours are written var(--name, #value): a page sets the name for light and dark, and `plain` leaves the value.
 """
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 UNIT = 44.0  # pixels of a typical edge
 INK, PALE = "var(--ink,#1f2430)", "var(--pale,#8a919e)"
+HALO = 'stroke="var(--card,#ffffff)" stroke-width="3.4" stroke-linejoin="round" paint-order="stroke"'
 ATOMS = {  # RDKit's colours → ours, which can be read on white and on black
     "#000000": INK, "#0000FF": "var(--atom-n,#2450c8)", "#4284F4": "var(--atom-n,#2450c8)",
     "#FF0000": "var(--atom-o,#c22a1c)", "#33CCCC": "var(--atom-f,#0b7f86)", "#CCCC00": "var(--atom-s,#857000)",
@@ -43,7 +44,7 @@ def canvas(hierarchy: Hierarchy) -> Canvas:
     mol = None
     if hierarchy.text is not None:
         mol = molecule(hierarchy.text, hierarchy.nodes, hierarchy.source, hierarchy.target_node)
-    return _network(hierarchy) if mol is None else _molecule(mol)
+    return _network(hierarchy) if mol is None else draw_molecule(mol)
 
 
 def plain(svg: str) -> str:
@@ -55,7 +56,8 @@ def plain(svg: str) -> str:
     return re.sub(r"var\(--[a-z-]+,\s*(#[0-9a-fA-F]{3,8})\)", r"\1", svg)
 
 
-def _molecule(mol: Any) -> Canvas:
+def draw_molecule(mol: Any) -> Canvas:
+    """A molecule drawn by RDKit; its letters have a halo, so that nothing below hides them."""
     from rdkit.Chem.Draw import rdMolDraw2D
 
     pen = rdMolDraw2D.MolDraw2DSVG(-1, -1)  # as large as the molecule needs
@@ -68,6 +70,7 @@ def _molecule(mol: Any) -> Canvas:
     spots = [pen.GetDrawCoords(v) for v in range(mol.GetNumAtoms())]
     body = re.sub(r"^.*?<!-- END OF HEADER -->|</svg>\s*$", "", pen.GetDrawingText(), flags=re.S)
     body = re.sub(r"\sclass='[^']*'", "", body)
+    body = re.sub(r"(<path [^>]*?) (fill='#\w+')", rf"\1 {HALO} \2", body)  # letters are the filled paths
     for theirs, ours in ATOMS.items():
         body = body.replace(theirs, ours)
     position, margin = np.array([[p.x, p.y] for p in spots]), 0.62 * UNIT

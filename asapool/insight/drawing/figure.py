@@ -88,8 +88,11 @@ def _draw(axes: Any, element: ET.Element, inherited: Mapping[str, str], shift: A
     tag = element.tag.rpartition("}")[2]
     if tag == "path" and element.get("d"):
         path = _path(element.attrib["d"], shift)
-        if path is not None:
-            axes.add_patch(PathPatch(path, **_style(values, points)))
+        style = _style(values, points)
+        if element.get("paint-order") == "stroke":  # the outline lies below the filling
+            axes.add_patch(PathPatch(path, **style | {"facecolor": "none"}))
+            style |= {"edgecolor": "none"}
+        axes.add_patch(PathPatch(path, **style))
     elif tag == "circle":
         x, y = np.array([float(element.attrib["cx"]), float(element.attrib["cy"])]) + shift
         axes.add_patch(Circle((x, y), float(element.attrib["r"]), **_style(values, points)))
@@ -97,7 +100,7 @@ def _draw(axes: Any, element: ET.Element, inherited: Mapping[str, str], shift: A
         _draw(axes, child, values, shift, points)
 
 
-def _path(d: str, shift: Any) -> Any | None:
+def _path(d: str, shift: Any) -> Any:
     """The path of an SVG's d: M, L, Q, C and Z."""
     from matplotlib.path import Path as Outline
 
@@ -113,7 +116,7 @@ def _path(d: str, shift: Any) -> Any | None:
         kind = {"M": Outline.MOVETO, "L": Outline.LINETO, "Q": Outline.CURVE3, "C": Outline.CURVE4}[command]
         codes += [int(kind)] * len(pairs)
         places += pairs
-    return Outline(np.array(places) + shift, codes) if places else None
+    return Outline(np.array(places) + shift, codes)
 
 
 def _style(values: Mapping[str, str], points: float) -> dict[str, Any]:

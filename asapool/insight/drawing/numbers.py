@@ -1,4 +1,4 @@
-"""Numbers in the drawing, by which names in the panel and the tables are found: of nodes, and of clusters."""
+"""The numbers of nodes and of clusters in a drawing, by which the tables refer to them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SIDES = 2.0  # radians by which a written symbol keeps numbers from its sides, w
 
 def node_numbers(hierarchy: Hierarchy, ground: Canvas) -> str:
     """The number of every node, beside it where there is most room."""
-    far = np.where(_written(hierarchy, ground), 0.36, 0.28)[:, None] * ground.unit
+    far = np.where(_written(hierarchy, ground), 0.40, 0.30)[:, None] * ground.unit
     spots = ground.position + far * _arrow(_ways(hierarchy, ground)[0])
     found = "".join(f'<text x="{x:.1f}" y="{y:.1f}">{v}</text>' for v, (x, y) in enumerate(spots.tolist()))
-    return f'<g class="numbers" font-size="{0.21 * ground.unit:.1f}">{found}</g>'
+    return f'<g class="numbers" font-size="{0.23 * ground.unit:.1f}">{found}</g>'
 
 
 def cluster_numbers(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
     """The number of every cluster of a level, in a small circle on the ring around its medoid."""
     medoid, colour = hierarchy.levels[level - 1].medoid, territory(hierarchy, level).colour
-    spots = ground.position[medoid] + 0.44 * ground.unit * _arrow(_ways(hierarchy, ground)[1][medoid])
+    spots = ground.position[medoid] + 0.56 * ground.unit * _arrow(_ways(hierarchy, ground)[1][medoid])
     found = "".join(
-        f'<g data-cluster="{k}"><circle cx="{x:.1f}" cy="{y:.1f}" r="{0.17 * ground.unit:.1f}" '
+        f'<g data-cluster="{k}"><circle cx="{x:.1f}" cy="{y:.1f}" r="{0.16 * ground.unit:.1f}" '
         f'stroke="{PALETTE[colour[k]]}"/><text x="{x:.1f}" y="{y:.1f}">{k}</text></g>'
         for k, (x, y) in enumerate(spots.tolist())
     )

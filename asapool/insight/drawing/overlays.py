@@ -78,13 +78,21 @@ def links(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
     for e in np.argsort(weight, kind="stable")[-ARCS:].tolist():
         a, b, w = int(pair[e]) // len(here), int(pair[e]) % len(here), float(weight[e])
         p, q = ground.position[here.medoid[a]], ground.position[here.medoid[b]]
-        bend = (p + q) / 2 + 0.14 * np.array([q[1] - p[1], p[0] - q[0]])  # aside, so that bonds stay visible
+        bend = (p + q) / 2 + 0.24 * np.array([q[1] - p[1], p[0] - q[0]])  # aside, so that bonds stay visible
+        p, q = _towards(p, bend, BLOB * ground.unit), _towards(q, bend, BLOB * ground.unit)  # from ring to ring
         share = w / top
         drawn.append(
             f'<path d="M{p[0]:.1f} {p[1]:.1f}Q{bend[0]:.1f} {bend[1]:.1f} {q[0]:.1f} {q[1]:.1f}" '
             f'stroke-width="{0.6 + 2.6 * share:.2f}" stroke-opacity="{0.06 + 0.5 * share**2:.2f}"/>'
         )
     return f'<g fill="none" stroke="{INK}" stroke-linecap="round">{"".join(drawn)}</g>'
+
+
+def _towards(start: Floats, end: Floats, far: float) -> Floats:
+    """The place that lies so far from start on the way to end, at most there."""
+    way = end - start
+    moved: Floats = start + way * min(1.0, far / max(float(np.hypot(*way)), 1e-9))
+    return moved
 
 
 def marks(hierarchy: Hierarchy, ground: Canvas, kind: str) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from asapool.errors import ConfigError
 from asapool.files import writing
-from asapool.insight.drawing.canvas import Canvas, canvas, plain
+from asapool.insight.drawing.canvas import Canvas, canvas, draw_molecule, plain
 from asapool.insight.drawing.figure import FORMATS, svg_image
 from asapool.insight.drawing.overlays import hulls, links, marks
+from asapool.insight.molecule import parse
 
 if TYPE_CHECKING:
     from asapool.insight.hierarchy import Hierarchy
@@ -38,6 +39,18 @@ def to_svg(hierarchy: Hierarchy, level: int = 0, colour: str | None = None, widt
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w:.0f} {h:.0f}" width="{width}" '
         f'height="{width * h / w:.0f}" role="img"><title>{title}</title>'
         f"{picture(hierarchy, ground, level, colour)}</svg>"
+    )
+
+
+def molecule_svg(smiles: str, width: int = 150) -> str:
+    """A molecule without anything around it, for tables; empty where rdkit is absent or cannot read it."""
+    mol = parse(smiles)
+    if mol is None:
+        return ""
+    ground = draw_molecule(mol)
+    return (
+        f'<svg class="structure" viewBox="0 0 {ground.width:.0f} {ground.height:.0f}" width="{width}" role="img" '
+        f'aria-label="{escape(smiles)}">{ground.skeleton}</svg>'
     )
 
 

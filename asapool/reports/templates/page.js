@@ -1,10 +1,15 @@
 "use strict";
-// Every .explorer: controls choose layers of one drawing; a node under the pointer or the focus tells its numbers.
+// Every .explorer: controls choose layers of one drawing; the node under the pointer or the focus shows its numbers.
+// Every .figure can be saved as SVG or PNG. Tables that are wider than the screen say so.
+const touch = matchMedia("(pointer: coarse)").matches;
 for (const root of document.querySelectorAll(".explorer")) explore(root);
+for (const figure of document.querySelectorAll(".figure")) for (const button of figure.querySelectorAll("[data-save]"))
+  button.addEventListener("click", () => save(figure, button.dataset.save));
+hintAtScrolling();
 
 function explore(root) {
   const data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
-  const svg = root.querySelector("svg.graph"), told = root.querySelector("[data-told]");
+  const svg = root.querySelector("svg.graph"), selected = root.querySelector("[data-selected]");
   const meaning = root.querySelector("[data-meaning]"), spot = svg.querySelector("[data-spot]");
   const hits = [...svg.querySelectorAll("[data-node]")];
   let node = null;
@@ -16,29 +21,31 @@ function explore(root) {
   const digits = (v) => v.toFixed(data.digits);
 
   function draw() {
+    const clusters = view() === "clusters";
     for (const g of svg.querySelectorAll("[data-layer]")) {
       const layer = g.dataset.layer, here = !g.dataset.at || Number(g.dataset.at) === level();
-      const wanted = layer === "links" ? view() === "clusters" && ticked("data-links")
-        : layer === "badges" ? view() === "clusters" && ticked("data-numbers")
+      const wanted = layer === "links" ? clusters && ticked("data-links")
+        : layer === "badges" ? clusters && ticked("data-numbers")
         : layer === "numbers" ? ticked("data-numbers")
         : layer === "truth" ? ticked("data-truth") : layer === view();
       g.toggleAttribute("hidden", !(here && wanted));
     }
-    root.querySelector("[data-links]")?.closest("label").toggleAttribute("hidden", view() !== "clusters");
+    root.querySelector("[data-links]")?.closest("label").toggleAttribute("hidden", !clusters);
+    root.querySelector("[data-levels]")?.toggleAttribute("hidden", !clusters);
     for (const scale of root.querySelectorAll("[data-scale]")) scale.toggleAttribute("hidden", scale.dataset.scale !== view());
-    for (const words of root.querySelectorAll(".drawing .words")) words.toggleAttribute("hidden", view() !== "clusters");
     meaning.textContent = data.meaning[view()] ?? "";
-    tell();
+    describe();
   }
 
-  function tell() {
-    const at = level() ? data.levels[level() - 1] : null;
+  function describe() {
+    const at = view() === "clusters" && level() ? data.levels[level() - 1] : null;
     spot.replaceChildren();
     const home = node === null || !at ? -1 : at.home[node];
     for (const area of svg.querySelectorAll("[data-cluster]"))
       area.classList.toggle("dim", home >= 0 && Number(area.dataset.cluster) !== home);
     if (node === null) {
-      told.replaceChildren(make("p", "hint", "Point at a node, or focus the drawing and use the arrow keys."));
+      const how = touch ? "Tap a node to see its numbers." : "Hover over a node, or focus the drawing and use the arrow keys.";
+      selected.replaceChildren(make("p", "hint", how));
       return;
     }
     const parts = [make("h3", "", data.names[node])];
@@ -62,7 +69,7 @@ function explore(root) {
         for (const [v, share] of members) ring(v, at.colour[home], share / top);
       }
     }
-    told.replaceChildren(...parts);
+    selected.replaceChildren(...parts);
   }
 
   function ring(v, colour, strength) {
@@ -77,10 +84,10 @@ function explore(root) {
     if (v === node) return;
     node = v;
     for (const hit of hits) hit.classList.toggle("on", Number(hit.dataset.node) === v);
-    tell();
+    describe();
   }
 
-  // one stop for the Tab key; arrows walk to the nearest node on that side
+  // one stop for the Tab key; arrows move to the nearest node on that side
   function step(dx, dy) {
     const spotOf = (hit) => [Number(hit.getAttribute("cx")), Number(hit.getAttribute("cy"))];
     const [x, y] = spotOf(hits[node ?? 0]);
@@ -107,9 +114,16 @@ function explore(root) {
     event.preventDefault();
     step(...ways[event.key]);
   });
-  svg.addEventListener("pointerleave", () => { if (!svg.contains(document.activeElement)) show(null); });
+  svg.addEventListener("pointerleave", () => { if (!touch && !svg.contains(document.activeElement)) show(null); });
   root.addEventListener("change", draw);
   draw();
+
+  // numbers stay at least 10 pixels high however small the drawing is, as far as there is room for them
+  function fit() {
+    const unit = Number(svg.style.getPropertyValue("--unit")), scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    if (scale > 0) svg.style.setProperty("--number", `${Math.min(0.36 * unit, Math.max(0.23 * unit, 10 / scale)).toFixed(1)}px`);
+  }
+  new ResizeObserver(fit).observe(svg);
 
   function list(rows, more = 0) {
     const found = make("ul", "rows", "");
@@ -123,11 +137,84 @@ function explore(root) {
     if (more > 0) found.append(make("li", "more", `and ${more} more`));
     return found;
   }
+}
 
-  function make(tag, name, words) {
-    const found = document.createElement(tag);
-    if (name) found.className = name;
-    found.textContent = words;
-    return found;
+function make(tag, name, words) {
+  const found = document.createElement(tag);
+  if (name) found.className = name;
+  found.textContent = words;
+  return found;
+}
+
+// A table or drawing that is wider than its place gets a line that says how to see the rest.
+function hintAtScrolling() {
+  const words = touch ? "Swipe sideways to see the rest →" : "Scroll sideways to see the rest →";
+  const look = (boxes) => {
+    for (const box of boxes) {
+      const wide = box.scrollWidth > box.clientWidth + 1, hint = box.nextElementSibling?.matches(".swipe") ? box.nextElementSibling : null;
+      if (wide && !hint) box.after(make("p", "swipe", words));
+      if (!wide && hint) hint.remove();
+    }
+  };
+  const watch = new ResizeObserver((entries) => look(entries.map((entry) => entry.target)));
+  for (const box of document.querySelectorAll(".scroll")) watch.observe(box);
+}
+
+// A drawing complete in itself, in the colours of the light page: all styles written out, hidden layers left out, the legend below.
+const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap",
+  "stroke-linejoin", "opacity", "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "paint-order"];
+function standalone(figure) {
+  const source = figure.querySelector("svg"), copy = source.cloneNode(true), page = document.documentElement;
+  page.classList.add("as-light");
+  const from = [source, ...source.querySelectorAll("*")], to = [copy, ...copy.querySelectorAll("*")];
+  from.forEach((element, k) => {
+    if (element.closest("[hidden], .hits")) return;
+    const style = getComputedStyle(element);
+    for (const name of STYLES) to[k].setAttribute(name, style.getPropertyValue(name));
+    for (const name of ["class", "style", "tabindex"]) to[k].removeAttribute(name);
+  });
+  for (const element of copy.querySelectorAll("[hidden], .hits")) element.remove();
+  const { width, height } = source.viewBox.baseVal, look = getComputedStyle(figure);
+  const keys = [...figure.querySelectorAll(".legend li")].map((item) => {
+    const sign = item.querySelector("i");
+    return { words: item.textContent, colour: sign && getComputedStyle(sign).color, kind: sign?.className ?? "" };
+  });
+  const total = height + 20 * keys.length + (keys.length ? 8 : 0);
+  const add = (tag, values, words = "") => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(values)) element.setAttribute(name, value);
+    element.textContent = words;
+    copy.append(element);
+    return element;
+  };
+  keys.forEach(({ words, colour, kind }, k) => {
+    const y = height + 20 * k + 10;
+    if (colour) add("line", { x1: 58, x2: 78, y1: y, y2: y, stroke: colour, "stroke-width": kind === "key-band" ? 10 : 3,
+      "stroke-opacity": kind === "key-band" ? 0.45 : 1, ...(kind === "key-dashed" && { "stroke-dasharray": "5 4" }) });
+    add("text", { x: colour ? 86 : 58, y: y + 4, fill: "#1f2430", "font-size": "12px", "font-family": look.fontFamily }, words);
+  });
+  const ground = add("rect", { x: 0, y: 0, width, height: total, fill: "#ffffff" });
+  copy.prepend(ground);
+  page.classList.remove("as-light");
+  const sizes = { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 ${width} ${total}`, width, height: total };
+  for (const [name, value] of Object.entries(sizes)) copy.setAttribute(name, value);
+  return { text: new XMLSerializer().serializeToString(copy), width, height: total };
+}
+
+async function save(figure, kind) {
+  const { text, width, height } = standalone(figure), name = figure.dataset.figure.replace(/[^\p{L}\p{N}.-]+/gu, "-") || "figure";
+  let blob = new Blob([text], { type: "image/svg+xml" });
+  if (kind === "png") {
+    const picture = new Image(), canvas = document.createElement("canvas"), scale = 3;
+    picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+    await picture.decode();
+    [canvas.width, canvas.height] = [width * scale, height * scale];
+    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
   }
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = `${name.slice(0, 80)}.${kind}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }

@@ -1,4 +1,4 @@
-"""What the files of a finished run say, read back for its page."""
+"""The files of a finished run, read back for its page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asapool.insight.levels import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RunRecord:
+class FinishedRun:
     """A run folder: metrics.json, history.csv, predictions.csv and the settings as they were written."""
 
     folder: Path
@@ -28,7 +28,7 @@ class RunRecord:
     settings: str
 
 
-def read_run(folder: Path) -> RunRecord:
+def read_run(folder: Path) -> FinishedRun:
     """Read a finished run; one that is not finished, or no run at all, is refused in a sentence."""
     if not (folder / "metrics.json").is_file():
         if (folder / "config.toml").is_file():
@@ -41,7 +41,7 @@ def read_run(folder: Path) -> RunRecord:
     try:
         classes = list((metrics["test"] or metrics["validation"] or {}).get("class_names", []))
         ids, y, p = _predictions(folder / "predictions.csv", classes)
-        return RunRecord(
+        return FinishedRun(
             folder=folder, metrics=metrics, history=_history(folder / "history.csv"), ids=ids, y=y, probability=p,
             classes=classes, settings=(folder / "config.toml").read_text(encoding="utf-8"),
         )  # fmt: skip
