@@ -1,4 +1,4 @@
-"""`asapool explain`: a model and some graphs in; a page that shows what was pooled, and why, out."""
+"""`asapool explain`: a model and some graphs in, a page or a picture of importance and clusters out."""
 
 from __future__ import annotations
 
@@ -25,28 +25,38 @@ def explain(
             "Repeatable. Default: the first graph.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("-o", "--out", help="HTML file to write.")] = Path("explanation.html"),
+    out: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--out",
+            help="File to write: .html a page, .json the numbers, .svg, .png or .pdf a picture.",
+        ),
+    ] = Path("explanation.html"),
+    level: Annotated[
+        int | None, typer.Option(min=0, help="Picture: draw the clusters of this level instead of importance.")
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option("--class", metavar="NAME", help="Class to explain; default: the predicted one."),
     ] = None,
     old_target: Annotated[str | None, typer.Option("--target", hidden=True)] = None,
     importance: Annotated[
-        str, typer.Option(help="Kinds to work out; occlusion runs the model once per node.")
+        str, typer.Option(help="Kinds to compute; occlusion runs the model once per node. Pictures show the last one.")
     ] = "attention,gradient,occlusion",
     json: Annotated[bool, typer.Option("--json", help="Print the hierarchies as a JSON list.")] = False,
 ) -> None:
-    """Show which clusters a model formed and which nodes made the call, on one page that needs no network."""
+    """Show which nodes decided a prediction and which clusters the model formed, on one page that needs no network."""
     from asapool.data import read
-    from asapool.files import write_text
     from asapool.insight import explain as look
     from asapool.insight.inputs import find_graph
     from asapool.models import checkpoint
-    from asapool.reports import explain_page
+    from asapool.reports.explain_page import explanation_kind, write_explanation
 
     if old_target is not None:
         note("--target of explain is now called --class; --target still works")
         target = target or old_target
+    kind = explanation_kind(out, len(graph or [""]))
     trained = checkpoint.load(o.model_file(model))
     kinds = o.words_of(importance, "--importance")
     with working(f"Reading {source}"):
@@ -56,7 +66,7 @@ def explain(
     chosen = list(dict.fromkeys(find_graph(graphs, word) for word in graph)) if graph else [0]
     with working("Explaining"):
         found = [look(trained, graphs, i, target=target, importance=kinds) for i in chosen]
-        write_text(out, explain_page(found))
+        write_explanation(out, found, kind, level)
     if json:
         typer.echo("[" + ",\n".join(h.to_json() for h in found) + "]")
         return

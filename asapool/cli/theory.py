@@ -50,7 +50,7 @@ def theory(
 
 
 def tables(report: Report, console: Any) -> None:
-    """Print the tables: optimum-nodes, selections, receptive fields, graph powers, claims, slips."""
+    """Print the tables: optimum-nodes, selections, receptive fields, graph powers, claims, misprints."""
     from rich.table import Table
     from rich.text import Text
 
@@ -91,12 +91,12 @@ def tables(report: Report, console: Any) -> None:
         [(c.name, c.says, c.verdict, c.found) for c in report.claims],
     )
     table(
-        "Slips of the text",
+        "Misprints",
         ("where", "printed", "right", "checked"),
-        [(s.where, s.printed, s.right, "confirmed" if s.confirmed else "NOT CONFIRMED") for s in report.slips],
+        [(s.where, s.printed, s.right, "confirmed" if s.confirmed else "NOT CONFIRMED") for s in report.misprints],
     )
     words = "as documented in docs/theory.md" if report.sound else "NOT as documented in docs/theory.md"
-    console.print(f"{len(report.claims)} claims and {len(report.slips)} slips, all checks {words}")
+    console.print(f"{len(report.claims)} claims and {len(report.misprints)} misprints, all checks {words}")
 
 
 def _cell(row: Any) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from asapool.insight.forecasting import Level
+    from asapool.insight.forecasting import LevelForecast
 
 ISOLATED = 0.2  # share of nodes without a neighbour from which message passing is said to stop
 SPLIT = 0.5  # share of graphs that fall apart from which a level is called disconnected
@@ -16,11 +16,14 @@ NAMES = {"topk": "TopK", "asap": "ASAP"}
 
 
 def advise(
-    levels: list[Level], ratio: float | int, hops: int, pieces_at: Callable[[float], dict[tuple[str, int], float]]
+    levels: list[LevelForecast],
+    ratio: float | int,
+    hops: int,
+    pieces_at: Callable[[float], dict[tuple[str, int], float]],
 ) -> list[str]:
     """One sentence per thing to know, the guarantee first; pieces_at(ratio) foresees other ratios, to name a better."""
     sentences = [guarantee(ratio, hops)]
-    at: dict[tuple[str, int], Level] = {(level.method, level.level): level for level in levels}
+    at: dict[tuple[str, int], LevelForecast] = {(level.method, level.level): level for level in levels}
     for method in ("topk", "asap"):
         own = [level for level in levels if level.method == method]
         apart = next((level for level in own if level.isolated >= ISOLATED or level.split >= SPLIT), None)
@@ -61,7 +64,7 @@ def guarantee(ratio: float | int, hops: int) -> str:
 
 
 def _apart(
-    level: Level, at: dict[tuple[str, int], Level], ratio: float | int,
+    level: LevelForecast, at: dict[tuple[str, int], LevelForecast], ratio: float | int,
     pieces_at: Callable[[float], dict[tuple[str, int], float]],
 ) -> str:  # fmt: skip
     before, key = at["input", 0].pieces, (level.method, level.level)
@@ -85,7 +88,7 @@ def _apart(
     return f"{text} {', or '.join(ways)}."
 
 
-def _dense(level: Level) -> str:
+def _dense(level: LevelForecast) -> str:
     fewer = f", or use {level.level - 1} {_plural('level', level.level - 1)}" if level.level > 1 else ""
     return (
         f"{NAMES[level.method]}, level {level.level}: {level.density:.0%} of all pairs are joined, "

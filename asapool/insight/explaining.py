@@ -12,7 +12,7 @@ from asapool.data import GraphSet
 from asapool.errors import choose
 from asapool.insight.hierarchy import Hierarchy
 from asapool.insight.importance import KINDS, Question, frozen, logits_of
-from asapool.insight.inputs import subject
+from asapool.insight.inputs import model_and_graph
 from asapool.insight.levels import Floats, Ints, levels_of
 from asapool.insight.molecule import molecule
 
@@ -20,35 +20,41 @@ from asapool.insight.molecule import molecule
 def explain(
     model: Any,
     graph: Any,
-    index: int | None = None,
+    index: int | str | None = None,
     *,
     target: str | int | None = None,
     importance: Sequence[str] = tuple(KINDS),
     occlude: Literal["remove", "zero"] = "remove",
 ) -> Hierarchy:
-    """Look inside one prediction: who was pooled with whom, and which nodes made the call.
-
-    model: a trained classifier, or the path of its file. graph: a GraphSet (with index where it holds several), a PyG
-    Data or a NetworkX graph. target: the class to explain, by name or number; the predicted one by default. importance:
-    which kinds to work out; occlusion runs the model once per node. occlude: how a node is taken away, "remove" or
-    "zero".
+    """Explain one prediction: which nodes were pooled together, and which nodes decided it.
 
     Levels exist for "asap", and for "topk" and "sagpool" with clusters of one node; a model of any method gets gradient
     and occlusion, and `note` says why levels are missing.
+
+    Args:
+        model: A trained classifier, or the path of its file or run folder.
+        graph: A GraphSet, a PyG Data, a NetworkX graph, or a source that `asapool.load` reads.
+        index: Which graph of a set: its number, or a word as `asapool explain --graph` takes it.
+        target: The class to explain, by name or number; by default the predicted one.
+        importance: Which kinds to compute; occlusion runs the model once per node.
+        occlude: How occlusion removes a node: "remove" with its edges, or "zero" its features.
+
+    Returns:
+        The hierarchy of clusters with the importance of every node.
 
     >>> from asapool.data import load
     >>> from asapool.models import ModelConfig, build
     >>> graphs = load("synthetic:motifs?graphs=2&nodes=7")
     >>> model = build(ModelConfig(hidden=8, levels=2), graphs.num_features, 2, seed=0)
-    >>> told = explain(model, graphs, 0)
-    >>> [len(level) for level in told.levels], told.assignment(2).shape
+    >>> hierarchy = explain(model, graphs, 0)
+    >>> [len(level) for level in hierarchy.levels], hierarchy.assignment(2).shape
     ([6, 3], (12, 3))
-    >>> told.assignment(2).sum(axis=0).round(5).tolist()
+    >>> hierarchy.assignment(2).sum(axis=0).round(5).tolist()
     [1.0, 1.0, 1.0]
     """
     for kind in importance:
         choose("importance", kind, tuple(KINDS))
-    found, classes, one = subject(model, graph, index)
+    found, classes, one = model_and_graph(model, graph, index)
     batch = one.batch([0])
     with frozen(found):
         with torch.no_grad():

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from asapool.errors import ConfigError, InputError
+from asapool.insight.advice import advise
 from asapool.errors import InputError
 from asapool.kernels.ratio import check_ratio, kept_count
 from asapool.theory.graphs import positive
@@ -20,7 +22,7 @@ METHODS: tuple[Literal["topk", "asap"], ...] = ("topk", "asap")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Level:
+class LevelForecast:
     """Averages per graph after one pooling step; level 0 is the input."""
 
     method: Literal["input", "topk", "asap"]
@@ -44,10 +46,10 @@ class Forecast:
     channels: int
     graphs: int  # graphs in the data set
     sampled: int  # graphs looked at, counted with repetition
-    levels: tuple[Level, ...]
+    levels: tuple[LevelForecast, ...]
     advice: tuple[str, ...]
 
-    def of(self, method: str) -> list[Level]:
+    def of(self, method: str) -> list[LevelForecast]:
         """The input and the levels of one method."""
         return [level for level in self.levels if level.method in ("input", method)]
 
@@ -71,8 +73,6 @@ def forecast(
     >>> [(level.method, level.nodes, level.pieces) for level in seen.levels if level.method != "topk"]
     [('input', 12.0, 1.0), ('asap', 6.0, 1.0)]
     """
-    from asapool.insight.advice import advise
-
     rowptr, col, ptr = (np.asarray(a, dtype=np.int64) for a in (rowptr, col, ptr))
     _check(rowptr, col, ptr)
     ratio = check_ratio(ratio)
@@ -94,7 +94,7 @@ def forecast(
 def _sample(
     rowptr: Array, col: Array, ptr: Array, ratio: float | int, levels: int, hops: int, channels: int,
     samples: int, max_graphs: int, seed: int,
-) -> list[Level]:  # fmt: skip
+) -> list[LevelForecast]:  # fmt: skip
     rng = np.random.default_rng(seed)
     seen: dict[tuple[str, int], list[dict[str, Array]]] = {}
     for _ in range(samples):
@@ -179,10 +179,10 @@ def _measure(A: Any, size: Array, channels: int, pieces_before: Array | None) ->
     }  # fmt: skip
 
 
-def _average(method: Any, level: int, rows: list[dict[str, Array]]) -> Level:
+def _average(method: Any, level: int, rows: list[dict[str, Array]]) -> LevelForecast:
     all_of = {name: np.concatenate([row[name] for row in rows]).astype(float) for name in rows[0]}
     density = all_of["density"][~np.isnan(all_of["density"])]
-    return Level(
+    return LevelForecast(
         method=method, level=level, nodes=float(all_of["nodes"].mean()), edges=float(all_of["edges"].mean()),
         density=float(density.mean()) if len(density) else 0.0, pieces=float(all_of["pieces"].mean()),
         split=float(all_of["split"].mean()), isolated=float(all_of["isolated"].sum() / all_of["nodes"].sum()),

@@ -1,8 +1,9 @@
-"""What `explain` is given, made the same: any model becomes a classifier with class names, any graph a set of one."""
+"""The inputs of `explain`: any model becomes a classifier with class names, any graph a set of one."""
 
 from __future__ import annotations
 
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from asapool.data import GraphSet, load
@@ -11,7 +12,7 @@ from asapool.models import DirectModel, GraphModel, checkpoint
 from asapool.models.checkpoint import LoadedModel
 
 
-class Subject(NamedTuple):
+class ModelAndGraph(NamedTuple):
     """A classifier, the names of its classes, and one graph that fits it."""
 
     model: GraphModel
@@ -19,17 +20,18 @@ class Subject(NamedTuple):
     graph: GraphSet
 
 
-def subject(model: Any, graph: Any, index: int | None = None) -> Subject:
-    """Read the model when it is a path, pack the graph, and refuse the two when they do not fit."""
+def model_and_graph(model: Any, graph: Any, index: int | str | None = None) -> ModelAndGraph:
+    """Read the model when it is a file or a run folder, pack the graph, and refuse the two when they do not fit."""
     if isinstance(model, (str, PathLike)):
-        model = checkpoint.load(model)
+        folder = Path(model)
+        model = checkpoint.load(folder / "model.safetensors" if folder.is_dir() else folder)
     plain = model.model if isinstance(model, LoadedModel) else model
     if isinstance(plain, DirectModel):
         raise ConfigError(f"explain works on networks, and the method {plain.config.method!r} is none")
     if isinstance(model, LoadedModel):
         chosen = one_graph(graph, index, model)
         model.check(chosen)
-        return Subject(model.model, model.classes, chosen)
+        return ModelAndGraph(model.model, model.classes, chosen)
     if not isinstance(model, GraphModel):
         raise ConfigError(f"explain takes a trained model or the path of its file, got {type(model).__name__}")
     chosen = one_graph(graph, index, None)
@@ -39,7 +41,7 @@ def subject(model: Any, graph: Any, index: int | None = None) -> Subject:
             "Make its features as those of the training graphs"
         )
     names = chosen.class_names if len(chosen.class_names) == model.num_classes else ()
-    return Subject(model, tuple(names) or tuple(map(str, range(model.num_classes))), chosen)
+    return ModelAndGraph(model, tuple(names) or tuple(map(str, range(model.num_classes))), chosen)
 
 
 def find_graph(graphs: GraphSet, word: str) -> int:
@@ -73,9 +75,12 @@ def find_graph(graphs: GraphSet, word: str) -> int:
     )
 
 
-def one_graph(graph: Any, index: int | None, trained: LoadedModel | None) -> GraphSet:
+def one_graph(graph: Any, index: int | str | None, trained: LoadedModel | None) -> GraphSet:
     """The graph as a set of one, with the features that the model expects."""
+    if isinstance(graph, (str, PathLike)):
+        graph = load(graph, labels="optional", **({} if trained is None else {"recipe": trained.recipe}))
     if isinstance(graph, GraphSet):
+        index = find_graph(graph, index) if isinstance(index, str) else index
         if index is None and len(graph) != 1:
             raise ConfigError(f"{graph.name} has {len(graph)} graphs; say which one: explain(model, graphs, 3)")
         chosen = graph.subset([0 if index is None else index])
@@ -93,4 +98,4 @@ def one_graph(graph: Any, index: int | None, trained: LoadedModel | None) -> Gra
         made = GraphSet.from_networkx([graph])
         text = graph.graph.get("text")
         return made.with_fields(recipe={}, source_text=(text,) if isinstance(text, str) else None)
-    raise DataError(f"explain takes a GraphSet, a PyG Data or a NetworkX graph, got {type(graph).__name__}")
+    raise DataError(f"explain takes a GraphSet, a source, a PyG Data or a NetworkX graph, got {type(graph).__name__}")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from asapool.errors import ConfigError
+from asapool.files import write_text
 from asapool.insight import Hierarchy
+from asapool.insight.drawing.figure import FORMATS
 from asapool.reports.explorer import explorer_view, title_of
 from asapool.reports.page import render
 
@@ -17,3 +21,32 @@ def explain_page(hierarchies: Sequence[Hierarchy], title: str = "Which nodes mat
     methods = ", ".join(sorted({h.method for h in hierarchies}))
     views = [explorer_view(h, key) for key, h in named]
     return render("explanation.html", heading=title, about=f"{sets} · method {methods}", links=links, views=views)
+
+
+def explanation_kind(path: Path, graphs: int = 1) -> str:
+    """What the ending of a file's name stands for: html, json, or a picture, which is of one graph.
+
+    >>> explanation_kind(Path("caffeine.png"))
+    'png'
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in ("html", "json", *FORMATS):
+        known = ", ".join(f".{name}" for name in ("html", "json", *FORMATS))
+        raise ConfigError(
+            f"{path}: an explanation ends in one of {known}, got {path.suffix or 'no ending'!r}. Rename it"
+        )
+    if kind in FORMATS and graphs > 1:
+        raise ConfigError(f"{path}: a picture is of one graph, got {graphs}. Write .html, or one picture for each")
+    return kind
+
+
+def write_explanation(path: Path, hierarchies: Sequence[Hierarchy], kind: str, level: int | None = None) -> None:
+    """Write a page, the numbers, or the picture of the first hierarchy: its clusters at a level, else importance."""
+    if kind == "html":
+        write_text(path, explain_page(hierarchies))
+    elif kind == "json":
+        write_text(path, "[" + ",\n".join(h.to_json() for h in hierarchies) + "]\n")
+    else:
+        (one,) = hierarchies
+        colour = None if level is not None or not one.importance else list(one.importance)[-1]
+        one.save_picture(path, level or 0, colour)

@@ -1,6 +1,6 @@
-"""Slips in the paper's text, each with a small computation that shows it.
+"""Misprints in the paper's text, each with a small computation that shows it.
 
-Every function returns True when the slip is there: when what is printed fails and what is put in its place does not.
+Every function returns True when the misprint is confirmed: what is printed fails, and the correction does not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from asapool.theory.selections import joined, pool_selections, shapes
 
 
 @dataclass(frozen=True)
-class Slip:
+class Misprint:
     """Where it stands, what is printed, what is right, and the check that tells them apart."""
 
     where: str
@@ -175,47 +175,115 @@ def _radius(M: torch.Tensor) -> float:
     return float(torch.linalg.eigvals(M).abs().max())
 
 
-SLIPS = (
-    Slip("Theorems 2, 3 and Lemma 6, proofs", "more clusters than n*_{RF} force an edge",
-         "n*_{RF+1}: kept nodes RF hops apart are still joined; the formulas do use RF + 1", one_hop_more),
-    Slip("Lemmas 3 and 4", "⌊(N−1)/(h/2)⌋, with trees of height ⌈h/2⌉ defined for odd h too",
-         "odd h: ⌊N/⌈h/2⌉⌋; needed for TopK with an even power, where RF + 1 is odd", odd_h),
-    Slip("Lemmas 3 and 4, base case", "⌊(N−1)/(h/2)⌋ for all N, induction from N = h + 1",
-         "max(1, ·): for N ≤ h/2 the formula gives 0", small_trees),
-    Slip("Lemma 2", "an optimum tree of N − 1 nodes is an induced subgraph of one of N nodes",
-         "some pair at every N, not every pair and not each tree", no_leaf_to_cut),
-    Slip("Lemma 1, proof", "removing a chosen leaf lowers n* by one",
-         "by at most one: another node may step in; 0 ≤ needs its own line (adding a leaf loses nothing)",
-         removing_a_chosen_leaf),
-    Slip("Theorem 2, proof, last step", "k* > 1 − 2/N and k* > ½ − 3/(2N)",
-         "⌊y⌋ > y − 1 was used in the wrong direction; k > 1 − 1/N and k > ⌊(N−1)/2⌋/N", tree_bound_off_by_one),
-    Slip("Lemma 6 and Theorem 3", "k* = 1/(RF+1) + 1/N",
-         "sufficient, not the smallest: k* = ⌈N/(RF+1)⌉/N, not attained", path_bound_not_smallest),
-    Slip("Theorem 3, proof", "k* → 0.25 for TopK; h = 3 for ASAP", "k* → ½; RF^edge = 3, h = 1", topk_limit_on_paths),
-    Slip("Theorems 2 and 3", "existence of an edge", "other than a self-loop: the diagonal of A^p is always positive",
-         self_loops_are_no_edges),
-    Slip("Theorem 1a", "GCN cannot learn any f of differences",
-         "any f in which a node and a neighbour count with opposite signs", gcn_can_learn_means),
-    Slip("Theorem 1b", "LEConv can learn f for α_i, β_ij ∈ ℝ (the proof sets α_1 = 1, β = A)",
-         "β_ij = c·A_ij and α_i = a + b·Σ_j A_ij, no others", leconv_cannot_learn_all),
-    Slip("Eq. 1 (GCN)", "D̂^-½ Â D̂^½", "D̂^-½ Â D̂^-½", gcn_exponent),
-    Slip("After Eq. 6, and Algorithm 2", "S_ij = α_ij", "S = αᵀ: α_ij is how much j belongs to cluster i",
-         s_is_transposed),
-    Slip("Cluster assignment", "S takes O(|E|) space", "for h = 1; two-hop clusters of a star fill N²",
-         s_is_not_sparse),
-    Slip("Graph connectivity", "RF^edge = 2h + 1 for DiffPool", "the whole graph, since S is dense",
-         diffpool_sees_everything),
-    Slip("Cluster assignment", "RF^node = h for ASAP", "h + 2 through the inner GCN and LEConv; h for S alone",
-         node_field_is_wider),
-    Slip("Proposition 1, proof", "X^p → P[i, i] X^p", "P[π(i), i]; P[i, i] is in general no permutation matrix",
-         block_is_no_permutation),
-    Slip("Proposition 1", "equivariant", "if the K-th and (K+1)-th fitness differ", ties_break_equivariance),
-    Slip("Graph powers", "ASAP reaches k + 2h and is always better connected",
-         "k + 2h with clusters of G, k(2h + 1) with clusters of G^k; never worse, not always better",
-         powers_have_two_readings),
-    Slip("Graph powers", "Â^k reaches at most k hops", "yes with self-loops in Â; A^k on a tree joins one parity only",
-         powers_need_self_loops),
-    Slip("Eq. 6 (M2T)", "α_ij depends on the master query m_i",
-         "with σ inside wᵀ the query cancels and M2T is S2T; with σ outside (the authors' program) it does not",
-         master_query_cancels),
-)  # fmt: skip
+MISPRINTS = (
+    Misprint(
+        "Theorems 2, 3 and Lemma 6, proofs",
+        "more clusters than n*_{RF} force an edge",
+        "n*_{RF+1}: kept nodes RF hops apart are still joined; the formulas do use RF + 1",
+        one_hop_more,
+    ),
+    Misprint(
+        "Lemmas 3 and 4",
+        "⌊(N−1)/(h/2)⌋, with trees of height ⌈h/2⌉ defined for odd h too",
+        "odd h: ⌊N/⌈h/2⌉⌋; needed for TopK with an even power, where RF + 1 is odd",
+        odd_h,
+    ),
+    Misprint(
+        "Lemmas 3 and 4, base case",
+        "⌊(N−1)/(h/2)⌋ for all N, induction from N = h + 1",
+        "max(1, ·): for N ≤ h/2 the formula gives 0",
+        small_trees,
+    ),
+    Misprint(
+        "Lemma 2",
+        "an optimum tree of N − 1 nodes is an induced subgraph of one of N nodes",
+        "some pair at every N, not every pair and not each tree",
+        no_leaf_to_cut,
+    ),
+    Misprint(
+        "Lemma 1, proof",
+        "removing a chosen leaf lowers n* by one",
+        "by at most one: another node may step in; 0 ≤ needs its own line (adding a leaf loses nothing)",
+        removing_a_chosen_leaf,
+    ),
+    Misprint(
+        "Theorem 2, proof, last step",
+        "k* > 1 − 2/N and k* > ½ − 3/(2N)",
+        "⌊y⌋ > y − 1 was used in the wrong direction; k > 1 − 1/N and k > ⌊(N−1)/2⌋/N",
+        tree_bound_off_by_one,
+    ),
+    Misprint(
+        "Lemma 6 and Theorem 3",
+        "k* = 1/(RF+1) + 1/N",
+        "sufficient, not the smallest: k* = ⌈N/(RF+1)⌉/N, not attained",
+        path_bound_not_smallest,
+    ),
+    Misprint(
+        "Theorem 3, proof", "k* → 0.25 for TopK; h = 3 for ASAP", "k* → ½; RF^edge = 3, h = 1", topk_limit_on_paths
+    ),
+    Misprint(
+        "Theorems 2 and 3",
+        "existence of an edge",
+        "other than a self-loop: the diagonal of A^p is always positive",
+        self_loops_are_no_edges,
+    ),
+    Misprint(
+        "Theorem 1a",
+        "GCN cannot learn any f of differences",
+        "any f in which a node and a neighbour count with opposite signs",
+        gcn_can_learn_means,
+    ),
+    Misprint(
+        "Theorem 1b",
+        "LEConv can learn f for α_i, β_ij ∈ ℝ (the proof sets α_1 = 1, β = A)",
+        "β_ij = c·A_ij and α_i = a + b·Σ_j A_ij, no others",
+        leconv_cannot_learn_all,
+    ),
+    Misprint("Eq. 1 (GCN)", "D̂^-½ Â D̂^½", "D̂^-½ Â D̂^-½", gcn_exponent),
+    Misprint(
+        "After Eq. 6, and Algorithm 2",
+        "S_ij = α_ij",
+        "S = αᵀ: α_ij is how much j belongs to cluster i",
+        s_is_transposed,
+    ),
+    Misprint(
+        "Cluster assignment", "S takes O(|E|) space", "for h = 1; two-hop clusters of a star fill N²", s_is_not_sparse
+    ),
+    Misprint(
+        "Graph connectivity",
+        "RF^edge = 2h + 1 for DiffPool",
+        "the whole graph, since S is dense",
+        diffpool_sees_everything,
+    ),
+    Misprint(
+        "Cluster assignment",
+        "RF^node = h for ASAP",
+        "h + 2 through the inner GCN and LEConv; h for S alone",
+        node_field_is_wider,
+    ),
+    Misprint(
+        "Proposition 1, proof",
+        "X^p → P[i, i] X^p",
+        "P[π(i), i]; P[i, i] is in general no permutation matrix",
+        block_is_no_permutation,
+    ),
+    Misprint("Proposition 1", "equivariant", "if the K-th and (K+1)-th fitness differ", ties_break_equivariance),
+    Misprint(
+        "Graph powers",
+        "ASAP reaches k + 2h and is always better connected",
+        "k + 2h with clusters of G, k(2h + 1) with clusters of G^k; never worse, not always better",
+        powers_have_two_readings,
+    ),
+    Misprint(
+        "Graph powers",
+        "Â^k reaches at most k hops",
+        "yes with self-loops in Â; A^k on a tree joins one parity only",
+        powers_need_self_loops,
+    ),
+    Misprint(
+        "Eq. 6 (M2T)",
+        "α_ij depends on the master query m_i",
+        "with σ inside wᵀ the query cancels and M2T is S2T; with σ outside (the authors' program) it does not",
+        master_query_cancels,
+    ),
+)

@@ -1,4 +1,4 @@
-"""All checks in one go: tables, claims with their verdicts, slips."""
+"""All checks in one go: tables, claims with their verdicts, misprints."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import torch
 
 from asapool.theory import claims
 from asapool.theory.bounds import Method
-from asapool.theory.claims import Claim
+from asapool.theory.claims import CheckedClaim
 from asapool.theory.equivariance import relabelling_error, tied_spectra
 from asapool.theory.exhaustive import TreeRow, census
 from asapool.theory.extremum import Training, train
 from asapool.theory.graphs import Neighbours, distances, path_graph
-from asapool.theory.misprints import SLIPS, gcn_can_learn_means, leconv_cannot_learn_all
+from asapool.theory.misprints import MISPRINTS, gcn_can_learn_means, leconv_cannot_learn_all
 from asapool.theory.operators import dense, packed
 from asapool.theory.receptive import ReceptiveField, receptive_field
 from asapool.theory.representable import difference_matrix, gcn_must_fail, leconv, leconv_weights
@@ -31,8 +31,8 @@ METHODS: tuple[tuple[Method, int], ...] = (("topk", 1), ("topk", 2), ("asap", 1)
 
 
 @dataclass(frozen=True)
-class SlipFound:
-    """A slip of the text and whether its check confirmed it."""
+class CheckedMisprint:
+    """A misprint of the text and whether its check confirmed it."""
 
     where: str
     printed: str
@@ -46,8 +46,8 @@ class Report:
     """Everything `asapool theory` shows."""
 
     max_nodes: int
-    claims: tuple[Claim, ...]
-    slips: tuple[SlipFound, ...]
+    claims: tuple[CheckedClaim, ...]
+    misprints: tuple[CheckedMisprint, ...]
     trees: tuple[TreeRow, ...]
     selections: tuple[SelectionRow, ...]
     fields: dict[str, ReceptiveField]
@@ -56,9 +56,9 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Whether every check came out as documented: just the known two claims fail, every slip is confirmed."""
+        """Whether every check came out as documented: just the known two claims fail, every misprint is confirmed."""
         failed = tuple(claim.name for claim in self.claims if claim.verdict == "fails")
-        return failed == KNOWN_TO_FAIL and all(slip.confirmed for slip in self.slips)
+        return failed == KNOWN_TO_FAIL and all(misprint.confirmed for misprint in self.misprints)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and words, for JSON."""
@@ -101,7 +101,7 @@ def _verify(max_nodes: int, seed: int, note: Progress) -> Report:
     for i, layer in enumerate(("leconv", "gcn")):
         note("training", i, 2)
         runs += [train(layer, task, seed) for task in ("above", "maximum")]  # type: ignore[arg-type]
-    note("relabelling and slips", 0, 1)
+    note("relabelling and misprints", 0, 1)
     before, after = tied_spectra()
     ties_differ = max(abs(a - b) for a, b in zip(before, after, strict=True)) > 0.1
     found = [
@@ -111,10 +111,10 @@ def _verify(max_nodes: int, seed: int, note: Progress) -> Report:
         *claims.scoring_claims(construction_error(seed), (gcn_can_learn_means(), leconv_cannot_learn_all()), runs),
         *claims.symmetry_claims(worst_relabelling(seed), ties_differ, powers),
     ]
-    slips = tuple(SlipFound(s.where, s.printed, s.right, s.check.__name__, s.check()) for s in SLIPS)
+    misprints = tuple(CheckedMisprint(s.where, s.printed, s.right, s.check.__name__, s.check()) for s in MISPRINTS)
     note("done", 1, 1)
     return Report(
-        max_nodes=max_nodes, claims=tuple(found), slips=slips, trees=tuple(rows), selections=tuple(brute),
+        max_nodes=max_nodes, claims=tuple(found), misprints=misprints, trees=tuple(rows), selections=tuple(brute),
         fields=fields, powers=tuple(powers), trainings=tuple(runs),
     )  # fmt: skip
 

@@ -68,3 +68,24 @@ def test_mistakes_are_refused_in_a_sentence(model, tmp_path):
         with pytest.raises(error, match=says):
             call("explain", model, SOURCE, "-o", tmp_path / "p.html", *args)
     assert not (tmp_path / "p.html").exists()
+
+
+def test_the_ending_of_the_file_decides_what_it_is(model, tmp_path):
+    begins = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg", "json": b"[{", "html": b"<!doctype"}
+    for ending, first in begins.items():
+        assert call("explain", model, SOURCE, "-o", tmp_path / f"a.{ending}").exit_code == 0
+        assert (tmp_path / f"a.{ending}").read_bytes().startswith(first)
+    one = asapool.explain(model, SOURCE, "0")
+    assert (tmp_path / "a.svg").read_text() == one.to_svg(colour="occlusion", width=960)
+    call("explain", model, SOURCE, "-o", tmp_path / "b.svg", "--level", 2)
+    assert (tmp_path / "b.svg").read_text() == one.to_svg(2, width=960)
+    with pytest.raises(ConfigError, match=r"x\.jpg: an explanation ends in one of \.html, \.json, \.svg, \.png, \.pdf"):
+        call("explain", model, SOURCE, "-o", tmp_path / "x.jpg")
+    with pytest.raises(ConfigError, match="a picture is of one graph, got 2"):
+        call("explain", model, SOURCE, "--graph", 0, "--graph", 1, "-o", tmp_path / "x.png")
+    assert not list(tmp_path.glob("x.*"))
+
+
+def test_python_takes_a_run_folder_and_a_source_as_the_command_does(model):
+    by_folder = asapool.explain(model.parent, SOURCE, "graph=3")
+    assert by_folder.to_json() == asapool.explain(model, load(SOURCE), 3).to_json()

@@ -28,7 +28,7 @@ def ready(report, monkeypatch):
 def test_tables_and_verdicts_on_standard_output(ready):
     result = run.invoke(app, ["theory"])
     assert result.exit_code == 0, result.output
-    for words in ("Largest n*_h among all trees", "Lemma 2", "holds as corrected", "P[i, i]", "Slips of the text"):
+    for words in ("Largest n*_h among all trees", "Lemma 2", "holds as corrected", "P[i, i]", "Misprints"):
         assert words in result.stdout
     assert "all checks as documented" in result.stdout
     assert "wrote" not in result.output

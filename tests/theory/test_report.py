@@ -1,4 +1,4 @@
-"""All checks together, and each slip by itself."""
+"""All checks together, and each misprint by itself."""
 
 import json
 from dataclasses import replace
@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from asapool.theory import claims
-from asapool.theory.misprints import SLIPS
+from asapool.theory.misprints import MISPRINTS
 from asapool.theory.report import KNOWN_TO_FAIL, one_thread, power_reaches, verify
 
 
-@pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: slip.check.__name__)
-def test_the_slip_is_there(slip):
-    assert slip.check() is True
+@pytest.mark.parametrize("misprint", MISPRINTS, ids=lambda misprint: misprint.check.__name__)
+def test_the_slip_is_there(misprint):
+    assert misprint.check() is True
 
 
 def test_verdicts_are_the_documented_ones(report):
@@ -48,9 +48,9 @@ def test_a_verdict_follows_the_numbers(report):
     odd = [replace(row, mismatches=1) if row.N == 5 else row for row in report.selections]
     found = {c.name: c.verdict for c in claims.theorem_claims(odd)}
     assert (found["Operators"], found["Theorem 2"]) == ("fails", "fails")
-    broken = replace(report, claims=(*report.claims, claims.Claim("x", "y", "fails", "z")))
+    broken = replace(report, claims=(*report.claims, claims.CheckedClaim("x", "y", "fails", "z")))
     assert not broken.sound
-    assert not replace(report, slips=(replace(report.slips[0], confirmed=False),)).sound
+    assert not replace(report, misprints=(replace(report.misprints[0], confirmed=False),)).sound
     assert KNOWN_TO_FAIL == ("Lemma 2", "RF^edge of DiffPool")
 
 
