@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from asapool.insight.forecasting import LevelForecast
 
-ISOLATED = 0.2  # share of nodes without a neighbour from which message passing is said to stop
+ISOLATED = 0.2  # share of nodes without a neighbour from which message passing is reported to stop
 SPLIT = 0.5  # share of graphs that fall apart from which a level is called disconnected
 DENSE = 0.5  # share of joined pairs from which a pooled graph is called dense
 FEW = 3.0  # nodes per graph below which a level has nothing left to pool
@@ -21,7 +21,7 @@ def advise(
     hops: int,
     pieces_at: Callable[[float], dict[tuple[str, int], float]],
 ) -> list[str]:
-    """One sentence per thing to know, the guarantee first; pieces_at(ratio) foresees other ratios, to name a better."""
+    """One sentence per problem, the guarantee first; pieces_at forecasts another ratio, to suggest a better one."""
     sentences = [guarantee(ratio, hops)]
     at: dict[tuple[str, int], LevelForecast] = {(level.method, level.level): level for level in levels}
     for method in ("topk", "asap"):
@@ -73,19 +73,19 @@ def _apart(
         f"(the input has {before:.1f}), {level.isolated:.0%} of the nodes without a neighbour, "
         "and messages cannot cross from piece to piece;"
     )
-    ways = []
+    options = []
     if isinstance(ratio, float):
         better = next((r for r in (0.6, 0.7, 0.8, 0.9) if r > ratio and pieces_at(r)[key] <= before + 1), None)
         if better:
-            ways.append(f"keep more (ratio {better})")
+            options.append(f"keep more (ratio {better})")
     if level.level > 1:
-        ways.append(f"use {level.level - 1} {_plural('level', level.level - 1)}")
+        options.append(f"use {level.level - 1} {_plural('level', level.level - 1)}")
     if level.method == "topk":
         other = at["asap", level.level]
-        ways.append(f"pool with ASAP ({other.pieces:.1f} pieces)")
+        options.append(f"pool with ASAP ({other.pieces:.1f} pieces)")
     else:
-        ways.append("let clusters be wider (hops=2)")
-    return f"{text} {', or '.join(ways)}."
+        options.append("let clusters be wider (hops=2)")
+    return f"{text} {', or '.join(options)}."
 
 
 def _dense(level: LevelForecast) -> str:

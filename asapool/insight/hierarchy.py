@@ -28,7 +28,7 @@ class Hierarchy:
 
     importance, each (N,), for the class `target`: "attention" = composed attention × fitness, never negative and the
     same for all classes; "gradient" = gradient × input; "occlusion" = what the answer loses without the node. The last
-    two are in units of log odds, ln p/(1 − p), and negative where a node speaks against the class.
+    two are in units of log odds, ln p/(1 − p), and negative where a node opposes the class.
     """
 
     id: str

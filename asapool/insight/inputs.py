@@ -66,8 +66,8 @@ def find_graph(graphs: GraphSet, word: str) -> int:
         return found[0]
     if found:
         fitting = " and ".join(f"graph {graphs.places[i]} (id {graphs.ids[i]!r})" for i in found[:3])
-        ways = " or ".join(f"graph={graphs.places[i]}" for i in found[:3])
-        raise DataError(f"{graphs.name}: {word!r} could be {fitting}. Say which one is meant: {ways}")
+        choices = " or ".join(f"graph={graphs.places[i]}" for i in found[:3])
+        raise DataError(f"{graphs.name}: {word!r} could be {fitting}. Say which one is meant: {choices}")
     some = ", ".join(map(repr, graphs.ids[:3])) + (", …" if len(graphs) > 3 else "")
     raise DataError(
         f"{graphs.name} has no graph {word!r}; its graphs are {graphs.places.min()} to {graphs.places.max()}"

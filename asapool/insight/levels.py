@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Connectivity(NamedTuple):
-    """How well a graph hangs together; self-loops do not count, and two directions of an edge are one."""
+    """Size and connectedness of a graph; self-loops do not count, and two directions of an edge are one."""
 
     nodes: int
     edges: int
@@ -100,7 +100,7 @@ def levels_of(model: GraphModel, batch: Batch) -> tuple[tuple[Level, ...], str]:
     why = method(model.config.method).no_levels
     if why is not None or not isinstance(model, GraphClassifier) or not isinstance(model.encoder, HierarchicalEncoder):
         why = why or f"The method {model.config.method} does not report its levels"
-        return (), f"{why}, so there are no levels to look at; gradient and occlusion still tell what counted."
+        return (), f"{why}, so there are no levels to show; gradient and occlusion importance are available."
     levels: list[Level] = []
     origin: Ints = np.arange(batch.x.size(0))  # original node of every node of the level before
     with torch.no_grad():

@@ -70,7 +70,7 @@ def _cliques(open_nodes: int, foes: list[int]) -> int:
 
 
 def _component(open_nodes: int, foes: list[int]) -> int:
-    """The open nodes that hang together with the lowest one."""
+    """The open nodes that are connected to the lowest one."""
     part, fresh = 0, open_nodes & -open_nodes
     while fresh:
         part |= fresh

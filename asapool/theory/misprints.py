@@ -24,7 +24,7 @@ from asapool.theory.selections import joined, pool_selections, shapes
 
 @dataclass(frozen=True)
 class Misprint:
-    """Where it stands, what is printed, what is right, and the check that tells them apart."""
+    """Where it is, what is printed, what is right, and the check that separates them."""
 
     where: str
     printed: str

@@ -1,4 +1,4 @@
-"""Every selection of kept nodes, through the real operators: which pooled graphs have an edge, which hang together."""
+"""Every selection of kept nodes, through the real operators: which pooled graphs have an edge, which are connected."""
 
 from __future__ import annotations
 

@@ -58,8 +58,8 @@ def test_the_probability_is_the_prediction_and_every_method_has_an_importance(me
         assert set(told.importance) == {"attention", "gradient", "occlusion"}
     else:
         assert told.levels == ()
-        assert "no levels to look at" in told.note
-        with pytest.raises(ConfigError, match="no levels to look at"):
+        assert "no levels to show" in told.note
+        with pytest.raises(ConfigError, match="no levels to show"):
             told.assignment(1)
 
 

@@ -283,7 +283,7 @@ def test_without_levels_the_page_says_why_and_shows_importance(browser, run_fold
     path = tmp_path / "mlp.html"
     path.write_text(explain_page([told]), encoding="utf-8")
     with opened(browser, path) as page:
-        assert "no levels to look at" in page.locator(".note").inner_text()
+        assert "no levels to show" in page.locator(".note").inner_text()
         assert shown(page, "gradient") == [None]
         assert page.get_by_role("radio", name="Level").count() == 0
 

@@ -11,7 +11,7 @@ from asapool.insight.levels import Floats, Ints
 if TYPE_CHECKING:
     from asapool.insight.hierarchy import Hierarchy
 
-# Okabe and Ito: told apart by the colour-blind too; black is left for bonds and text
+# Okabe and Ito: can be distinguished by the colour-blind too; black is left for bonds and text
 PALETTE = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
 TIED = 1e-5  # shares that differ by less than this part are rounding
 
@@ -43,7 +43,7 @@ def territory(hierarchy: Hierarchy, level: int) -> Territory:
             home[v] = tied[0]
             if len(tied) > 1:
                 unclear[v] = tied
-    if unclear:  # ways are long to work out in a large graph, and only these clusters need them
+    if unclear:  # shortest paths are slow in a large graph, and only these clusters need them
         near = np.unique(np.concatenate(list(unclear.values())))
         far = _hops(N, hierarchy.source, hierarchy.target_node, here.medoid[near])
         for v, tied in unclear.items():

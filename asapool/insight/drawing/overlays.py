@@ -24,16 +24,16 @@ def hulls(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
     home, colour = territory(hierarchy, level)
     at, r = ground.position, BLOB * ground.unit
     source, target = hierarchy.source, hierarchy.target_node
-    ways: list[list[tuple[Floats, Floats]]] = [[] for _ in range(len(colour))]
+    segments: list[list[tuple[Floats, Floats]]] = [[] for _ in range(len(colour))]
     for a, b in zip(source.tolist(), target.tolist(), strict=True):
         if a < b and home[a] == home[b] >= 0:
-            ways[home[a]].append((at[a], at[b]))
+            segments[home[a]].append((at[a], at[b]))
     for v in np.flatnonzero(home >= 0).tolist():  # a line of no length with round ends is a disc
-        ways[home[v]].append((at[v], at[v]))
+        segments[home[v]].append((at[v], at[v]))
     parts, rings, ties = [], [], []
     for k, medoid in enumerate(hierarchy.levels[level - 1].medoid.tolist()):
         tint = PALETTE[int(colour[k])]
-        d = "".join(f"M{a[0]:.1f} {a[1]:.1f}L{b[0]:.1f} {b[1]:.1f}" for a, b in ways[k])
+        d = "".join(f"M{a[0]:.1f} {a[1]:.1f}L{b[0]:.1f} {b[1]:.1f}" for a, b in segments[k])
         parts.append(f'<path data-cluster="{k}" d="{d}" stroke="{tint}" opacity="0.45"/>')
         x, y = at[medoid]
         ties += [(at[v], at[medoid], tint, k) for v in _islands(hierarchy, home, k, medoid)]

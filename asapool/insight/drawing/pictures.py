@@ -91,7 +91,7 @@ def to_html(hierarchy: Hierarchy) -> str:
         for words, depth, c in views
     ).replace("<svg ", '<svg style="max-width:100%;height:auto;background:#fff" ')
     known = "" if hierarchy.label is None else f", labelled <b>{escape(hierarchy.label)}</b>"
-    said = f"predicted <b>{escape(hierarchy.answer)}</b>, p = {hierarchy.confidence:.3f}{known}"
-    head = f"<b>{escape(hierarchy.id)}</b>: {said}"
+    prediction = f"predicted <b>{escape(hierarchy.answer)}</b>, p = {hierarchy.confidence:.3f}{known}"
+    head = f"<b>{escape(hierarchy.id)}</b>: {prediction}"
     note = f"<p>{escape(hierarchy.note)}</p>" if hierarchy.note else ""
     return f'<div><p>{head}</p>{note}<div style="display:flex;flex-wrap:wrap;gap:12px">{cells}</div></div>'
