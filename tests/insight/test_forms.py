@@ -178,12 +178,13 @@ def test_a_png_shows_what_the_svg_says(tmp_path):
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 50 20" width="100" height="40">'
         '<circle cx="10" cy="10" r="5" fill="#ff0000"/>'
         '<circle cx="25" cy="10" r="5" fill="#ff0000" fill-opacity="0.5"/>'
-        '<g transform="translate(30 0)" stroke="#0000ff" stroke-width="4"><path d="M10 2L10 18" fill="none"/></g></svg>'
+        '<g transform="translate(30 0)" stroke="#0000ff" stroke-width="4"><path d="M10 2L10 18" fill="none"/></g>'
+        '<path d="M45 15L45 15" stroke="#00ff00" stroke-width="6" stroke-linecap="round"/></svg>'
     )
     with Image.open(io.BytesIO(svg_image(svg, "png"))) as image:
         pixels = image.convert("RGB")
         assert pixels.size == (100, 40)
-        assert [pixels.getpixel(at) for at in ((20, 20), (80, 20), (80, 1), (2, 2))] == [
-            (255, 0, 0), (0, 0, 255), (255, 255, 255), (255, 255, 255),
+        assert [pixels.getpixel(at) for at in ((20, 20), (80, 20), (80, 1), (2, 2), (90, 30))] == [
+            (255, 0, 0), (0, 0, 255), (255, 255, 255), (255, 255, 255), (0, 255, 0),
         ]  # fmt: skip
         assert pixels.getpixel((50, 20)) in {(255, 127, 127), (255, 128, 128)}

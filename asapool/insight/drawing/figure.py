@@ -113,6 +113,8 @@ def _path(d: str, shift: Any) -> Any:
             continue
         values = [float(v) for v in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", numbers)]
         pairs = list(zip(values[::2], values[1::2], strict=True))
+        if command == "L" and places and pairs[0] == places[-1]:
+            pairs[0] = (pairs[0][0] + 0.05, pairs[0][1])  # a line of no length with round ends is a disc in SVG
         kind = {"M": Outline.MOVETO, "L": Outline.LINETO, "Q": Outline.CURVE3, "C": Outline.CURVE4}[command]
         codes += [int(kind)] * len(pairs)
         places += pairs
@@ -135,5 +137,5 @@ def _style(values: Mapping[str, str], points: float) -> dict[str, Any]:
     line: Any = (0, dashes) if dashes else "solid"  # matplotlib counts dashes in widths of the line
     return {
         "facecolor": colour("fill", "#000000"), "edgecolor": colour("stroke", "none"), "linewidth": wide,
-        "capstyle": ends, "joinstyle": joint if joint in ("round", "bevel") else "miter", "linestyle": line,
+        "capstyle": ends, "joinstyle": joint if joint in ("round", "bevel") else "miter", "linestyle": line, "snap": False,
     }  # fmt: skip

@@ -34,6 +34,7 @@ function explore(root) {
     root.querySelector("[data-levels]")?.toggleAttribute("hidden", !clusters);
     for (const scale of root.querySelectorAll("[data-scale]")) scale.toggleAttribute("hidden", scale.dataset.scale !== view());
     meaning.textContent = data.meaning[view()] ?? "";
+    fit();
     describe();
   }
 
@@ -121,7 +122,7 @@ function explore(root) {
   // numbers stay at least 10 pixels high however small the drawing is, as far as there is room for them
   function fit() {
     const unit = Number(svg.style.getPropertyValue("--unit")), scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-    if (scale > 0) svg.style.setProperty("--number", `${Math.min(0.36 * unit, Math.max(0.23 * unit, 10 / scale)).toFixed(1)}px`);
+    if (scale > 0 && ticked("data-numbers")) svg.style.setProperty("--number", `${Math.min(0.36 * unit, Math.max(0.23 * unit, 10 / scale)).toFixed(1)}px`);
   }
   new ResizeObserver(fit).observe(svg);
 
