@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from asapool.errors import ConfigError, InputError
-from asapool.insight.advice import advise
 from asapool.errors import InputError
+from asapool.insight.advice import advise
 from asapool.kernels.ratio import check_ratio, kept_count
 from asapool.theory.graphs import positive
 

@@ -137,5 +137,6 @@ def _style(values: Mapping[str, str], points: float) -> dict[str, Any]:
     line: Any = (0, dashes) if dashes else "solid"  # matplotlib counts dashes in widths of the line
     return {
         "facecolor": colour("fill", "#000000"), "edgecolor": colour("stroke", "none"), "linewidth": wide,
-        "capstyle": ends, "joinstyle": joint if joint in ("round", "bevel") else "miter", "linestyle": line, "snap": False,
+        "capstyle": ends, "joinstyle": joint if joint in ("round", "bevel") else "miter", "linestyle": line,
+        "snap": False,
     }  # fmt: skip
