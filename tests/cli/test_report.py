@@ -2,7 +2,7 @@
 
 import pytest
 
-from asapool.errors import CheckpointError
+from asapool.errors import CheckpointError, WriteError
 from tests.cli.commands import call
 
 SMALL = ("synthetic:cycles?graphs=30&nodes=6", "--hidden", 4, "--epochs", 1)
@@ -37,8 +37,11 @@ def test_a_report_can_be_written_again_elsewhere_and_the_same(folder, tmp_path):
     assert (tmp_path / "r.html").read_text() == (folder / "report.html").read_text()
 
 
-def test_a_report_that_cannot_be_written_does_not_spoil_the_run(tmp_path):
-    (tmp_path / "run" / "report.html").mkdir(parents=True)  # in its place there is a folder
+def test_a_report_that_cannot_be_written_does_not_spoil_the_run(tmp_path, monkeypatch):
+    def full(folder, **options):
+        raise WriteError(f"{folder}/report.html: cannot be written (No space left on device)")
+
+    monkeypatch.setattr("asapool.reports.write_report", full)
     said = call("train", *SMALL, "--out", tmp_path / "run")
     assert said.exit_code == 0
     assert "the report is missing or incomplete" in said.stderr

@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 
 import numpy as np
 
@@ -30,3 +31,10 @@ def test_the_example_runs(tmp_path, monkeypatch):
     code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.S).group(1)
     exec(code, {})
     assert (tmp_path / "level1.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_example_of_the_forecast_runs():
+    text = (PAGE.parent / "theory.md").read_text()
+    lines = re.search(r"((?:    .*\n|\n)+)\nit forecasts that", text).group(1)
+    code = textwrap.dedent(lines).replace('"PROTEINS"', '"synthetic:cycles?graphs=4"')
+    exec(code, {})

@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-import time
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -266,15 +265,15 @@ def test_a_graph_of_300_nodes_opens_within_two_seconds_and_six_megabytes(browser
     path = tmp_path / "large.html"
     path.write_text(explain_page([told]), encoding="utf-8")
     assert path.stat().st_size < 6_000_000
-    seconds = []
-    for _ in range(3):  # the quickest of three: other tests may be running
-        began = time.perf_counter()
-        with opened(browser, path) as page:
-            assert shown(page, "numbers") == shown(page, "badges") == []  # too many to read, unless asked for
-            page.locator("#g0 [data-node='299']").dispatch_event("pointerenter")
-            seconds.append(time.perf_counter() - began)
-            keep(page, "explain-300-nodes")
-    assert min(seconds) < 2
+    with opened(browser, path) as page:
+        devtools = page.context.new_cdp_session(page)  # the page's own processor time: other tests may be running
+        devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+        page.reload()
+        assert shown(page, "numbers") == shown(page, "badges") == []  # too many to read, unless asked for
+        page.locator("#g0 [data-node='299']").dispatch_event("pointerenter")
+        metrics = {row["name"]: row["value"] for row in devtools.send("Performance.getMetrics")["metrics"]}
+        assert 0 < metrics["TaskDuration"] < 2
+        keep(page, "explain-300-nodes")
 
 
 def test_without_levels_the_page_says_why_and_shows_importance(browser, run_folder, tmp_path):
@@ -284,7 +283,7 @@ def test_without_levels_the_page_says_why_and_shows_importance(browser, run_fold
     path.write_text(explain_page([told]), encoding="utf-8")
     with opened(browser, path) as page:
         assert "no levels to show" in page.locator(".note").inner_text()
-        assert shown(page, "gradient") == [None]
+        assert (shown(page, "occlusion"), shown(page, "gradient")) == ([None], [])
         assert page.get_by_role("radio", name="Level").count() == 0
 
 

@@ -97,7 +97,7 @@ def test_threads_are_put_back():
 def test_public_names():
     from asapool import theory
 
-    assert set(theory.__all__) >= {"balanced_starlike_tree", "forecast", "k_star", "optimum_nodes", "receptive_field"}
+    assert set(theory.__all__) >= {"balanced_starlike_tree", "k_star", "optimum_nodes", "receptive_field"}
     assert dir(theory) == sorted(theory.__all__)
     assert all(callable(getattr(theory, name)) for name in theory.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
