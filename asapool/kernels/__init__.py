@@ -239,7 +239,7 @@ def gather(
 def dropout_mask(entries: int, p: float, like: Tensor, *, backend: str = "auto") -> Tensor:
     """Dropout mask, 0 with probability p and else 1/(1 − p), from one number of torch's generator."""
     seed = torch.randint(2**63 - 1, (1,))
-    mask: Tensor = backend_for(backend, like).dropout_mask(seed, entries, p, like)
+    mask: Tensor = backend_for(backend, like).dropout_mask(seed, entries, p, like.detach())
     return mask
 
 

@@ -51,6 +51,11 @@ class Pattern:
         return self.rowptr, self.col, self.rowptr_t, self.col_t, self.edge_t
 
     @property
+    def structure(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """What makes a Pattern, besides ptr: rowptr, col, diag, rowptr_t, col_t, edge_t."""
+        return self.rowptr, self.col, self.diag, self.rowptr_t, self.col_t, self.edge_t
+
+    @property
     def rows(self) -> Rows:
         """The same as arrays; cached, since every step on a graph reads them."""
         if self._rows is None:

@@ -1,7 +1,7 @@
 """The operator as compiled loops for float32 and float64 on the CPU; see README.md in this folder."""
 
 from asapool.kernels.fused.attend import attend, cluster_max
-from asapool.kernels.fused.coarsen import coarsen, strongest
+from asapool.kernels.fused.coarsen import coarsen
 from asapool.kernels.fused.dropout import dropout_mask
 from asapool.kernels.fused.edges import list_edges
 from asapool.kernels.fused.gather import gate, gather
@@ -16,6 +16,7 @@ from asapool.kernels.fused.propagate import activate, propagate
 from asapool.kernels.fused.readout import readout
 from asapool.kernels.fused.score import score
 from asapool.kernels.fused.select import select
+from asapool.kernels.reference.strongest import strongest
 
 __all__ = [
     "PoolSpec",

@@ -8,15 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from asapool.kernels.custom_op import STRUCTURE, fake_structure
 from asapool.kernels.fused.coarsen_dense import LANE, coarsen_dense, coarsen_dense_backward, width
 from asapool.kernels.fused.coarsen_sparse import alpha_backward, by_node, coarsen_sparse, grow, hat_backward
 from asapool.kernels.fused.compiled import Loop, helper, run_rows
 from asapool.kernels.fused.operation import PATTERN_FIELDS, array, differentiable, empty
-from asapool.kernels.fused.pattern import STRUCTURE, complete, fake_structure, rows_from
+from asapool.kernels.fused.pattern import complete, rows_from
 from asapool.kernels.graph import Array, Pattern, Rows
-from asapool.kernels.reference.coarsen import strongest
-
-__all__ = ["coarsen", "strongest"]
 
 STRETCH = 256  # kept clusters of a large graph that are one piece of work
 

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from asapool.kernels.custom_op import register
 from asapool.kernels.fused.compiled import Loop, run_rows
-from asapool.kernels.fused.operation import fresh, register, scalar
+from asapool.kernels.fused.operation import fresh, scalar
 from asapool.kernels.reference.dropout import BITS, FIRST, SECOND, STEP, threshold
 
 STEP_, FIRST_, SECOND_ = (np.uint64(number % 2**64) for number in (STEP, FIRST, SECOND))

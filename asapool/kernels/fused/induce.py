@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from asapool.kernels.custom_op import STRUCTURE, Structure, fake_structure, register
 from asapool.kernels.fused.compiled import Loop, run_rows
-from asapool.kernels.fused.operation import register
-from asapool.kernels.fused.pattern import STRUCTURE, Structure, complete, fake_structure, rows_from
+from asapool.kernels.fused.pattern import complete, rows_from
 from asapool.kernels.graph import Pattern
 
 

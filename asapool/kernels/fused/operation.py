@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from asapool.errors import AsapoolError
+from asapool.kernels.custom_op import Run
 from asapool.kernels.graph import Array, Rows
 
-Run = Callable[..., Any]
 PATTERN_FIELDS = ("rowptr", "col", "rowptr_t", "col_t", "edge_t")
 
 
@@ -42,16 +42,6 @@ def _library(name: str, run: Run, fake: Run, patterns: int, schema: str) -> Any:
 
     op.register_fake(flat_fake)
     return op
-
-
-def register(name: str, run: Run, fake: Run, *, inputs: str, outputs: str) -> Run:
-    """An operation on tensors, without gradient."""
-    op = _library(name, run, fake, 0, _schema(0, inputs, outputs))
-
-    def call(*args: Any) -> Any:
-        return op(*args) if torch.compiler.is_compiling() else run(*args)
-
-    return call
 
 
 def differentiable(

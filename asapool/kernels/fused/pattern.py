@@ -6,12 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from asapool.kernels.custom_op import STRUCTURE, Structure, fake_structure, register
 from asapool.kernels.fused.checks import check_edges, check_rows
 from asapool.kernels.fused.compiled import Loop, run_rows
-from asapool.kernels.fused.operation import register
 from asapool.kernels.graph import Pattern
 
-Structure = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 StructureAndSlot = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
@@ -177,16 +176,6 @@ def _run_reach(rowptr: Tensor, col: Tensor, hops: int) -> Structure:
     return complete(*rows_from(counts, pieces))
 
 
-def fake_structure(nodes: int | torch.SymInt, like: Tensor) -> Structure:
-    """Shapes of a structure whose number of entries depends on the data."""
-    E, N = torch.library.get_ctx().new_dynamic_size(), nodes
-    rowptr, col, diag, rowptr_t, col_t, edge_t = (
-        like.new_empty(length, dtype=torch.int64) for length in (N + 1, E, N, N + 1, E, E)
-    )
-    return rowptr, col, diag, rowptr_t, col_t, edge_t
-
-
-STRUCTURE = ", ".join(["Tensor"] * 6)
 _pack_op = register(
     "pack",
     _run_pack,

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from asapool.kernels.custom_op import register
 from asapool.kernels.fused.compiled import Loop, run_rows
-from asapool.kernels.fused.operation import array, register
+from asapool.kernels.fused.operation import array
 
 
 @Loop

@@ -1,7 +1,7 @@
 """The operator in plain torch: reads like the paper, runs on any device and dtype."""
 
 from asapool.kernels.reference.attend import attend, cluster_max
-from asapool.kernels.reference.coarsen import coarsen, strongest
+from asapool.kernels.reference.coarsen import coarsen
 from asapool.kernels.reference.dropout import dropout_mask
 from asapool.kernels.reference.edges import list_edges
 from asapool.kernels.reference.gather import gate, gather
@@ -15,6 +15,7 @@ from asapool.kernels.reference.propagate import activate, propagate
 from asapool.kernels.reference.readout import readout
 from asapool.kernels.reference.score import score
 from asapool.kernels.reference.select import select
+from asapool.kernels.reference.strongest import strongest
 
 __all__ = [
     "activate",

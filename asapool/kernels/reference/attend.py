@@ -55,7 +55,7 @@ def attend(clusters: Pattern, query: Tensor | None, token: Tensor, negative_slop
     if negative_slope != 1.0:
         score = torch.nn.functional.leaky_relu(score, negative_slope)
     wide = score.to(torch.promote_types(score.dtype, torch.float32))
-    top = torch.full_like(wide[: token.numel()], -torch.inf).scatter_reduce(0, row, wide.detach(), "amax")
+    top = wide.new_full((token.numel(),), -torch.inf).scatter_reduce(0, row, wide.detach(), "amax")
     power = (wide - top[row]).exp()
     total = torch.zeros_like(top).index_add(0, row, power)
     return (power / total[row]).to(score.dtype)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from asapool.kernels.graph import Graph, Pattern
+from asapool.kernels.custom_op import STRUCTURE, fake_structure
+from asapool.kernels.graph import Pattern
 from asapool.kernels.reference.pattern import from_keys, sparse, times
 
 
@@ -17,40 +20,106 @@ def coarsen(
     alpha (E_c,) over the clusters; hat (E,) = Â over the edges; perm (K,), ptr (B+1,) of the kept.
     Returns the pooled structure and its weights (E^p,), differentiable with respect to both α and Â.
     """
-    N, K = pattern.diag.numel(), perm.numel()
-    place = perm.new_full((N,), -1)
-    place[perm] = torch.arange(K, device=perm.device)
-    p = place[clusters.row]
+    if torch.compiler.is_compiling():
+        weight, *structure = _coarsen_op(*clusters.tensors[:2], alpha, *pattern.tensors[:2], hat, perm)
+        return Pattern(ptr, *structure), weight
+    pooled = _product(clusters.rowptr, clusters.col, alpha, pattern.rowptr, pattern.col, hat, perm)
+    return _pattern(pooled, ptr), pooled.values().to(alpha.dtype)
+
+
+def _product(*inputs: Tensor) -> Tensor:
+    """Ŝᵀ Â Ŝ as a coalesced sparse matrix."""
+    S, A = _factors(*inputs)
+    return times(S.t(), times(A, S)).coalesce()
+
+
+def _factors(
+    c_rowptr: Tensor, c_col: Tensor, alpha: Tensor, rowptr: Tensor, col: Tensor, hat: Tensor, perm: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Ŝ (N, K) and Â (N, N) as sparse matrices."""
+    N, K = rowptr.numel() - 1, perm.numel()
+    p = _kept_clusters(c_rowptr, c_col, perm)
     kept = p >= 0
-    wide = torch.promote_types(alpha.dtype, torch.float32)  # sparse products know no bfloat16
-    S = sparse(clusters.col[kept], p[kept], alpha[kept].to(wide), (N, K))
-    A = sparse(pattern.row, pattern.col, hat.to(wide), (N, N))
-    pooled = times(S.t(), times(A, S)).coalesce()
+    wide = torch.promote_types(alpha.dtype, torch.float32)  # torch has no sparse products in bfloat16
+    S = sparse(c_col[kept], p[kept], alpha[kept].to(wide), (N, K))
+    return S, sparse(_rows(rowptr, col), col, hat.to(wide), (N, N))
+
+
+def _kept_clusters(c_rowptr: Tensor, c_col: Tensor, perm: Tensor) -> Tensor:
+    """The kept cluster of every membership, -1 where the cluster is not kept."""
+    place = perm.new_full((c_rowptr.numel() - 1,), -1)
+    place[perm] = torch.arange(perm.numel(), device=perm.device)
+    return place[_rows(c_rowptr, c_col)]
+
+
+def _rows(rowptr: Tensor, col: Tensor) -> Tensor:
+    return torch.repeat_interleave(rowptr.diff(), output_size=col.numel())
+
+
+def _pattern(pooled: Tensor, ptr: Tensor) -> Pattern:
     i, j = pooled.indices()
-    return from_keys(i * K + j, ptr, K), pooled.values().to(alpha.dtype)
+    return from_keys(i * pooled.size(0) + j, ptr, pooled.size(0))
 
 
-def strongest(graph: Graph, most: int) -> Graph:
-    """Keep at most the `most` strongest edges of every node, besides the diagonal.
+def _forward(*inputs: Tensor) -> tuple[Tensor, ...]:
+    pooled = _product(*inputs)
+    # the product may hold its values and indices by reference
+    return pooled.values().to(inputs[2].dtype).clone(), *_pattern(pooled, inputs[-1]).structure
 
-    Where the A of a graph is symmetric (to rounding), an edge stays only if it is among the strongest of both its ends,
-    so that A stays symmetric. Ties go to the lower neighbour number.
-    """
-    pattern, weight = graph.pattern, graph.weight
-    row, col, N = pattern.row, pattern.col, pattern.diag.numel()
-    strength = weight.detach()
-    # the entries of a graph stand in the same stretch by row and by column, so each graph is compared by itself
-    back, batch = strength[pattern.edge_t], pattern.batch[row]
-    same = (pattern.col_t == col) & torch.isclose(strength, back, rtol=1e-3, atol=1e-6)
-    same &= (pattern.rowptr.diff() == pattern.rowptr_t.diff())[row]
-    mutual = (torch.zeros_like(pattern.ptr).index_add(0, batch, (~same).long()) == 0)[batch]
-    strength = torch.where(mutual, strength + back, strength)  # the same number from both ends, whatever the rounding
-    off = row != col
-    order = torch.argsort(torch.where(off, strength, torch.inf), descending=True, stable=True)
-    order = order[torch.argsort(row[order], stable=True)]  # row by row: diagonal, then the strongest first
-    rank = torch.empty_like(order)
-    rank[order] = torch.arange(order.numel(), device=order.device) - pattern.rowptr[row]
-    stays = rank <= most
-    stays = stays & (stays[pattern.edge_t] | ~mutual)
-    kept = stays.nonzero().view(-1)
-    return Graph(from_keys(row[kept] * N + col[kept], pattern.ptr, N), weight[kept])
+
+def _backward(gradient: Tensor, rowptr_p: Tensor, col_p: Tensor, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """∂Ŝ = Â Ŝ Gᵀ + Âᵀ Ŝ G and ∂Â = Ŝ G Ŝᵀ with G = ∂A^p, each only at the entries that exist."""
+    c_rowptr, c_col, alpha, rowptr, col, hat, perm = inputs
+    S, A = _factors(*inputs)
+    G = sparse(_rows(rowptr_p, col_p), col_p, gradient.to(S.dtype), (perm.numel(), perm.numel()))
+    p = _kept_clusters(c_rowptr, c_col, perm)
+    dS = times(A, times(S, G.t())) + times(A.t(), times(S, G))
+    dalpha = torch.where(p >= 0, _entries(dS, c_col, p.clamp(min=0)), 0)
+    dhat = _entries(times(S, times(G, S.t())), _rows(rowptr, col), col)
+    return dalpha.to(alpha.dtype), dhat.to(hat.dtype)
+
+
+def _entries(M: Tensor, row: Tensor, col: Tensor) -> Tensor:
+    """Entries of a sparse matrix, 0 where it has none."""
+    M = M.coalesce()
+    if M.values().numel() == 0:
+        return M.values().new_zeros(row.numel())
+    (i, j), key = M.indices(), row * M.size(1) + col
+    keys = i * M.size(1) + j
+    at = torch.searchsorted(keys, key).clamp(max=keys.numel() - 1)
+    return torch.where(keys[at] == key, M.values()[at], 0)
+
+
+def _fake(
+    c_rowptr: Tensor, c_col: Tensor, alpha: Tensor, rowptr: Tensor, col: Tensor, hat: Tensor, perm: Tensor
+) -> Any:
+    structure = fake_structure(perm.numel(), perm)
+    return torch.empty_like(structure[1], dtype=alpha.dtype), *structure
+
+
+INPUTS = "Tensor c_rowptr, Tensor c_col, Tensor alpha, Tensor rowptr, Tensor col, Tensor hat, Tensor perm"
+_coarsen_op = torch.library.custom_op(
+    "asapool::reference_coarsen", _forward, mutates_args=(), schema=f"({INPUTS}) -> (Tensor, {STRUCTURE})"
+)
+_coarsen_op.register_fake(_fake)
+_backward_op = torch.library.custom_op(
+    "asapool::reference_coarsen_backward",
+    _backward,
+    mutates_args=(),
+    schema=f"(Tensor gradient, Tensor rowptr_p, Tensor col_p, {INPUTS}) -> (Tensor, Tensor)",
+)
+_backward_op.register_fake(
+    lambda gradient, rowptr_p, col_p, *inputs: (torch.empty_like(inputs[2]), torch.empty_like(inputs[5]))
+)
+
+
+def _setup(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(output[1], output[2], *inputs)
+
+
+def _autograd(ctx: Any, gradient: Tensor, *others: Any) -> tuple[Tensor | None, ...]:
+    dalpha, dhat = _backward_op(gradient, *ctx.saved_tensors)
+    return None, None, dalpha, None, None, dhat, None
+
+
+_coarsen_op.register_autograd(_autograd, setup_context=_setup)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from asapool.kernels.custom_op import register
 from asapool.kernels.graph import Graph
 
 
@@ -14,6 +15,16 @@ def list_edges(graph: Graph, place: Tensor | None = None) -> tuple[Tensor, Tenso
     place (N,): the name of every node in the list; None: its number.
     """
     row, col = graph.pattern.row, graph.pattern.col
-    there = (row != col) | (graph.weight != 0)
-    edge_index = torch.stack([col[there], row[there]])
-    return edge_index if place is None else place[edge_index], graph.weight[there]
+    present = _present_op(row, col, graph.weight.detach())
+    edge_index = torch.stack([col[present], row[present]])
+    return edge_index if place is None else place[edge_index], graph.weight[present]
+
+
+_present_op = register(
+    "reference_present",
+    lambda row, col, weight: ((row != col) | (weight != 0)).nonzero().view(-1),
+    lambda row, col, weight: row.new_empty(torch.library.get_ctx().new_dynamic_size()),
+    inputs="Tensor row, Tensor col, Tensor weight",
+    outputs="Tensor",
+    device=None,
+)

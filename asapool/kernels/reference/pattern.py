@@ -7,6 +7,7 @@ import warnings
 import torch
 from torch import Tensor
 
+from asapool.kernels.custom_op import STRUCTURE, fake_structure, register
 from asapool.kernels.graph import Pattern
 
 
@@ -44,10 +45,25 @@ def pack(edge_index: Tensor, ptr: Tensor, N: int) -> tuple[Pattern, Tensor]:
     >>> pattern.rowptr.tolist(), pattern.col.tolist(), slot.tolist()
     ([0, 2, 4], [0, 1, 0, 1], [1, 2, 2])
     """
+    *structure, slot = _pack_op(edge_index, ptr, N)
+    return Pattern(ptr, *structure), slot
+
+
+def _pack(edge_index: Tensor, ptr: Tensor, N: int) -> tuple[Tensor, ...]:
     j, i = edge_index
     own = torch.arange(N, device=edge_index.device)
     key, slot = torch.unique(torch.cat([i, own]) * N + torch.cat([j, own]), return_inverse=True)
-    return from_keys(key, ptr, N), slot[: i.numel()]
+    return *from_keys(key, ptr, N).structure, slot[: i.numel()].clone()
+
+
+_pack_op = register(
+    "reference_pack",
+    _pack,
+    lambda edge_index, ptr, N: (*fake_structure(N, edge_index), torch.empty_like(edge_index[0])),
+    inputs="Tensor edge_index, Tensor ptr, SymInt N",
+    outputs=f"({STRUCTURE}, Tensor)",
+    device=None,
+)
 
 
 def pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor]:
@@ -61,13 +77,28 @@ def pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor
 
 def reach(pattern: Pattern, hops: int) -> Pattern:
     """Structure of (A + I)^h: row i lists every node from which i is at most h hops away."""
-    N = pattern.diag.numel()
-    step = sparse(pattern.row, pattern.col, torch.ones_like(pattern.col, dtype=torch.float32), (N, N))
+    return Pattern(pattern.ptr, *_reach_op(pattern.rowptr, pattern.col, hops))
+
+
+def _reach(rowptr: Tensor, col: Tensor, hops: int) -> tuple[Tensor, ...]:
+    N = rowptr.numel() - 1
+    row = torch.repeat_interleave(rowptr.diff(), output_size=col.numel())
+    step = sparse(row, col, torch.ones_like(col, dtype=torch.float32), (N, N))
     reached = step
     for _ in range(hops - 1):
         reached = times(reached, step).coalesce()
     i, j = reached.indices()
-    return from_keys(i * N + j, pattern.ptr, N)
+    return from_keys(i * N + j, rowptr, N).structure
+
+
+_reach_op = register(
+    "reference_reach",
+    _reach,
+    lambda rowptr, col, hops: fake_structure(rowptr.numel() - 1, rowptr),
+    inputs="Tensor rowptr, Tensor col, int hops",
+    outputs=f"({STRUCTURE})",
+    device=None,
+)
 
 
 def sparse(row: Tensor, col: Tensor, value: Tensor, size: tuple[int, int]) -> Tensor:

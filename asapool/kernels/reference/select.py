@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from asapool.kernels.custom_op import register
 from asapool.kernels.reference.pattern import index_of
 
 
@@ -17,11 +18,26 @@ def select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]
     >>> select(torch.tensor([.2, .9, .9, .1]), torch.tensor([0, 3, 4]), torch.tensor([2, 1]))
     (tensor([1, 2, 3]), tensor([0, 2, 3]))
     """
+    perm, kept_ptr = _select_op(fitness.detach(), ptr, count)
+    return perm, kept_ptr
+
+
+def _select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     least = float("-inf")  # a fitness that is not a number comes last
-    fitness = fitness.detach().nan_to_num(nan=least, posinf=float("inf"), neginf=least)
+    fitness = fitness.nan_to_num(nan=least, posinf=float("inf"), neginf=least)
     order = torch.argsort(fitness, descending=True, stable=True)
     batch = torch.repeat_interleave(ptr.diff(), output_size=fitness.numel())
     order = order[torch.argsort(batch[order], stable=True)]
     batch = batch[order]  # ascending now: the rank of a node in its graph is its distance from the graph's start
     rank = torch.arange(order.numel(), device=order.device) - ptr[batch]
     return order[rank < count[batch]], index_of(count)
+
+
+_select_op = register(
+    "reference_select",
+    _select,
+    lambda fitness, ptr, count: (ptr.new_empty(torch.library.get_ctx().new_dynamic_size()), torch.empty_like(ptr)),
+    inputs="Tensor fitness, Tensor ptr, Tensor count",
+    outputs="(Tensor, Tensor)",
+    device=None,
+)

@@ -1,0 +1,38 @@
+"""Functions on tensors as custom ops, so that torch.compile and torch.export need not look inside.
+
+The steps that build a structure have outputs whose length depends on the data. Outside of torch.compile they are called
+as they are; inside, they are one opaque operation with a `fake` that describes the shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Run = Callable[..., Any]
+Structure = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]  # rowptr, col, diag, rowptr_t, col_t, edge_t
+STRUCTURE = ", ".join(["Tensor"] * 6)  # in a schema
+
+
+def register(name: str, run: Run, fake: Run, *, inputs: str, outputs: str, device: str | None = "cpu") -> Run:
+    """An operation on tensors, without gradient; inputs and outputs as in a torch.library schema."""
+    schema = f"({inputs}) -> {outputs}"
+    op = torch.library.custom_op(f"asapool::{name}", run, mutates_args=(), device_types=device, schema=schema)
+    op.register_fake(fake)
+
+    def call(*args: Any) -> Any:
+        return op(*args) if torch.compiler.is_compiling() else run(*args)
+
+    return call
+
+
+def fake_structure(nodes: int | torch.SymInt, like: Tensor) -> Structure:
+    """Shapes of a structure whose number of entries depends on the data."""
+    E, N = torch.library.get_ctx().new_dynamic_size(), nodes
+    rowptr, col, diag, rowptr_t, col_t, edge_t = (
+        like.new_empty(length, dtype=torch.int64) for length in (N + 1, E, N, N + 1, E, E)
+    )
+    return rowptr, col, diag, rowptr_t, col_t, edge_t
