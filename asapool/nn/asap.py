@@ -31,14 +31,24 @@ class ASAPooling(nn.Module):
     x' = GCN(x) · α_ij = softmax_j(wᵀσ(W m_i ‖ x'_j)), m_i = max_{j∈c_h(i)} x'_j · x^c_i = Σ_j α_ij x_j ·
     φ_i = sigmoid(LEConv(x^c)_i) · keep the top ⌈kN⌉ of each graph · X^p = φ ⊙ x^c of the kept · A^p = Ŝᵀ(A + I)Ŝ
 
-    in_channels: F. ratio: share k of clusters kept, or a whole number of them. hops: radius h of a cluster.
-    attention: "m2t", "t2t" or "s2t"; master: "max" or "mean" (m2t). fitness: "leconv", "basic-leconv" or "gcn".
-    aggregate: what the cluster features x^c serve: "both" fitness and representation, "cluster" the representation
-    only, "none" neither (then both use x). soft_edges: A^p as above, or just the input's edges between kept nodes.
-    max_neighbours: keep at most that many of the strongest pooled edges per cluster. dropout: on α, while training.
-    semantics: "paper", "authors" or "pyg"; see docs/semantics.md. GNN: a class to use for x' instead of GCN, called as
-    torch_geometric's convolutions are. add_self_loops: keep the pooled diagonal under "pyg". backend: see
-    asapool.kernels.
+    Args:
+        in_channels: F, features per node.
+        ratio: share k of clusters kept, or a whole number of them.
+        GNN: a class to use for x' instead of GCN, called as torch_geometric's convolutions are.
+        dropout: on α, while training.
+        negative_slope: of the attention's σ = LeakyReLU.
+        add_self_loops: whether to keep the pooled diagonal under "pyg".
+        hops: radius h of a cluster.
+        attention: "m2t", "t2t" or "s2t".
+        master: "max" or "mean", for m2t.
+        fitness: "leconv", "basic-leconv" or "gcn".
+        aggregate: what the cluster features x^c are for: "both" fitness and representation, "cluster" the
+            representation only, "none" neither (then both use x).
+        soft_edges: A^p as above, or just the input's edges between kept nodes.
+        max_neighbours: keep at most that many of the strongest pooled edges per cluster.
+        semantics: "paper", "authors" or "pyg"; see docs/semantics.md.
+        backend: "auto", "reference" or "fused"; see asapool.kernels.
+        **kwargs: options of GNN.
 
     >>> pool = ASAPooling(8, ratio=0.5)
     >>> path = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
@@ -145,7 +155,7 @@ class ASAPooling(nn.Module):
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
     ) -> Pooled:
-        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns the pooled."""
+        """x (N, F), edge_index (2, E) or a sparse adj.t(), edge_weight (E,), batch (N,), as in torch_geometric."""
         return self._step(x, edge_index, edge_weight, batch).pooled()
 
     def explain(
@@ -274,3 +284,9 @@ class ASAPooling(nn.Module):
     def extra_repr(self) -> str:
         """What print shows."""
         return f"{self.in_channels}, ratio={self.ratio}, hops={self.hops}, semantics={self.semantics!r}"
+
+    def __repr__(self) -> str:
+        """As torch_geometric's: one line, ASAPooling(16, ratio=0.5), and what differs from the defaults."""
+        options = {"hops": (self.hops, 1), "dropout": (self.dropout, 0.0), "semantics": (self.semantics, "paper")}
+        shown = "".join(f", {name}={value!r}" for name, (value, default) in options.items() if value != default)
+        return f"{type(self).__name__}({self.in_channels}, ratio={self.ratio}{shown})"

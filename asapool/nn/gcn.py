@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as global_hooks
@@ -15,8 +17,15 @@ from asapool.nn.inputs import as_graph
 class GCN(nn.Module):
     """Average each node with its neighbours after a linear map: X' = σ(D̂^-½ Â D̂^-½ X W + b), D̂_ii = Σ_j Â_ij.
 
-    `loops="add"` is the paper's Â = A + I; `"fill"` adds 1 only where the diagonal is empty, as torch_geometric's
-    GCNConv does, whose state dict fits. `relu` puts σ = max(·, 0) behind; without it σ is the identity.
+    A state dict of torch_geometric's GCNConv fits, also of versions before 1.7, which kept `weight` as (in, out).
+
+    Args:
+        in_channels: features per node.
+        out_channels: features per node of the result.
+        bias: whether to add b.
+        relu: whether σ is max(·, 0); otherwise it is the identity.
+        loops: "add" is the paper's Â = A + I; "fill" adds 1 only where the diagonal is empty, as GCNConv does.
+        backend: see asapool.kernels.
 
     >>> layer = GCN(2, 3)
     >>> layer(torch.ones(2, 2), torch.tensor([[0, 1], [1, 0]])).shape
@@ -80,6 +89,11 @@ class GCN(nn.Module):
         else:
             n = kernels.normalise(graph.pattern, graph.pattern.ones(graph.weight.dtype), backend=self.backend)
         return kernels.propagate(graph.pattern, n, u, self.bias, self.relu, backend=self.backend)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        if f"{prefix}weight" in state_dict and f"{prefix}lin.weight" not in state_dict:
+            state_dict[f"{prefix}lin.weight"] = state_dict.pop(f"{prefix}weight").t().clone()
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def extra_repr(self) -> str:
         """What print shows."""

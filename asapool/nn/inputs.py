@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -119,12 +119,33 @@ def _kind(value: object) -> str:
     return f"{value.dtype}" if isinstance(value, Tensor) else type(value).__name__
 
 
+def edges_of(edges: Any, edge_weight: Tensor | None, N: int) -> tuple[Tensor, Tensor | None]:
+    """edge_index (2, E) and weights of edges in either form that torch_geometric takes.
+
+    A sparse adjacency, a tensor of torch or a SparseTensor of torch_sparse, is the transposed one, adj.t(): the entry
+    (i, j) is the weight of the edge j → i.
+    """
+    if isinstance(edges, Tensor) and edges.layout != torch.strided:
+        size, coo = tuple(edges.shape), edges.to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
+        (row, col), value = coo.indices(), coo.values()
+    elif hasattr(edges, "sparse_sizes") and hasattr(edges, "coo"):
+        size, (row, col, value) = tuple(edges.sparse_sizes()), edges.coo()
+    else:
+        return edges, edge_weight
+    if size != (N, N):
+        raise InputError(f"a sparse adjacency must have the shape ({N}, {N}), one row per node, got {size}")
+    if edge_weight is not None:
+        raise InputError("a sparse adjacency holds its weights itself; leave edge_weight out")
+    return torch.stack([col, row]), value
+
+
 def pack_batch(
     x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, channels: int, backend: str,
     edge_attr: Tensor | None = None,
 ) -> Packed:  # fmt: skip
     """Check a batch in PyG's form and pack it; repeated edges are summed, and their features averaged by weight."""
     x = check_features(x, channels)
+    edge_index, edge_weight = edges_of(edge_index, edge_weight, x.size(0))
     edge_weight = check_edges(edge_index, edge_weight, batch, x)
     if edge_attr is not None:
         edge_attr = check_edge_attr(edge_attr, edge_index.size(1)).to(x.dtype)

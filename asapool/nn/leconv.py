@@ -19,7 +19,14 @@ class LEConv(nn.Module):
     """Compare each node with its neighbours: φ_i = x_i W1 + b1 + Σ_{j∈N(i)} A_ij (x_i W2 + b2 − x_j W3).
 
     Takes the place of torch_geometric's LEConv, whose state dict it loads (there W1 = lin3, W2 = −lin2, W3 = −lin1,
-    b2 = the bias of lin1). A self-loop that is given counts as a neighbour, as it does there.
+    b2 = the bias of lin1). A self-loop that is given counts as a neighbour, as it does there. Bipartite graphs are not
+    supported.
+
+    Args:
+        in_channels: features per node.
+        out_channels: scores per node.
+        bias: whether to add b1 and b2.
+        backend: see asapool.kernels.
 
     >>> conv = LEConv(1, 1, bias=False)
     >>> for W in (conv.W1, conv.W2, conv.W3): _ = torch.nn.init.ones_(W)
@@ -30,8 +37,7 @@ class LEConv(nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, bias: bool = True, *, backend: str = "auto") -> None:
         super().__init__()
-        if in_channels < 1 or out_channels < 1:
-            raise ConfigError(f"LEConv needs at least one channel on each side, got {in_channels} and {out_channels}")
+        check_channels("LEConv", in_channels, out_channels)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.backend = choose("backend", backend, kernels.BACKENDS)
         self.W1 = nn.Parameter(torch.empty(in_channels, out_channels))
@@ -85,7 +91,7 @@ class LEConv(nn.Module):
 
     def extra_repr(self) -> str:
         """What print shows."""
-        return f"{self.in_channels}, {self.out_channels}, bias={self.b1 is not None}"
+        return f"{self.in_channels}, {self.out_channels}{'' if self.b1 is not None else ', bias=False'}"
 
 
 class BasicLEConv(nn.Module):
@@ -99,6 +105,7 @@ class BasicLEConv(nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, bias: bool = True, *, backend: str = "auto") -> None:
         super().__init__()
+        check_channels("BasicLEConv", in_channels, out_channels)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.backend = choose("backend", backend, kernels.BACKENDS)
         self.W = nn.Parameter(torch.empty(in_channels, out_channels))
@@ -132,7 +139,18 @@ class BasicLEConv(nn.Module):
 
     def extra_repr(self) -> str:
         """What print shows."""
-        return f"{self.in_channels}, {self.out_channels}, bias={self.b is not None}"
+        return f"{self.in_channels}, {self.out_channels}{'' if self.b is not None else ', bias=False'}"
+
+
+def check_channels(layer: str, in_channels: Any, out_channels: int) -> None:
+    """One positive number of channels on each side."""
+    if isinstance(in_channels, (tuple, list)):
+        raise ConfigError(
+            f"{layer} takes one number of input channels, got {in_channels}: bipartite graphs are not supported; "
+            "use torch_geometric.nn.LEConv for them"
+        )
+    if in_channels < 1 or out_channels < 1:
+        raise ConfigError(f"{layer} needs at least one channel on each side, got {in_channels} and {out_channels}")
 
 
 def from_pyg(state: dict[str, Any], prefix: str) -> None:

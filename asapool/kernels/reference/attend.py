@@ -40,7 +40,11 @@ def cluster_max(clusters: Pattern, x: Tensor) -> Tensor:
 
     x (N, F); returns m (N, F).
     """
-    m: Tensor = _ClusterMax.apply(x, clusters.row, clusters.col)  # type: ignore[no-untyped-call]
+    row, col = clusters.row, clusters.col
+    if torch.compiler.is_compiling():  # see propagate
+        members = x.index_select(0, col)
+        return torch.full_like(x, -torch.inf).scatter_reduce(0, row[:, None].expand_as(members), members, "amax")
+    m: Tensor = _ClusterMax.apply(x, row, col)  # type: ignore[no-untyped-call]
     return m
 
 

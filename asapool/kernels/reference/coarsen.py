@@ -9,7 +9,7 @@ from torch import Tensor
 
 from asapool.kernels.custom_op import STRUCTURE, fake_structure
 from asapool.kernels.graph import Pattern
-from asapool.kernels.reference.pattern import from_keys, sparse, times
+from asapool.kernels.reference.pattern import from_keys, sparse, times, times_in_op
 
 
 def coarsen(
@@ -23,14 +23,9 @@ def coarsen(
     if torch.compiler.is_compiling():
         weight, *structure = _coarsen_op(*clusters.tensors[:2], alpha, *pattern.tensors[:2], hat, perm)
         return Pattern(ptr, *structure), weight
-    pooled = _product(clusters.rowptr, clusters.col, alpha, pattern.rowptr, pattern.col, hat, perm)
+    S, A = _factors(clusters.rowptr, clusters.col, alpha, pattern.rowptr, pattern.col, hat, perm)
+    pooled = times(S.t(), times(A, S)).coalesce()
     return _pattern(pooled, ptr), pooled.values().to(alpha.dtype)
-
-
-def _product(*inputs: Tensor) -> Tensor:
-    """Ŝᵀ Â Ŝ as a coalesced sparse matrix."""
-    S, A = _factors(*inputs)
-    return times(S.t(), times(A, S)).coalesce()
 
 
 def _factors(
@@ -62,9 +57,9 @@ def _pattern(pooled: Tensor, ptr: Tensor) -> Pattern:
 
 
 def _forward(*inputs: Tensor) -> tuple[Tensor, ...]:
-    pooled = _product(*inputs)
-    # the product may hold its values and indices by reference
-    return pooled.values().to(inputs[2].dtype).clone(), *_pattern(pooled, inputs[-1]).structure
+    S, A = _factors(*inputs)
+    pooled = times_in_op(S.t(), times_in_op(A, S))
+    return pooled.values().to(inputs[2].dtype, copy=True), *_pattern(pooled, inputs[-1]).structure
 
 
 def _backward(gradient: Tensor, rowptr_p: Tensor, col_p: Tensor, *inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,9 +68,9 @@ def _backward(gradient: Tensor, rowptr_p: Tensor, col_p: Tensor, *inputs: Tensor
     S, A = _factors(*inputs)
     G = sparse(_rows(rowptr_p, col_p), col_p, gradient.to(S.dtype), (perm.numel(), perm.numel()))
     p = _kept_clusters(c_rowptr, c_col, perm)
-    dS = times(A, times(S, G.t())) + times(A.t(), times(S, G))
+    dS = times_in_op(A, times_in_op(S, G.t())) + times_in_op(A.t(), times_in_op(S, G))
     dalpha = torch.where(p >= 0, _entries(dS, c_col, p.clamp(min=0)), 0)
-    dhat = _entries(times(S, times(G, S.t())), _rows(rowptr, col), col)
+    dhat = _entries(times_in_op(S, times_in_op(G, S.t())), _rows(rowptr, col), col)
     return dalpha.to(alpha.dtype), dhat.to(hat.dtype)
 
 

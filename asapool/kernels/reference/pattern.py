@@ -86,7 +86,7 @@ def _reach(rowptr: Tensor, col: Tensor, hops: int) -> tuple[Tensor, ...]:
     step = sparse(row, col, torch.ones_like(col, dtype=torch.float32), (N, N))
     reached = step
     for _ in range(hops - 1):
-        reached = times(reached, step).coalesce()
+        reached = times_in_op(reached, step).coalesce()
     i, j = reached.indices()
     return from_keys(i * N + j, rowptr, N).structure
 
@@ -104,6 +104,20 @@ _reach_op = register(
 def sparse(row: Tensor, col: Tensor, value: Tensor, size: tuple[int, int]) -> Tensor:
     """A sparse matrix from its entries."""
     return torch.sparse_coo_tensor(torch.stack([row, col]), value, size, check_invariants=False)
+
+
+def times_in_op(A: Tensor, B: Tensor) -> Tensor:
+    """The product of two sparse matrices inside a custom op, where torch.sparse.mm (2.13) returns an empty one."""
+    A, B = A.coalesce(), B.coalesce()
+    (i, k), (row, j), K = A.indices(), B.indices(), B.size(1)
+    ptr = index_of(torch.bincount(row, minlength=B.size(0)))
+    count = ptr.diff()[k]
+    a = torch.repeat_interleave(count)  # every entry of A meets all entries in one row of B
+    b = torch.arange(a.numel(), device=a.device) - (count.cumsum(0) - count)[a] + ptr[k[a]]
+    key, slot = torch.unique(i[a] * K + j[b], return_inverse=True)
+    value = A.values().new_zeros(key.numel()).index_add(0, slot, A.values()[a] * B.values()[b])
+    where = torch.stack([key // max(K, 1), key % max(K, 1)])
+    return torch.sparse_coo_tensor(where, value, (A.size(0), K), check_invariants=False, is_coalesced=True)
 
 
 def times(A: Tensor, B: Tensor) -> Tensor:

@@ -17,8 +17,7 @@ def feature_blocks(N: int, E: int, F: int) -> Iterator[slice]:
     >>> list(feature_blocks(N=10, E=40, F=8))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None), slice(6, 8, None)]
     """
-    # torch.compile cannot unroll a loop whose length depends on the data, and fuses the steps of one block anyway
-    width = F if torch.compiler.is_compiling() else max(1, N * F // max(E, 1))
+    width = max(1, N * F // max(E, 1))
     for start in range(0, F, width):
         yield slice(start, min(start + width, F))
 
@@ -55,7 +54,11 @@ def propagate(
     """
     row, col = (pattern.col, pattern.row) if transpose else (pattern.row, pattern.col)
     wide = torch.promote_types(x.dtype, torch.float32)  # bfloat16 sums would lose most of their digits
-    y: Tensor = _Propagate.apply(weight.to(wide), x.to(wide), row, col)  # type: ignore[no-untyped-call]
+    weight, wide_x = weight.to(wide), x.to(wide)
+    if torch.compiler.is_compiling():  # a loop over blocks cannot be unrolled when their number depends on the data
+        y = torch.zeros_like(wide_x).index_add(0, row, weight[:, None] * wide_x.index_select(0, col))
+    else:
+        y = _Propagate.apply(weight, wide_x, row, col)  # type: ignore[no-untyped-call]
     y = y.to(x.dtype)
     if bias is not None:
         y = y + bias
