@@ -109,6 +109,8 @@ def show_table(answer: Comparison, title: str, folder: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from asapool.training.metrics import percent
+
     console = Console()
     if not console.is_terminal:
         console = Console(width=160)  # nothing is cut off in a file or a pipe
@@ -133,11 +135,6 @@ def show_table(answer: Comparison, title: str, folder: Path) -> None:
         grid.add_row(*cells)
     console.print(grid)
     console.print(f"folder  {folder}", soft_wrap=True)
-
-
-def percent(value: float | None) -> str:
-    """Two decimals, or a dash."""
-    return "–" if value is None else f"{100 * value:.2f}"
 
 
 def _test_cells(test: dict[str, Any]) -> list[str]:

@@ -54,10 +54,12 @@ def _print(answer: Any, as_json: bool, show: Any) -> None:
 
 
 def _overviews(held: dict[str, list[Series]]) -> None:
+    from asapool.training.metrics import percent
+
     for folder, series in held.items():
         names = ["data", "plan: row", "test", "± over seeds", "± over folds", "validation", "seeds", "folds"]
         lines = [
-            [s.data, "; ".join(s.names), *map(_percent, (s.test, s.over_seeds, s.over_folds, s.validation)),
+            [s.data, "; ".join(s.names), *map(percent, (s.test, s.over_seeds, s.over_folds, s.validation)),
              str(s.seeds), f"{s.folds}" + (f" ({s.failed} failed)" if s.failed else "")]
             for s in series
         ]  # fmt: skip
@@ -65,13 +67,15 @@ def _overviews(held: dict[str, list[Series]]) -> None:
 
 
 def _differences(found: list[Difference], folders: list[Path]) -> None:
+    from asapool.training.metrics import percent
+
     names = ["data", "plan: row", "first", "second", "second − first", "trainings", "p (corrected t)", "p (Wilcoxon)"]
     lines = []
     for one in found:
         t = one.test
         gap = f"{100 * t['difference']:+.2f}".replace("-", "−") if t["n"] else "–"
         lines.append(
-            [one.data, one.name, _percent(one.first), _percent(one.second), gap, str(t["n"]),
+            [one.data, one.name, percent(one.first), percent(one.second), gap, str(t["n"]),
              _p(t["p_corrected_t"], t["note"]), _p(t["p_wilcoxon"], "")]
         )  # fmt: skip
     _grid(f"Test accuracy in percent: first {folders[0]}, second {folders[1]}", names, lines, left=2)
@@ -91,10 +95,6 @@ def _grid(title: str, names: list[str], lines: list[list[str]], left: int) -> No
     for line in lines:
         grid.add_row(*map(Text, line))
     console.print(grid)
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.2f}"
 
 
 def _p(value: float | None, note: str) -> str:

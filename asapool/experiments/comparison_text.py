@@ -8,6 +8,7 @@ from pathlib import Path
 
 from asapool.experiments.comparison import SCORES, Comparison, FoldResult
 from asapool.files import write_csv, write_json, write_text
+from asapool.training.metrics import percent
 
 
 def write_tables(folder: str | PathLike[str], results: Sequence[FoldResult], answer: Comparison) -> None:
@@ -33,7 +34,7 @@ def markdown(answer: Comparison) -> str:
     tested = [f"− {answer.reference}", "p (corrected t)", "p (Holm)", "p (Wilcoxon)"] if answer.tests else []
     lines = [names + tested, ["---"] * (len(names) + len(tested))]
     for row in answer.rows:
-        cells = [row.method, _percent(row.mean), _percent(row.over_seeds), _percent(row.over_folds)]
+        cells = [row.method, percent(row.mean), percent(row.over_seeds), percent(row.over_folds)]
         cells += [str(row.seeds), str(row.folds)]
         test = answer.tests.get(row.method)
         if tested and test is None:
@@ -49,10 +50,6 @@ def _line(result: FoldResult) -> list[object]:
     test, val = result.test or {}, result.validation or {}
     scores = [test.get(name) for name in SCORES]
     return [result.method, result.seed, result.fold, val.get("accuracy"), *scores, result.best_epoch, result.failure]
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.2f}"
 
 
 def _p(value: float | None) -> str:

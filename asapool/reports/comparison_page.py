@@ -16,6 +16,7 @@ from asapool.reports.charts import strip_chart
 from asapool.reports.method_cards import GraphNames, method_view
 from asapool.reports.page import Fact, TableView, render
 from asapool.reports.seeds import seed_table
+from asapool.training.metrics import percent
 
 SIGNIFICANT = 0.05
 MEANING = {
@@ -185,8 +186,3 @@ def _repeat(folder: Path) -> TableView:
         ["with torch", torch.__version__],
     ]
     return TableView(["", ""], rows, "What it takes to repeat this", "")
-
-
-def percent(value: float | None) -> str:
-    """A share in percent with two decimals, or a dash."""
-    return "–" if value is None else f"{100 * value:.2f}"

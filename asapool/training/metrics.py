@@ -145,3 +145,12 @@ def _ranking(truth: Ints, p: Floats, present: Ints) -> tuple[float | None, float
         return float(np.mean([rank(truth == c, p[:, c]) for c in classes]))
 
     return mean(roc_auc_score), mean(average_precision_score)
+
+
+def percent(share: float | None) -> str:
+    """A share of graphs in percent with two decimals; a dash where there is none.
+
+    >>> percent(0.73968), percent(None)
+    ('73.97', '–')
+    """
+    return "–" if share is None else f"{100 * share:.2f}"
