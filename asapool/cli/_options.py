@@ -109,7 +109,7 @@ Seed = Annotated[
         min=0,
         metavar="N",
         rich_help_panel=TRAINING,
-        help="Seed of the initial weights, shuffling, dropout and the split (scaffold splits have none).",
+        help="Seed of the initial weights, shuffling, dropout and the split.",
     ),
 ]
 FirstSeed = Annotated[

@@ -11,7 +11,7 @@ import typer
 
 from asapool.cli import _options as o
 from asapool.cli._notes import note_duplicates, note_reading
-from asapool.cli._output import note, show, working
+from asapool.cli._output import show, working
 from asapool.cli._progress import EpochBar, ending
 from asapool.cli.report import leave_report
 from asapool.errors import ConfigError
@@ -94,8 +94,6 @@ def train(
             again = duplicates(graphs)
         note_reading(reading)
         note_duplicates(again, chosen.split.kind)
-        if chosen.split.kind == "scaffold" and seed is not None:
-            note("a scaffold split has no seed: --seed changes the weights, the order of the graphs and dropout only")
         folder = out or run.new_folder(Path("runs"), f"{graphs.name}-{chosen.model.method}")
         with ending(f"asapool train --resume {folder}"), EpochBar(chosen.train.epochs, len(graphs)) as bar:
             metrics = run.start(chosen, graphs, folder, overwrite=overwrite, on_epoch=bar, reading=reading)

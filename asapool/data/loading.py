@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -14,7 +17,7 @@ from asapool.data.options import ReadOptions
 from asapool.data.readers import Reader, formats, reader_of
 from asapool.data.reading import Log, Reading
 from asapool.data.recipe import apply_recipe
-from asapool.errors import ConfigError, DataError
+from asapool.errors import ConfigError, DataError, MissingExtraError
 
 BUILT_IN = {"nci-alerts": "4,991 molecules that come with RDKit, labelled by its BRENK catalogue of structural alerts"}
 
@@ -96,8 +99,15 @@ def _read(source: Any, options: ReadOptions) -> Reading:
     if isinstance(source, GraphSet):
         return Log().reading(apply_recipe(source, options))
     if not isinstance(source, (str, PathLike)):
-        return Log().reading(_objects(source, options))
+        return _objects(source, options)
     text = fspath(source)
+    if text == "-":
+        with standard_input() as file:
+            return _read(file, options)
+    if text.startswith("smiles:"):
+        from asapool.data.molecule_table import read_smiles_list
+
+        return read_smiles_list(text.removeprefix("smiles:").split(","), options)
     if text == "nci-alerts":
         from asapool.data.alerts import load_alerts
 
@@ -114,12 +124,51 @@ def _read(source: Any, options: ReadOptions) -> Reading:
         return _folder(path, options)
     if _is_file(path):
         return _reader(path).read(path, options)
+    if is_smiles(text, options.data_root):
+        from asapool.data.molecule_table import read_smiles_list
+
+        return read_smiles_list([text], options)
     if path.suffix or path.name != text:
         raise DataError(f"{text}: there is no such file or folder. Expected {formats()}")
     from asapool.data.download import find_tu
     from asapool.data.tu import read_tu
 
     return read_tu(find_tu(text, options.data_root), options)
+
+
+def is_smiles(text: str, data_root: str | Path | None = None) -> bool:
+    """Whether a source that is neither file nor folder is SMILES: RDKit reads it, and no TU data set has that name."""
+    from asapool.data.download import local_tu
+
+    if not text or "/" in text[:1] or any(c.isspace() for c in text) or reader_of(Path(text)) is not None:
+        return False
+    try:
+        from asapool.data.molecules import load_rdkit
+
+        Chem = load_rdkit()
+    except MissingExtraError:
+        return False
+    from rdkit import rdBase
+
+    with rdBase.BlockLogs():
+        mol = Chem.MolFromSmiles(text)
+    return mol is not None and mol.GetNumAtoms() > 0 and local_tu(text, data_root) is None
+
+
+@contextmanager
+def standard_input() -> Iterator[Path]:
+    """Standard input as a file: JSON lines where it begins with {, a table where its first line has a separator or the
+    name of a SMILES column, else one SMILES per line."""
+    content = sys.stdin.buffer.read()
+    start = content.lstrip(b"\xef\xbb\xbf \r\n")[:4096]
+    first = start.split(b"\n", 1)[0]
+    columns = (b"smiles", b"canonical_smiles", b"smi")
+    table = any(c in first for c in b",;\t") or first.strip().lower() in columns
+    suffix = ".jsonl" if start.startswith(b"{") else ".csv" if table else ".smi"
+    with tempfile.TemporaryDirectory(prefix="asapool-") as folder:
+        path = Path(folder) / f"stdin{suffix}"
+        path.write_bytes(content)
+        yield path
 
 
 def _is_file(path: Path) -> bool:
@@ -146,8 +195,8 @@ def _folder(path: Path, options: ReadOptions) -> Reading:
     return read_tu(raw if not any(path.glob("*_A.txt")) and raw.is_dir() else path, options)
 
 
-def _objects(source: Any, options: ReadOptions) -> GraphSet:
-    """A list of PyG or NetworkX graphs."""
+def _objects(source: Any, options: ReadOptions) -> Reading:
+    """A list of PyG or NetworkX graphs, or of SMILES."""
     if not isinstance(source, Iterable):
         raise DataError(
             f"a {type(source).__name__} is not a source of graphs. Expected {formats()}, or a list of graph objects"
@@ -155,10 +204,14 @@ def _objects(source: Any, options: ReadOptions) -> GraphSet:
     graphs = list(source)
     if not graphs:
         raise DataError("the list holds no graphs")
+    if isinstance(graphs[0], str):
+        from asapool.data.molecule_table import read_smiles_list
+
+        return read_smiles_list(graphs, options)
     if hasattr(graphs[0], "edge_index"):
         from asapool.data.pyg_objects import from_pyg
 
-        return from_pyg(graphs, options=options)
+        return Log().reading(from_pyg(graphs, options=options))
     from asapool.data.networkx_objects import from_networkx
 
-    return from_networkx(graphs, options=options)
+    return Log().reading(from_networkx(graphs, options=options))

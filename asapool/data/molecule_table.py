@@ -14,7 +14,15 @@ from asapool.data.csr import pointer
 from asapool.data.features import check_recipe
 from asapool.data.graphset import GraphSet
 from asapool.data.molecule_workers import read_many
-from asapool.data.molecules import ATOM_NAMES, VERSION, Molecules, atom_features, bond_features, load_rdkit
+from asapool.data.molecules import (
+    ATOM_NAMES,
+    VERSION,
+    Molecules,
+    atom_features,
+    bond_features,
+    load_rdkit,
+    stereo_features,
+)
 from asapool.data.options import ReadOptions
 from asapool.data.reading import Log, Reading
 from asapool.data.tables import column_of, find, guess, open_table, refuse_several
@@ -76,6 +84,21 @@ def stream_molecules(path: Path, options: ReadOptions, chunk: int) -> Iterator[R
         log.clear()
     if log.skipped:
         yield log.reading(None)
+
+
+def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:
+    """Read a list of SMILES, such as load(["CCO"]); their ids are their numbers."""
+    load_rdkit()
+    log = Log()
+    for k, text in enumerate(smiles):
+        if not isinstance(text, str):
+            raise DataError(f"graph {k}: SMILES as the others expected, {type(text).__name__} came. Leave it out")
+    rows = [Row(k, k, text.strip(), (), None) for k, text in enumerate(smiles)]
+    rule: Labels = "optional" if options.labels is None else options.labels
+    graphs = _build(Path("smiles"), Columns("smiles", (), None), rows, options, log, rule)
+    if graphs is None:
+        raise DataError(f"none of the {len(rows)} SMILES could be read. The first: {log.skipped[0].reason}")
+    return log.reading(graphs)
 
 
 def _open(path: Path, options: ReadOptions, log: Log) -> tuple[Columns, Iterator[Row]]:
@@ -190,7 +213,10 @@ def _build(
     recipe = dict(options.recipe) if options.recipe is not None else recipe | {"classes": list(names)}
     if options.recipe is None and target.kind != "classification":
         recipe["task"] = target.to_dict()
-    return pack_molecules(
+    extended = (options.edge_features or recipe.get("edge_features")) == "extended"
+    if extended:
+        recipe["edge_features"] = "extended"
+    graphs = pack_molecules(
         molecules,
         y=y,
         class_names=names,
@@ -199,9 +225,13 @@ def _build(
         named=any(row.id is not None for row in kept),
         places=[row.place for row in kept],
         source_text=tuple(row.smiles for row in kept),
-        name=path.stem,
+        name=path.name.removesuffix(".gz").rpartition(".")[0] or path.stem,
         recipe=recipe,
     )
+    if not extended or graphs.edge_attr is None:
+        return graphs
+    more = stereo_features([row.smiles for row in kept])
+    return graphs.with_fields(edge_attr=np.concatenate([graphs.edge_attr, more], axis=1))
 
 
 def _read_targets(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions, rule: Labels) -> Labelled:

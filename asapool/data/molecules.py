@@ -30,6 +30,7 @@ ATOM_NAMES = (
 )  # fmt: skip
 WIDTHS = (14, 6, 5, 4, 5, 2, 2)  # values of each atom property; the last two are yes or no
 BOND_NAMES = ("single", "double", "triple", "aromatic", "other", "ring")
+EXTENDED_NAMES = (*BOND_NAMES, "conjugated", "stereo=E", "stereo=Z")  # with edge_features="extended"
 LARGE = 400  # atoms from which on bonds are listed one by one: the matrix of all pairs would be mostly zeros
 
 
@@ -163,6 +164,25 @@ def atom_features(codes: npt.NDArray[np.int8]) -> Floats:
         start += width
     x[:, start:] = codes[:, 5:]
     return x
+
+
+def stereo_features(smiles: Sequence[str]) -> Floats:
+    """Conjugated, E and Z of every entry, (E, 3), in the order of read_smiles; all SMILES must be readable."""
+    Chem = load_rdkit()
+    from rdkit import rdBase
+
+    trans = (Chem.BondStereo.STEREOE, Chem.BondStereo.STEREOTRANS)
+    cis = (Chem.BondStereo.STEREOZ, Chem.BondStereo.STEREOCIS)
+    parts = [np.zeros((0, 3), np.float32)]
+    with rdBase.BlockLogs():
+        for text in smiles:
+            rows = []
+            for b in Chem.MolFromSmiles(text).GetBonds():
+                values = (b.GetIsConjugated(), b.GetStereo() in trans, b.GetStereo() in cis)
+                i, j = b.GetBeginAtomIdx(), b.GetEndAtomIdx()
+                rows += [((i, j), values), ((j, i), values)]
+            parts.append(np.array([values for _, values in sorted(rows)], np.float32).reshape(-1, 3))
+    return np.concatenate(parts)
 
 
 def bond_features(kinds: npt.NDArray[np.int8]) -> Floats:

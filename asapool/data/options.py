@@ -13,6 +13,7 @@ from asapool.data.features import CHOICES
 from asapool.data.targets import KINDS, Kind, Target
 from asapool.errors import ConfigError, choose
 
+EdgeFeatures = Literal["basic", "extended"]
 Features = Literal["auto", "labels", "attributes", "both", "degree", "constant"]
 
 
@@ -31,6 +32,7 @@ class ReadOptions:
     encoding: str = "utf-8"  # of a text table
     skip_invalid: bool = False  # leave out rows that cannot be read instead of refusing the file
     repeats: Repeats | None = None  # edges that a TU data set lists more than once: None = "drop", or "sum" of weights
+    edge_features: EdgeFeatures | None = None  # of molecules: None = "basic" (6 columns), "extended" has 9
     workers: int | None = None  # processes for a large table; None = as many as pay off
 
     def __post_init__(self) -> None:
@@ -46,6 +48,8 @@ class ReadOptions:
             value = getattr(self, name)
             if not isinstance(value, (str, Path)) and (value is not None or name == "encoding"):
                 raise ConfigError(f"{name} must be text, got {value!r}. Write it in quotes")
+        if self.edge_features is not None:
+            choose("edge_features", self.edge_features, ("basic", "extended"))
         if self.repeats is not None:
             choose("repeats", self.repeats, ("drop", "sum"))
         if not isinstance(self.skip_invalid, bool):

@@ -42,8 +42,9 @@ READERS = (
         name="TU", suffixes=(".zip",), sentence="a TU folder, zip or name", module="asapool.data.tu", whole="read_tu"
     ),
     Reader(
-        name="SMILES", suffixes=(".csv", ".tsv", ".parquet", ".smi"), table=True,
-        sentence="a .csv, .tsv, .parquet or .smi with SMILES",
+        name="molecules", table=True,
+        suffixes=(".csv", ".tsv", ".parquet", ".smi", ".sdf", ".csv.gz", ".tsv.gz", ".smi.gz", ".sdf.gz"),
+        sentence="a .csv, .tsv, .parquet, .smi or .sdf with molecules (also .gz)",
         module="asapool.data.molecule_table", whole="read_molecules", pieces="stream_molecules",
     ),
     Reader(

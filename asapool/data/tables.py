@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
+from asapool.data.archive import FREE, RATIO
+from asapool.data.sdf import sdf_header, sdf_rows
 from asapool.errors import DataError, MissingExtraError
 
 Rows = Iterator[tuple[int, Sequence[Any]]]
@@ -22,21 +26,24 @@ SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # what Excel wants as a f
 @contextmanager
 def open_table(path: Path, encoding: str = "utf-8") -> Iterator[tuple[list[str], Rows]]:
     """Open a table; rows are read as they are asked for, each with its line (of Parquet: its row, counted from 1)."""
-    if path.suffix.lower() == ".parquet":
+    kind = path.name.lower().removesuffix(".gz")
+    if kind.endswith(".parquet"):
         yield _open_parquet(path)
         return
-    try:
-        stream = path.open("rb")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-    with stream:
+    with open_bytes(path) as stream:
         try:
             # utf-8-sig: spreadsheets put a byte order mark before the first column's name
             known = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
-            text = io.TextIOWrapper(stream, known, newline="")
+            text = io.TextIOWrapper(stream, known, newline="", errors="replace" if kind.endswith(".sdf") else "strict")
         except LookupError:
             raise DataError(f"{path}: {encoding!r} is not the name of a text encoding") from None
-        if path.suffix.lower() == ".smi":
+        if kind.endswith(".sdf"):
+            header = sdf_header(text)
+            with open_bytes(path) as again:
+                records = io.TextIOWrapper(again, known, newline="", errors="replace")  # held until its file is closed
+                yield header, _guarded(sdf_rows(records, header), path, encoding)
+            return
+        if kind.endswith(".smi"):
             yield ["smiles", "id"], _guarded(_smi_rows(text), path, encoding)
             return
         rows = _guarded(_csv_rows(text, path), path, encoding)
@@ -52,6 +59,42 @@ def open_table(path: Path, encoding: str = "utf-8") -> Iterator[tuple[list[str],
         yield header, rows
 
 
+@contextmanager
+def open_bytes(path: Path) -> Iterator[BinaryIO]:
+    """Open a file, or what a .gz unpacks to as long as that is not more than a text of its size can be."""
+    try:
+        stream: BinaryIO = path.open("rb")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    with stream:
+        if not path.name.lower().endswith(".gz"):
+            yield stream
+            return
+        limit = max(FREE, RATIO * path.stat().st_size)
+        yield cast(BinaryIO, io.BufferedReader(_Unpacked(stream, path, limit), 1 << 20))
+
+
+class _Unpacked(io.RawIOBase):
+    """The bytes of a gzip file, up to a limit."""
+
+    def __init__(self, stream: BinaryIO, path: Path, limit: int) -> None:
+        self.gz, self.path, self.limit, self.count = gzip.GzipFile(fileobj=stream), path, limit, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.gz.read(len(buffer))
+        self.count += len(data)
+        if self.count > self.limit:
+            raise DataError(
+                f"{self.path}: unpacks to more than the bound of {self.limit:,} bytes. "
+                "If you trust the file, unpack it yourself"
+            )
+        buffer[: len(data)] = data
+        return len(data)
+
+
 def _csv_rows(text: io.TextIOWrapper, path: Path) -> Rows:
     start = text.readline()
     named = SEPARATOR.fullmatch(start.rstrip("\r\n"))
@@ -59,7 +102,13 @@ def _csv_rows(text: io.TextIOWrapper, path: Path) -> Rows:
         start = text.readline()
     if not start:
         return
-    separator = named[1] if named else "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=start.count)
+    separator = (
+        named[1]
+        if named
+        else "\t"
+        if path.name.lower().removesuffix(".gz").endswith(".tsv")
+        else max(",;\t", key=start.count)
+    )
     reader = csv.reader(chain([start], text), delimiter=separator)
     before = 1 if named else 0
     line = before + 1
@@ -90,12 +139,12 @@ def _guarded(rows: Rows, path: Path, encoding: str) -> Rows:
             f"{path}, line {wrong}: byte 0x{byte:02x} is not {encoding} text. "
             "Save the file as UTF-8, or name its encoding, such as encoding='latin-1' (--encoding latin-1)"
         ) from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
 def _undecodable(path: Path, encoding: str) -> tuple[int, int]:
-    with path.open("rb") as stream:
+    with open_bytes(path) as stream:
         for line, text in enumerate(stream, start=1):
             try:
                 text.decode(encoding)
