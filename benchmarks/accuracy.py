@@ -26,7 +26,7 @@ from asapool.experiments.property_table import table1
 from asapool.experiments.record import RunRecord
 from asapool.experiments.store import Store
 from asapool.experiments.tables import make_table, to_markdown
-from asapool.experiments.verdicts import judge
+from asapool.experiments.verdicts import evaluate_claims
 from asapool.files import read_json, write_json, write_text
 
 ROOT = Path(__file__).parents[1]
@@ -100,9 +100,9 @@ def page(results: Path) -> str:
     plans = [name for name in FIRST if name in plan_names()]
     tables = [make_table(plan, records) for name in plans if (plan := _plan(name, records)) is not None]
     claims = [
-        [v.words, f"**{v.verdict}**", ", ".join(v.judged) or "–", f"`{table.name}`"]
+        [v.words, f"**{v.verdict}**", ", ".join(v.decided_on) or "–", f"`{table.name}`"]
         for table in tables
-        for v in judge(table)
+        for v in evaluate_claims(table)
     ]
     if claims:
         head = ["claim", "so far", "judged on", "the numbers are in"]

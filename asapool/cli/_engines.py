@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from asapool.errors import ConfigError, choose
 
 if TYPE_CHECKING:
     from asapool.experiments import execute
@@ -21,8 +19,13 @@ Jobs = Annotated[
     ),
 ]  # fmt: skip
 Engine = Annotated[
-    str,
-    typer.Option("--engine", metavar="NAME", rich_help_panel=ENGINE, help="local (processes on this machine) or ray."),
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        rich_help_panel=ENGINE,
+        help="local (processes on this machine), inline (this process) or ray.",
+    ),
 ]
 Address = Annotated[
     str | None,
@@ -32,23 +35,16 @@ Address = Annotated[
 ]
 
 
-def engine_named(name: str, address: str | None, jobs: int | None) -> execute.Engine:
-    """The engine behind --engine, --address and -j."""
-    return ENGINES[choose("--engine", name, tuple(ENGINES))](address, jobs)
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Where trainings run, and how many at the same time."""
 
+    jobs: Jobs = None
+    engine: Engine = None
+    address: Address = None
 
-def _local(address: str | None, jobs: int | None) -> execute.Engine:
-    from asapool.experiments.local import LocalEngine
+    def named(self, default: str = "local") -> execute.Engine:
+        """The engine; default: its name where the command line has none."""
+        from asapool.experiments.engines import engine_named
 
-    if address is not None:
-        raise ConfigError("--address is the address of a Ray cluster. Add --engine ray")
-    return LocalEngine(jobs or 1)
-
-
-def _ray(address: str | None, jobs: int | None) -> execute.Engine:
-    from asapool.experiments.ray_cluster import RayEngine
-
-    return RayEngine(address, jobs)
-
-
-ENGINES: dict[str, Callable[[str | None, int | None], execute.Engine]] = {"local": _local, "ray": _ray}
+        return engine_named(self.engine or default, self.jobs, self.address)

@@ -128,9 +128,9 @@ class Watch:
         grid = Table()
         grid.add_column("")
         for column in plan.columns:
-            grid.add_column(column, justify="right")
+            grid.add_column(Text(column), justify="right")
         for row in self._window(plan):
-            grid.add_row(row, *(self._cell((number, row, column)) for column in plan.columns))
+            grid.add_row(Text(row), *(self._cell((number, row, column)) for column in plan.columns))
         epochs = sum(list(self.clock.done.values()))
         bar = Table.grid(padding=(0, 1))
         bar.add_row(

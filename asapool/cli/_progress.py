@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from asapool.cli._output import note
 
 if TYPE_CHECKING:
-    from asapool.experiments.comparison import FoldResult
     from asapool.training.state import Epoch, Progress
 
 
@@ -32,35 +31,6 @@ class EpochBar:
         )  # fmt: skip
 
     def __enter__(self) -> EpochBar:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-
-class FoldBar:
-    """A bar over the trainings of a cross-validation, with the mean test accuracy so far and the time left."""
-
-    def __init__(self, folds: int) -> None:
-        self.folds = folds
-        self.seen: dict[str, list[float]] = {}
-        self.reported: set[str] = set()
-        self.bar, self.task = _bar("folds", folds)
-
-    def __call__(self, result: FoldResult, left: int) -> None:
-        """Count a finished fold; report a failed one at once, and only once although it is tried again."""
-        if result.failure is not None:
-            message = f"{result.method}, seed {result.seed}, fold {result.fold} failed: {result.failure}"
-            if message not in self.reported:
-                note(message)
-            self.reported.add(message)
-        elif result.test is not None and result.test["accuracy"] is not None:
-            self.seen.setdefault(result.method, []).append(result.test["accuracy"])
-        means = "  ".join(f"{method} {sum(v) / len(v):.3f}" for method, v in self.seen.items())
-        self.bar.update(self.task, completed=self.folds - left, text=f"mean test accuracy {means}")
-
-    def __enter__(self) -> FoldBar:
         self.bar.start()
         return self
 

@@ -9,7 +9,7 @@ import typer
 
 from asapool.cli import _engines as e
 from asapool.cli import _options as o
-from asapool.cli.cv import cross
+from asapool.cli.cv import CrossOptions, cross_validate_methods
 
 
 def compare(
@@ -27,35 +27,17 @@ def compare(
     ] = None,
     model: o.ModelOptions,
     training: o.TrainOptions,
-    folds: o.Folds = 10,
-    seeds: o.Seeds = 1,
-    jobs: e.Jobs = None,
-    seed: o.FirstSeed = None,
-    out: o.Out = None,
-    protocol: o.Protocol = "authors",
-    config: o.Config = None,
-    settings: o.Settings = None,
-    engine: e.Engine = "local",
-    address: e.Address = None,
-    no_report: o.NoReport = False,
-    json: o.Json = False,
+    cross: CrossOptions,
+    engine: e.EngineOptions,
 ) -> None:
     """Cross-validate several methods on the same folds and test whether they differ.
 
     The paired tests are the corrected resampled t-test (folds share training graphs) and Wilcoxon's. Finished folds are
     kept: run the same command again to resume.
     """
-    tables = o.with_settings(
-        {
-            "data": data.table(source),
-            "model": asdict(model),
-            "train": asdict(training),
-        },
-        settings,
-    )
+    tables = {"data": data.table(source), "model": asdict(model), "train": asdict(training)}
     names = o.words_of(methods, "--methods") if methods is not None else _networks()
-    by = (engine, address, jobs)
-    cross(tables, names, "compare", config, folds, seeds, seed, protocol, by, out, json, no_report)
+    cross_validate_methods(tables, names, "compare", cross, engine)
 
 
 def _networks() -> list[str]:

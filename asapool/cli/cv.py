@@ -1,22 +1,56 @@
-"""`asapool cv`: the paper's protocol for one method; and what `asapool compare` shares with it."""
+"""`asapool cv`: one method on the folds of a data set; and what `asapool compare` shares with it."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from asapool.cli import _engines as e
 from asapool.cli import _options as o
 from asapool.cli._notes import note_reading
-from asapool.cli._output import note, plain, working
-from asapool.cli._progress import FoldBar, ending
+from asapool.cli._output import clean, note, working
+from asapool.cli._progress import ending
+from asapool.cli._tables import print_grid
 from asapool.cli.report import leave_report
 
 if TYPE_CHECKING:
-    from asapool.experiments.comparison import Comparison
+    from asapool.experiments.record import RunRecord
+    from asapool.experiments.tables import Table
+
+Splits = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        rich_help_panel=o.TRAINING,
+        help="JSON file of published splits, instead of --folds and --protocol.",
+    ),
+]
+MixVersions = Annotated[
+    bool,
+    typer.Option(
+        "--mix-versions", rich_help_panel=o.OUTPUT, help="Resume a folder that another version of asapool began."
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossOptions:
+    """The options that cv and compare share."""
+
+    folds: o.Folds = 10
+    seeds: o.Seeds = 1
+    seed: o.FirstSeed = None
+    protocol: o.Protocol = "authors"
+    splits: Splits = None
+    config: o.Config = None
+    settings: o.Settings = None
+    out: o.Out = None
+    mix_versions: MixVersions = False
+    no_report: o.NoReport = False
+    json: o.Json = False
 
 
 def cv(
@@ -26,53 +60,40 @@ def cv(
     method: o.Method = None,
     model: o.ModelOptions,
     training: o.TrainOptions,
-    folds: o.Folds = 10,
-    seeds: o.Seeds = 1,
-    jobs: e.Jobs = None,
-    seed: o.FirstSeed = None,
-    out: o.Out = None,
-    protocol: o.Protocol = "authors",
-    config: o.Config = None,
-    settings: o.Settings = None,
-    engine: e.Engine = "local",
-    address: e.Address = None,
-    no_report: o.NoReport = False,
-    json: o.Json = False,
+    cross: CrossOptions,
+    engine: e.EngineOptions,
 ) -> None:
     """Cross-validate a method: seeds × folds trainings, each scored on its held-out fold.
 
     Finished folds are kept in the folder: run the same command again to resume.
     """
-    tables = o.with_settings(
-        {
-            "data": data.table(source),
-            "model": {"method": method, **asdict(model)},
-            "train": asdict(training),
-        },
-        settings,
-    )
-    cross(tables, None, "cv", config, folds, seeds, seed, protocol, (engine, address, jobs), out, json, no_report)
+    tables = {
+        "data": data.table(source),
+        "model": {"method": method, **asdict(model)},
+        "train": asdict(training),
+    }
+    cross_validate_methods(tables, None, "cv", cross, engine)
 
 
-def cross(
-    tables: dict[str, dict[str, Any]], methods: list[str] | None, command: str, config: Path | None, folds: int,
-    seeds: int, seed: int | None, protocol: str, by: tuple[str, str | None, int | None], out: Path | None, json: bool,
-    no_report: bool,
+def cross_validate_methods(
+    tables: dict[str, dict[str, Any]], methods: list[str] | None, command: str, cross: CrossOptions,
+    engine: e.EngineOptions,
 ) -> None:  # fmt: skip
-    """Cross-validate methods (None = that of the settings) and show one table; by: engine, address and jobs."""
+    """Cross-validate methods (None = that of the settings) and show one table."""
     from dataclasses import replace
 
-    from asapool.experiments import compare
-    from asapool.experiments.comparison_text import write_tables
-    from asapool.experiments.crossval import InProcess, cross_validate, methods_plan, short_name
+    from asapool.cli._live import Watch
+    from asapool.experiments.crossval import check_plan, methods_plan, short_name
+    from asapool.experiments.experiment import carry_out
     from asapool.training import resolve_reading
     from asapool.training.presets import seeds as authors_seeds
 
-    worker = e.engine_named(*by)
-    if by[0] == "local" and by[2] in (None, 1):
-        worker = InProcess()
+    worker = engine.named("inline" if engine.jobs in (None, 1) else "local")
+    tables = o.with_settings(tables, cross.settings)
+    if cross.splits is not None:  # they count all graphs, those without a label too
+        tables["split"] = {"kind": "file", "file": str(cross.splits)}
     with working(f"Reading {tables['data']['source']}"):
-        chosen, reading = resolve_reading(tables, config)
+        chosen, reading = resolve_reading(tables, cross.config)
     note_reading(reading)
     graphs = reading.graphs
     names = methods or [chosen.model.method]
@@ -80,63 +101,57 @@ def cross(
         graphs,
         {name: replace(chosen.model, method=name) for name in names},
         train=chosen.train,
-        folds=folds,
-        seeds=authors_seeds(seeds) if seed is None else tuple(range(seed, seed + seeds)),
-        protocol=o.protocol_named(protocol),
+        folds=cross.folds,
+        seeds=authors_seeds(cross.seeds) if cross.seed is None else range(cross.seed, cross.seed + cross.seeds),
+        protocol=o.protocol_named(cross.protocol),
+        splits=cross.splits,
         source=chosen.data,
     )
-    folder = out or Path("runs") / f"{command}-{short_name(graphs, plan)}"
-    go_on = f"the same command; finished folds are in {folder}"
-    with ending(go_on), FoldBar(len(plan.seeds) * folds * len(names)) as bar:
-        results = cross_validate(graphs, plan, folder, engine=worker, on_fold=bar)
-        answer = compare(results, folds)
-        write_tables(folder, results, answer)
-    if not no_report:
+    check_plan(graphs, plan)
+    folder = cross.out or Path("runs") / f"{command}-{short_name(graphs, plan)}"
+    by_name = {graphs.name: graphs}
+    with ending(f"the same command; finished folds are in {folder}"), Watch([plan], by_name) as watch:
+        [table], records = carry_out(
+            [plan], by_name, folder, worker, mix_versions=cross.mix_versions,
+            on_start=watch.start, on_record=watch.record, on_progress=watch.progress,
+        )  # fmt: skip
+    if not cross.no_report:
         leave_report(folder)
-    if json:
+    failures = [describe_failure(record) for record in records if not record.finished]
+    if cross.json:
         from json import dumps
 
-        typer.echo(dumps({"folder": str(folder), **plain(answer)}, indent=2, ensure_ascii=False))
+        typer.echo(
+            dumps({"folder": str(folder), "failures": failures, **table.to_dict()}, indent=1, ensure_ascii=False)
+        )
     else:
-        show_table(answer, f"{graphs.name}, {folds} folds, seeds {', '.join(map(str, plan.seeds))}", folder)
-    if answer.failures:
-        note(f"asapool: {len(answer.failures)} of {len(results)} trainings failed; the same command tries them again")
+        show_table(table, folder)  # type: ignore[arg-type]
+    end_with_failures(failures, len(records))
+
+
+def show_table(table: Table, folder: Path) -> None:
+    """Print a comparison: mean test accuracy, the two deviations apart, the tests, and what they mean."""
+    from asapool.experiments.columns import grid
+    from asapool.experiments.table_text import notes
+
+    seeds = ", ".join(map(str, table.seeds))
+    about = f"Test accuracy in percent: {table.columns[0]}, {table.folds} folds, seeds {seeds}"
+    print_grid(about, *grid(table, terminal=True))
+    for sentence in notes(table):
+        typer.echo(clean(sentence))
+    typer.echo(clean(f"folder  {folder}"))
+
+
+def describe_failure(record: RunRecord) -> str:
+    """A failed training in one line."""
+    run = record.run
+    return f"{run.data}, {run.model.method}, seed {run.seed}, fold {run.fold}: {record.failure}"
+
+
+def end_with_failures(failures: list[str], trainings: int) -> None:
+    """Where trainings failed, list them and end with code 1."""
+    if failures:
+        for text in failures:
+            note(f"asapool: {text}")
+        note(f"asapool: {len(failures)} of {trainings} trainings failed; the same command tries them again")
         raise typer.Exit(1)
-
-
-def show_table(answer: Comparison, title: str, folder: Path) -> None:
-    """Print the table: percent of test graphs that are right, the two deviations apart, and the tests."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from asapool.training.metrics import percent
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)  # nothing is cut off in a file or a pipe
-    grid = Table(title=f"Test accuracy in percent: {title}", title_justify="left")
-    names = ["method", "mean", "± over seeds", "± over folds", "validation", "ROC AUC", "folds", "s/fold"]
-    tested = bool(answer.tests)
-    for name in names + ([f"− {answer.reference}", "p (corrected t)", "p (Holm)", "p (Wilcoxon)"] if tested else []):
-        grid.add_column(name, justify="left" if name == "method" else "right")
-    for row in answer.rows:
-        done = f"{row.folds}" + (f" ({row.failed} failed)" if row.failed else "")
-        cells = [
-            row.method,
-            percent(row.mean),
-            percent(row.over_seeds),
-            percent(row.over_folds),
-            percent(row.validation),
-        ]
-        cells += [percent(row.scores["roc_auc"]), done, "–" if row.seconds is None else f"{row.seconds:.1f}"]
-        test = answer.tests.get(row.method)
-        if tested:
-            cells += ["", "", "", ""] if test is None else _test_cells(test)
-        grid.add_row(*cells)
-    console.print(grid)
-    console.print(f"folder  {folder}", soft_wrap=True)
-
-
-def _test_cells(test: dict[str, Any]) -> list[str]:
-    values = (test["p_corrected_t"], test["p_holm"], test["p_wilcoxon"])
-    return [f"{-100 * test['difference']:+.2f}", *("–" if p is None else f"{p:.3g}" for p in values)]

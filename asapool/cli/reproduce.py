@@ -1,4 +1,4 @@
-"""`asapool reproduce`: a table of the paper, or of a plan of one's own, filled by training."""
+"""`asapool reproduce`: a table of the paper, or of your own plan, filled by training."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from asapool.cli import _engines as e
 from asapool.cli import _options as o
 from asapool.cli._output import note, working
 from asapool.cli._progress import ending
+from asapool.cli.cv import MixVersions, describe_failure, end_with_failures
+from asapool.cli.report import leave_report
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,35 +39,36 @@ Folds = Annotated[
 Semantics = Annotated[
     str | None, typer.Option(help="Whose ASAP: authors (default, as the paper's numbers), paper or pyg.")
 ]
-Smoke = Annotated[bool, typer.Option("--smoke", help="A few tiny synthetic graphs instead of the data: does it work?")]
+Smoke = Annotated[bool, typer.Option("--smoke", help="Quick check: a few tiny synthetic graphs instead of the data.")]
 
 
 def reproduce(
     what: What = None,
+    *,
     plan: PlanOption = None,
     datasets: Datasets = None,
     methods: Methods = None,
     seeds: Seeds = None,
     epochs: o.Epochs = None,
     folds: Folds = None,
-    jobs: e.Jobs = None,
-    engine: e.Engine = "local",
-    address: e.Address = None,
+    engine: e.EngineOptions,
     data_root: o.DataRoot = None,
     out: o.Out = None,
     smoke: Smoke = False,
     semantics: Semantics = None,
+    mix_versions: MixVersions = False,
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:
     """Fill a table of the paper by training, with the paper's numbers beside ours.
 
-    Every finished training is kept in the folder: the same command again goes on where it was stopped. The tables are
+    Every finished training is kept in the folder: run the same command again to resume. The tables are
     written as Markdown, CSV and JSON, and again while they fill.
     """
     from asapool.experiments import reproducing as r
+    from asapool.experiments.plan import load_graphs
 
-    worker = e.engine_named(engine, address, jobs)
+    worker = engine.named()
     if (what is None) == (plan is None):
         raise ConfigError(f"reproduce takes one of {', '.join(r.known())}, or --plan FILE.toml")
     names = r.names_of(what) if what is not None else [str(plan)]
@@ -74,14 +77,14 @@ def reproduce(
         datasets=None if datasets is None else o.words_of(datasets, "--datasets"),
         methods=None if methods is None else o.words_of(methods, "--methods"),
         seeds=seeds, folds=folds, epochs=epochs, data_root=data_root, smoke=smoke,
-        # the paper's numbers come from its authors' code; a plan of one's own says itself what it wants
+        # the paper's numbers come from its authors' code; a user's plan has its own setting
         semantics=semantics or ("authors" if plan is None else None),
     )  # fmt: skip
     if plan is not None:
         names = [one.name for one in plans]
     folder = out or Path("runs") / f"reproduce-{what or names[0]}{'-smoke' if smoke else ''}"
     with working("Reading the graphs"):
-        graphs = r.load_graphs(plans)
+        graphs = load_graphs(plans)
     for one in plans:
         if plan is None and datasets is None and "Mutagenicity" in one.columns:
             note(f"{one.name}: FRANKENSTEIN is not on this machine; Mutagenicity takes its place, under its own name")
@@ -90,22 +93,16 @@ def reproduce(
     go_on = f"the same command; finished trainings are in {folder}"
     with ending(go_on), Watch([one for one in plans if one.name in names], graphs) as watch:
         tables, records = r.reproduce(
-            names, plans, graphs, folder, worker,
+            names, plans, graphs, folder, worker, mix_versions=mix_versions,
             on_start=watch.start, on_record=watch.record, on_progress=watch.progress,
         )  # fmt: skip
     if not no_report:
-        _report(folder)
+        leave_report(folder)
     _show(tables, records, folder, json)
 
 
-def _report(folder: Path) -> None:
-    from asapool.cli.report import leave_report
-
-    leave_report(folder)
-
-
 def _show(tables: list[Written], records: list[RunRecord], folder: Path, as_json: bool) -> None:
-    failures = [_failure(record) for record in records if not record.finished]
+    failures = [describe_failure(record) for record in records if not record.finished]
     if as_json:
         from json import dumps
 
@@ -116,13 +113,4 @@ def _show(tables: list[Written], records: list[RunRecord], folder: Path, as_json
             typer.echo(table.to_markdown())
         names = ", ".join(f"{table.name}.md" for table in tables)
         typer.echo(f"folder  {folder} ({names}; the same as .csv and .json)")
-    if failures:
-        for text in failures:
-            note(f"asapool: {text}")
-        note(f"asapool: {len(failures)} of {len(records)} trainings failed; the same command tries them again")
-        raise typer.Exit(1)
-
-
-def _failure(record: RunRecord) -> str:
-    run = record.run
-    return f"{run.data}, {run.model.method}, seed {run.seed}, fold {run.fold}: {record.failure}"
+    end_with_failures(failures, len(records))

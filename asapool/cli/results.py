@@ -9,10 +9,11 @@ import typer
 
 from asapool.cli import _options as o
 from asapool.cli._output import note, working
+from asapool.cli._tables import print_grid
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
-    from asapool.experiments.overview import Difference, Series
+    from asapool.experiments.overview import Difference, RunGroup
 
 PLACES = "Folders that asapool reproduce wrote; or files such as results/NCI1.jsonl, or a folder of these."
 Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help=PLACES)]
@@ -37,11 +38,11 @@ def results(folders: Folders, merge: Merge = None, compare: Compare = False, jso
         answer: Any = {
             "first": str(folders[0]), "second": str(folders[1]), "differences": [one.to_dict() for one in found],
         }  # fmt: skip
-        _print(answer, json, lambda: _differences(found, folders))
+        _print(answer, json, lambda: _show_differences(found, folders))
         return
     with working("Reading"):
         held = {str(folder): v.overview(folder) for folder in folders}
-    _print({name: [s.to_dict() for s in series] for name, series in held.items()}, json, lambda: _overviews(held))
+    _print({name: [s.to_dict() for s in groups] for name, groups in held.items()}, json, lambda: _show_groups(held))
 
 
 def _print(answer: Any, as_json: bool, show: Any) -> None:
@@ -53,49 +54,35 @@ def _print(answer: Any, as_json: bool, show: Any) -> None:
         show()
 
 
-def _overviews(held: dict[str, list[Series]]) -> None:
-    from asapool.training.metrics import percent
+def _show_groups(held: dict[str, list[RunGroup]]) -> None:
+    from asapool.experiments.markup import percent
 
-    for folder, series in held.items():
+    for folder, groups in held.items():
         names = ["data", "plan: row", "test", "± over seeds", "± over folds", "validation", "seeds", "folds"]
         lines = [
             [s.data, "; ".join(s.names), *map(percent, (s.test, s.over_seeds, s.over_folds, s.validation)),
              str(s.seeds), f"{s.folds}" + (f" ({s.failed} failed)" if s.failed else "")]
-            for s in series
+            for s in groups
         ]  # fmt: skip
-        _grid(f"{folder}: accuracy in percent", names, lines, left=2)
+        print_grid(f"{folder}: accuracy in percent", names, lines, left=2)
 
 
-def _differences(found: list[Difference], folders: list[Path]) -> None:
-    from asapool.training.metrics import percent
+def _show_differences(found: list[Difference], folders: list[Path]) -> None:
+    from asapool.experiments.markup import percent, signed
 
     names = ["data", "plan: row", "first", "second", "second − first", "trainings", "p (corrected t)", "p (Wilcoxon)"]
     lines = []
     for one in found:
         t = one.test
-        gap = f"{100 * t['difference']:+.2f}".replace("-", "−") if t["n"] else "–"
+        gap = signed(100 * t["difference"] if t["n"] else None)
         lines.append(
             [one.data, one.name, percent(one.first), percent(one.second), gap, str(t["n"]),
              _p(t["p_corrected_t"], t["note"]), _p(t["p_wilcoxon"], "")]
         )  # fmt: skip
-    _grid(f"Test accuracy in percent: first {folders[0]}, second {folders[1]}", names, lines, left=2)
-
-
-def _grid(title: str, names: list[str], lines: list[list[str]], left: int) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=200)  # nothing is cut off in a file or a pipe
-    grid = Table(title=Text(title), title_justify="left")
-    for number, name in enumerate(names):
-        grid.add_column(name, justify="left" if number < left else "right", overflow="fold")
-    for line in lines:
-        grid.add_row(*map(Text, line))
-    console.print(grid)
+    print_grid(f"Test accuracy in percent: first {folders[0]}, second {folders[1]}", names, lines, left=2)
 
 
 def _p(value: float | None, note: str) -> str:
-    return (f"– ({note})" if note else "–") if value is None else f"{value:.3g}"
+    from asapool.experiments.markup import p_value
+
+    return f"– ({note})" if value is None and note else p_value(value)

@@ -3,8 +3,8 @@
     Run, run      one training: what decides it, and how it is done     RunRecord   what came of it
     Plan, Cell    the cells of a table                                  Store       records in a folder, append-only
     execute       the Runs of a plan that are not finished yet, by an Engine
-    methods_plan, cross_validate      several methods on the folds of one data set
-    compare, paired_test              many results, one table
+    methods_plan, cross_validate      several models on the folds of one data set: a plan made on the spot
+    Table, make_table, paired_test    many records, one table
 
 Names are looked up when first used, so that a part that needs no torch does not load it.
 """
@@ -15,47 +15,50 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from asapool.experiments.comparison import Comparison, FoldResult, compare
     from asapool.experiments.crossval import cross_validate, methods_plan
-    from asapool.experiments.local import LocalEngine
+    from asapool.experiments.local import InlineEngine, LocalEngine
     from asapool.experiments.merging import merge
     from asapool.experiments.plan import Cell, Plan, load_plan
+    from asapool.experiments.protocols import SplitFile
     from asapool.experiments.record import RunRecord
     from asapool.experiments.run import Run
     from asapool.experiments.significance import PairedTest, paired_test
     from asapool.experiments.store import Store
+    from asapool.experiments.tables import Table, make_table
 
 # run and execute are not here: they have the names of their modules (asapool.experiments.run.run)
 _HOME = {
     "Cell": "plan",
-    "Comparison": "comparison",
-    "FoldResult": "comparison",
+    "InlineEngine": "local",
     "LocalEngine": "local",
     "PairedTest": "significance",
     "Plan": "plan",
     "Run": "run",
     "RunRecord": "record",
+    "SplitFile": "protocols",
     "Store": "store",
-    "compare": "comparison",
+    "Table": "tables",
     "cross_validate": "crossval",
     "load_plan": "plan",
+    "make_table": "tables",
     "merge": "merging",
     "methods_plan": "crossval",
     "paired_test": "significance",
 }
 __all__ = [
     "Cell",
-    "Comparison",
-    "FoldResult",
+    "InlineEngine",
     "LocalEngine",
     "PairedTest",
     "Plan",
     "Run",
     "RunRecord",
+    "SplitFile",
     "Store",
-    "compare",
+    "Table",
     "cross_validate",
     "load_plan",
+    "make_table",
     "merge",
     "methods_plan",
     "paired_test",

@@ -14,13 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from asapool.errors import AsapoolError, DataError
-from asapool.experiments.agreement import DIGITS, better
-from asapool.experiments.comparison import SCORES
-from asapool.experiments.record import RunRecord
-from asapool.experiments.run import Run
+from asapool.experiments.record import DIGITS, RunRecord, better
+from asapool.experiments.run import FIRST_MODEL, FIRST_TRAIN, Run
+from asapool.experiments.summary import SCORES
 from asapool.files import write_text
-from asapool.models.config import ModelConfig
-from asapool.training.config import TrainConfig
 
 VERSION = 1
 OWN = ("best_epoch", "epochs", "stopped", "seconds", "cpu_seconds", "failure", "attempts")
@@ -78,8 +75,8 @@ def together(*parts: Mapping[str, RunRecord]) -> dict[str, RunRecord]:
 
 def _line(record: RunRecord) -> dict[str, Any]:
     run = record.run.to_dict()
-    run["model"] = _told(run["model"], ModelConfig().to_dict(), "method")
-    run["train"] = _told(run["train"], TrainConfig().to_dict())
+    run["model"] = _changed(run["model"], FIRST_MODEL, "method")
+    run["train"] = _changed(run["train"], FIRST_TRAIN)
     scores = {part: _scores(getattr(record, part)) for part in ("validation", "test")}
     own = {name: getattr(record, name) for name in OWN if getattr(record, name) is not None}
     there = {part: values for part, values in scores.items() if values is not None}
@@ -88,7 +85,8 @@ def _line(record: RunRecord) -> dict[str, Any]:
 
 def _record(plain: Mapping[str, Any], machines: Mapping[str, Any]) -> RunRecord:
     names = ("data", "fingerprint", "model", "train", "seed", "fold", "folds", "protocol")
-    run = Run.from_dict({name: plain[name] for name in names})
+    splits = {"splits": plain["splits"]} if "splits" in plain else {}
+    run = Run.from_dict({name: plain[name] for name in names} | splits)
     own = {name: plain[name] for name in OWN if name in plain}
     scores: dict[str, Any] = {
         part: None if part not in plain else dict.fromkeys(SCORES) | plain[part] for part in ("validation", "test")
@@ -96,9 +94,9 @@ def _record(plain: Mapping[str, Any], machines: Mapping[str, Any]) -> RunRecord:
     return RunRecord(**{"run": run, "machine": machines[plain["machine"]], **scores, **own})
 
 
-def _told(values: Mapping[str, Any], usual: Mapping[str, Any], *always: str) -> dict[str, Any]:
-    """What is not as usual."""
-    return {name: value for name, value in values.items() if name in always or usual.get(name, ...) != value}
+def _changed(values: Mapping[str, Any], default: Mapping[str, Any], *always: str) -> dict[str, Any]:
+    """The settings that are not at their default."""
+    return {name: value for name, value in values.items() if name in always or default.get(name, ...) != value}
 
 
 def _scores(values: Mapping[str, Any] | None) -> dict[str, float] | None:
@@ -109,7 +107,8 @@ def _scores(values: Mapping[str, Any] | None) -> dict[str, float] | None:
 
 def _order(record: RunRecord) -> tuple[Any, ...]:
     run = record.run
-    settings = json.dumps([run.model.to_dict(), run.train.to_dict(), run.folds, run.protocol], sort_keys=True)
+    plain = run.to_dict()
+    settings = json.dumps([plain["model"], plain["train"], run.folds, run.protocol], sort_keys=True)
     return run.data, run.model.method, settings, run.seed, run.fold, run.key
 
 

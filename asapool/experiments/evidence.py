@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from asapool.experiments.significance import paired_test
+from asapool.experiments.summary import test_share
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -22,8 +23,7 @@ def higher(first: Values, second: Values) -> tuple[float, float]:
     >>> higher(np.full((2, 3), 70.0), np.full((2, 3), 60.0))
     (10.0, 0.0)
     """
-    # one fold is tested on and one validated on, so that the test part is 1 / (folds − 2) of the training part
-    test = paired_test(first.ravel(), second.ravel(), test_share=1 / (first.shape[1] - 2))
+    test = paired_test(first.ravel(), second.ravel(), test_share=test_share(first.shape[1]))
     return round(test.difference, 6), 0.0 if test.p_corrected_t is None else test.p_corrected_t
 
 

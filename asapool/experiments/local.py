@@ -1,4 +1,4 @@
-"""The local engine: a few processes of this machine, each with one torch thread and its own copy of the graphs."""
+"""Engines of this machine: a few processes, each with one torch thread and its own copy of the graphs; or this one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from asapool.experiments.execute import Inputs, OnProgress
@@ -38,6 +39,22 @@ class LocalEngine:
             for outcome in outcomes:
                 record: RunRecord | None = outcome.result
                 yield failed(outcome.task, outcome.failure or "", machine()) if record is None else record
+
+
+class InlineEngine:
+    """Trains in this process, one Run after the other."""
+
+    def work(self, runs: Sequence[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
+        """Yield a record per Run; an error of the training is a failed record."""
+        for outcome in run_tasks(runs, _train, (inputs, on_progress)):
+            yield outcome.result or failed(outcome.task, outcome.failure or "", machine())
+
+
+def _train(shared: tuple[Inputs, OnProgress], task: Run) -> RunRecord:
+    from asapool.experiments.run import run
+
+    inputs, on_progress = shared
+    return run(inputs[task.fingerprint], task, partial(on_progress, task), inputs.get(task.splits))
 
 
 def _work(inputs: Inputs, task: Run, send: Callable[[Any], None]) -> RunRecord:

@@ -1,4 +1,4 @@
-"""Rows as Markdown and as CSV text, with every sign that would break a table made harmless."""
+"""Numbers and rows as text: Markdown and CSV, with every character that would break a table escaped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     | a\\|b | 1 |
     """
     lines = [list(head), ["---"] * len(head), *(list(row) for row in rows)]
-    return "".join(f"| {' | '.join(_cell(cell) for cell in line)} |\n" for line in lines)
+    return "".join(f"| {' | '.join(escape(cell) for cell in line)} |\n" for line in lines)
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -34,5 +34,51 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return out.getvalue()
 
 
-def _cell(text: str) -> str:
+def percent(share: float | None) -> str:
+    """A share in percent with two decimals, or a dash.
+
+    >>> percent(0.7148), percent(None)
+    ('71.48', '–')
+    """
+    return number(None if share is None else 100 * share)
+
+
+def number(value: float | None) -> str:
+    """Two decimals, or a dash.
+
+    >>> number(71.476), number(None)
+    ('71.48', '–')
+    """
+    return "–" if value is None else f"{value:.2f}"
+
+
+def signed(value: float | None) -> str:
+    """Two decimals with their sign, or a dash.
+
+    >>> signed(-0.5), signed(2)
+    ('−0.50', '+2.00')
+    """
+    return "–" if value is None else f"{value:+.2f}".replace("-", "−")
+
+
+def p_value(value: float | None) -> str:
+    """Three digits, or a dash."""
+    return "–" if value is None else f"{value:.3g}"
+
+
+def plus_minus(mean: float | None, deviation: float | None) -> str:
+    """A mean with its deviation, as far as they exist.
+
+    >>> plus_minus(73.968, 0.18), plus_minus(73.968, None), plus_minus(None, None)
+    ('73.97 ± 0.18', '73.97', '–')
+    """
+    return number(mean) + ("" if deviation is None else f" ± {deviation:.2f}")
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is, in one line: names from users must become neither HTML nor a table.
+
+    >>> escape("a|b <script>")
+    'a\\\\|b &lt;script>'
+    """
     return " ".join(str(text).replace("|", "\\|").replace("<", "&lt;").split())

@@ -6,9 +6,8 @@ from os import PathLike
 from pathlib import Path
 
 from asapool.errors import DataError
-from asapool.experiments.agreement import better
 from asapool.experiments.compact import read_compact, together
-from asapool.experiments.record import RunRecord
+from asapool.experiments.record import RunRecord, better
 from asapool.experiments.store import FILE, Store
 
 

@@ -1,4 +1,4 @@
-"""What a store holds, whatever plans it was filled by: a line per series of trainings, and two stores compared."""
+"""What a store holds, whatever plans it was filled by: a line per group of trainings, and two stores compared."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from asapool.errors import DataError
-from asapool.experiments.comparison import FoldResult, compare
+from asapool.experiments.experiment import read_plans
 from asapool.experiments.merging import merge, read_records
 from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
-from asapool.experiments.reproducing import read_plans
 from asapool.experiments.run import Run
 from asapool.experiments.significance import paired_test
+from asapool.experiments.summary import summarise, test_share
 from asapool.files import read_json, working_in, write_json
 from asapool.models.config import ModelConfig
 from asapool.training.config import TrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class Series:
+class RunGroup:
     """Trainings that differ in seed and fold only; accuracies are shares of graphs, not percent.
 
     over_seeds: deviation of the seeds' means. over_folds: of the folds of one seed, averaged over the seeds.
@@ -62,13 +62,13 @@ class Difference:
         return asdict(self)
 
 
-def overview(folder: str | PathLike[str]) -> list[Series]:
+def overview(folder: str | PathLike[str]) -> list[RunGroup]:
     """The series of a store or of compact files, in the order in which their first training ended up in it."""
     groups: dict[Run, list[RunRecord]] = {}
     for record in read_records(folder, light=True).values():
         groups.setdefault(replace(record.run, seed=0, fold=0), []).append(record)
     plans = read_plans(folder)
-    found = [_series(run, records, plans) for run, records in groups.items()]
+    found = [_group(run, records, plans) for run, records in groups.items()]
     return sorted(found, key=lambda s: (_place(s, plans), s.data))
 
 
@@ -112,16 +112,9 @@ def _size(plan: Mapping[str, Any]) -> int:
     return len(plan["cells"]) * len(plan["seeds"])
 
 
-def _series(run: Run, records: Sequence[RunRecord], plans: Sequence[Plan]) -> Series:
+def _group(run: Run, records: Sequence[RunRecord], plans: Sequence[Plan]) -> RunGroup:
     ordered = sorted(records, key=lambda r: (r.run.seed, r.run.fold))
-    results = [
-        FoldResult(
-            method="", seed=r.run.seed, fold=r.run.fold, test=r.test, validation=r.validation, seconds=r.seconds,
-            failure=r.failure,
-        )
-        for r in ordered
-    ]  # fmt: skip
-    row = compare(results, run.folds).rows[0]
+    total = summarise(ordered, run.folds)
     names = tuple(
         f"{plan.name}: {cell.row}"
         for plan in plans
@@ -130,11 +123,11 @@ def _series(run: Run, records: Sequence[RunRecord], plans: Sequence[Plan]) -> Se
         and cell.model == run.model
         and replace(cell.train, seed=0, threads=None) == run.train
     )
-    return Series(
-        data=run.data, names=names or (_settings(run),), settings=_settings(run), test=row.mean,
-        over_seeds=row.over_seeds, over_folds=row.over_folds, validation=row.validation, seeds=row.seeds,
-        folds=row.folds, failed=row.failed, of=run.folds, protocol=run.protocol,
-        scores=tuple((r.run.seed, r.run.fold, r.test["accuracy"]) for r in ordered if r.test is not None),
+    return RunGroup(
+        data=run.data, names=names or (_settings(run),), settings=_settings(run), test=total.mean,
+        over_seeds=total.over_seeds, over_folds=total.over_folds, validation=total.validation, seeds=total.seeds,
+        folds=total.folds, failed=total.failed, of=run.folds, protocol=run.protocol,
+        scores=total.values,
     )  # fmt: skip
 
 
@@ -148,7 +141,7 @@ def _settings(run: Run) -> str:
     return ", ".join(parts)
 
 
-def _place(series: Series, plans: Sequence[Plan]) -> tuple[int, int]:
+def _place(series: RunGroup, plans: Sequence[Plan]) -> tuple[int, int]:
     """The order of the plans and of their rows; what belongs to none comes last."""
     for number, plan in enumerate(plans):
         for at, row in enumerate(plan.rows):
@@ -157,9 +150,9 @@ def _place(series: Series, plans: Sequence[Plan]) -> tuple[int, int]:
     return len(plans), 0
 
 
-def _difference(name: str, first: Series, second: Series) -> Difference:
+def _difference(name: str, first: RunGroup, second: RunGroup) -> Difference:
     a = {(seed, fold): value for seed, fold, value in first.scores}
     b = {(seed, fold): value for seed, fold, value in second.scores}
     both = [key for key in a if key in b] if (first.of, first.protocol) == (second.of, second.protocol) else []
-    test = paired_test([b[key] for key in both], [a[key] for key in both], test_share=1 / (first.of - 2))
+    test = paired_test([b[key] for key in both], [a[key] for key in both], test_share=test_share(first.of))
     return Difference(data=first.data, name=name, first=first.test, second=second.test, test=test.to_dict())

@@ -1,4 +1,4 @@
-"""Every number that the paper prints, and the claims in words that measured tables can bear out or not.
+"""Every number that the paper prints, and the claims in words that measured tables can confirm or not.
 
 Accuracies are in percent; ± is the deviation over 20 seeds of 10 folds. Data sets and rows go by the names that the
 plans use, so that a cell of ours finds its cell of the paper.
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 HIERARCHICAL = ("diffpool", "topk", "sagpool")
+EPOCHS = 100  # of every training of the paper
 GLOBAL = ("set2set", "global-attention", "sortpool")
 
 
-class Claim(NamedTuple):
+class PaperNumber(NamedTuple):
     """A cell of a table; other is the data set it was measured on, where that is not the one asked for."""
 
     mean: float
@@ -22,8 +23,8 @@ class Claim(NamedTuple):
     other: str = ""
 
     def __str__(self) -> str:
-        told = f"{self.mean:.2f} ± {self.deviation:.2f}"
-        return f"{self.other} {told} (other data)" if self.other else told
+        text = f"{self.mean:.2f} ± {self.deviation:.2f}"
+        return f"{self.other} {text} (other data)" if self.other else text
 
 
 class Statistics(NamedTuple):
@@ -36,8 +37,8 @@ class Statistics(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statement:
-    """A sentence of the paper that a table can bear out: which rows must compare how, in every column.
+class PaperClaim:
+    """A sentence of the paper that a table can confirm: which rows must compare how, in every column.
 
     above: the first row of each pair has the higher mean. steadier: the smaller deviation over seeds. rising: accuracy
     goes up with the rows, in their order. gain: the mean over the columns is higher by at least `least` percent of the
@@ -113,47 +114,47 @@ GLOBAL_GRID: dict[str, tuple[int | bool, ...]] = {"set2set_steps": (5, 10), "att
 _ALL_OTHERS = tuple(("asap", other) for other in (*GLOBAL, *HIERARCHICAL))
 STATEMENTS = {
     "table2": (
-        Statement(
+        PaperClaim(
             words="ASAP has the highest accuracy on every data set", kind="above", pairs=_ALL_OTHERS, everywhere=True
         ),
-        Statement(
+        PaperClaim(
             words="ASAP varies less over seeds than the other hierarchical methods",
             kind="steadier",
             pairs=tuple(("asap", other) for other in HIERARCHICAL),
         ),
-        Statement(
+        PaperClaim(
             words="ASAP is on average 4 % better than SAGPool (3.9 % of its accuracy)",
             kind="gain", pairs=(("asap", "sagpool"),), least=3.9,
         ),
-        Statement(
+        PaperClaim(
             words="ASAP is on average 3.5 % better than SortPool (of its accuracy)",
             kind="gain", pairs=(("asap", "sortpool"),), least=3.5,
         ),
     ),
     "table-aggregation": (
-        Statement(words="Aggregating nodes helps: both above none", kind="above", pairs=(("both", "none"),)),
-        Statement(
+        PaperClaim(words="Aggregating nodes helps: both above none", kind="above", pairs=(("both", "none"),)),
+        PaperClaim(
             words="Both is the best way to aggregate", kind="above", pairs=(("both", "only cluster"), ("both", "none"))
         ),
     ),
     "table-attention": (
-        Statement(
+        PaperClaim(
             words="M2T is at least as good as T2T and S2T",
             kind="above", pairs=(("m2t", "t2t"), ("m2t", "s2t")), ties=True,
         ),
     ),
     "table-fitness": (
-        Statement(words="LEConv is better than Basic-LEConv", kind="above", pairs=(("leconv", "basic-leconv"),)),
-        Statement(words="Basic-LEConv is better than GCN", kind="above", pairs=(("basic-leconv", "gcn"),)),
+        PaperClaim(words="LEConv is better than Basic-LEConv", kind="above", pairs=(("leconv", "basic-leconv"),)),
+        PaperClaim(words="Basic-LEConv is better than GCN", kind="above", pairs=(("basic-leconv", "gcn"),)),
     ),
     "table-edges": (
-        Statement(words="Soft edge weights help", kind="above", pairs=(("present", "absent"),)),
+        PaperClaim(words="Soft edge weights help", kind="above", pairs=(("present", "absent"),)),
     ),
-    "figure-ratio": (Statement(words="Accuracy grows with the sampling ratio k", kind="rising"),),
+    "figure-ratio": (PaperClaim(words="Accuracy grows with the sampling ratio k", kind="rising"),),
 }  # fmt: skip
 
 
-def claims(plan: str) -> tuple[Statement, ...]:
+def claims(plan: str) -> tuple[PaperClaim, ...]:
     """What the paper says in words about a table.
 
     >>> [statement.words for statement in claims("table-edges")]
@@ -162,11 +163,11 @@ def claims(plan: str) -> tuple[Statement, ...]:
     return STATEMENTS.get(plan, ())
 
 
-def claim(data: str, row: str, plan: str = "table2") -> Claim | None:
+def claim(data: str, row: str, plan: str = "table2") -> PaperNumber | None:
     """The paper's number for a row of a table on a data set, where it has one.
 
     >>> claim("NCI1", "asap"), claim("MUTAG", "asap")
-    (Claim(mean=71.48, deviation=0.42, other=''), None)
+    (PaperNumber(mean=71.48, deviation=0.42, other=''), None)
     >>> str(claim("NCI1", "m2t", "table-attention"))
     '70.70 ± 2.30'
     """
@@ -176,10 +177,10 @@ def claim(data: str, row: str, plan: str = "table2") -> Claim | None:
     data = canonical(data)
     if data not in sets or row not in rows:
         return None
-    return Claim(*rows[row][sets.index(data)])
+    return PaperNumber(*rows[row][sets.index(data)])
 
 
-def nearest(data: str, row: str, plan: str = "table2") -> Claim | None:
+def nearest(data: str, row: str, plan: str = "table2") -> PaperNumber | None:
     """The same, or the number for the data set that this one stands in for, which says so.
 
     >>> str(nearest("Mutagenicity", "asap"))
@@ -202,10 +203,10 @@ def canonical(data: str) -> str:
     return known.get(data.lower(), data)
 
 
-def cells(plan: str) -> Iterator[tuple[str, str, Claim]]:
+def cells(plan: str) -> Iterator[tuple[str, str, PaperNumber]]:
     """All cells of one of the paper's tables: row, column, number."""
     for column in SETS:
         for row in COMPARISON if plan == "table2" else ABLATIONS.get(plan, {}):
-            told = claim(column, row, plan)
-            if told is not None:
-                yield row, column, told
+            number = claim(column, row, plan)
+            if number is not None:
+                yield row, column, number

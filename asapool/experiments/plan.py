@@ -9,9 +9,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from asapool.errors import CheckpointError, ConfigError, choose
-from asapool.experiments.plan_file import DataEntry, PlanFile, read_plan
+from asapool.experiments.plan_file import LONGEST, DataEntry, PlanFile, read_plan
 from asapool.experiments.protocols import PROTOCOLS, SplitFile
-from asapool.experiments.run import Run
+from asapool.experiments.run import FIRST_MODEL, Run
 from asapool.models.config import ModelConfig
 from asapool.training.config import TrainConfig
 from asapool.training.presets import preset
@@ -59,7 +59,8 @@ class Plan:
     seeds: tuple[int, ...] = (8971,)
     folds: int = 10
     protocol: str = "authors"
-    choose: bool = False  # per column the row with the best mean validation accuracy is chosen, and judged on test
+    choose: bool = False  # per column the row with the best mean validation accuracy is chosen, its test accuracy shown
+    comparison: bool = False  # of models on one data set, the first row being the reference: all scores are shown
 
     def __post_init__(self) -> None:
         choose("plan.metric", self.metric, ("test", "validation"))
@@ -125,9 +126,29 @@ class Plan:
                 )
                 for cell in plain["cells"]
             )  # fmt: skip
-            return cls(**{**plain, "cells": cells, "seeds": tuple(plain["seeds"])})
+            values = {name: value for name, value in plain.items() if name != "graphs"}
+            return cls(**{**values, "cells": cells, "seeds": tuple(plain["seeds"])})
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise CheckpointError(f"not a plan of asapool ({type(error).__name__}: {error})") from None
+
+    @classmethod
+    def from_first_version(cls, plain: Mapping[str, Any]) -> Plan:
+        """The plan of a cross-validation of asapool 0.1.0 (its plan.json)."""
+        try:
+            name, train = plain["data"]["name"], TrainConfig.from_dict(plain["train"])
+            cells = tuple(
+                Cell(
+                    row=row, column=name, source=in_memory(name), train=train,
+                    model=ModelConfig.from_dict(FIRST_MODEL | model),
+                )
+                for row, model in plain["models"].items()
+            )  # fmt: skip
+            return cls(
+                name="cv", title=f"Cross-validation on {name}", cells=cells, seeds=tuple(plain["seeds"]),
+                folds=plain["folds"], protocol=plain["protocol"], comparison=True,
+            )  # fmt: skip
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise CheckpointError(f"not a plan of asapool 0.1.0 ({type(error).__name__}: {error})") from None
 
     def runs(self, graphs: Mapping[str, GraphSet]) -> list[Run]:
         """All trainings, each once; seeds outermost, then folds, then cells, so that rows and columns fill evenly.
@@ -207,6 +228,11 @@ def load_plan(
         protocol=protocol,
         choose=file.choose,
     )
+
+
+def in_memory(name: str) -> DataConfig:
+    """The source of graphs of which only the name is known, which need not be one that a file can have."""
+    return DataConfig(source=name.replace("\0", " ").encode()[:LONGEST].decode(errors="ignore"))
 
 
 def splits_needed(protocol: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing as mp
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic, TypeVar
 
 from asapool.errors import AsapoolError, ConfigError
@@ -44,7 +46,7 @@ class _Worker(Generic[Task]):
 
 @dataclass(frozen=True)
 class _Message:
-    """What a worker says about its task before it is done."""
+    """Progress of a worker's task."""
 
     content: Any
 
@@ -62,7 +64,7 @@ def run_tasks(
 
     work(shared, task) runs in a worker; work must be a function of a module, and shared (sent once per worker) and the
     tasks plain data. With one job and fresh=False everything runs in this process. Leaving the loop ends the workers.
-    With on_message it is work(shared, task, say), and what say is given arrives here as on_message(task, content).
+    With on_message it is work(shared, task, send), and send(content) in a worker calls on_message(task, content) here.
 
     >>> [outcome.result for outcome in run_tasks([1, 2], divmod, 7)]
     [(7, 0), (3, 1)]
@@ -76,10 +78,13 @@ def run_tasks(
     waiting = deque(tasks)
     workers: list[_Worker[Task]] = []
     context = mp.get_context("spawn")  # a forked copy of torch's threads may hang
+    # pickled once, and sent over each worker's own pipe after it started: an argument of the process goes through a
+    # pipe whose other end this process holds too, so that a worker that dies while it starts would block us for ever
+    payload = bytes(ForkingPickler.dumps((work, shared, on_message is not None)))
     try:
-        talks = on_message is not None
-        workers = [_start(context, work, shared, talks) for _ in range(min(jobs, len(tasks)))]
+        workers = [_start(context) for _ in range(min(jobs, len(tasks)))]
         for worker in workers:
+            _brief(worker, payload)
             _hand_out(worker, waiting)
         while busy := [worker for worker in workers if worker.task is not None]:
             for pipe in wait([worker.pipe for worker in busy]):
@@ -92,7 +97,8 @@ def run_tasks(
                 if workers[place].process.exitcode is not None:
                     workers[place].pipe.close()
                     if waiting:
-                        workers[place] = _start(context, work, shared, talks)
+                        workers[place] = _start(context)
+                        _brief(workers[place], payload)
                 _hand_out(workers[place], waiting)
                 yield outcome
     finally:
@@ -103,18 +109,24 @@ def run_tasks(
             worker.pipe.close()
 
 
-def _start(context: Any, work: Callable[..., Any], shared: Any, talks: bool) -> _Worker[Task]:
+def _start(context: Any) -> _Worker[Task]:
     here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(there, work, shared, talks), daemon=True)
+    process = context.Process(target=_serve, args=(there,), daemon=True)
     process.start()
-    there.close()
+    there.close()  # the worker has the only one: when it dies, what we send or wait for ends at once
     return _Worker(process, here)
+
+
+def _brief(worker: _Worker[Task], payload: bytes) -> None:
+    """Send what all tasks share; where the worker is dead already, the next receive reports it."""
+    with suppress(OSError):
+        worker.pipe.send_bytes(payload)
 
 
 def _hand_out(worker: _Worker[Task], waiting: deque[Task]) -> None:
     worker.task = waiting.popleft() if waiting else None
     if worker.task is not None:
-        with suppress(OSError):  # it died before its first task: the broken pipe reports it in the next round
+        with suppress(OSError):  # it died before its task: the next receive reports it
             worker.pipe.send(worker.task)
 
 
@@ -122,17 +134,17 @@ def _collect(worker: _Worker[Task]) -> Outcome[Task] | _Message:
     task = worker.task
     assert task is not None
     try:
-        said: Outcome[Task] | _Message = worker.pipe.recv()
+        message: Outcome[Task] | _Message = worker.pipe.recv()
     except (EOFError, OSError):
         worker.process.join()
-        said = Outcome(task, failure=_cause(worker.process.exitcode or 0))
-    if isinstance(said, Outcome):
+        message = Outcome(task, failure=_cause(worker.process.exitcode or 0))
+    if isinstance(message, Outcome):
         worker.task = None
-    return said
+    return message
 
 
 def _cause(code: int) -> str:
-    """Say how a process ended.
+    """How a process ended.
 
     >>> _cause(-9)
     'the process was ended by signal 9 (SIGKILL): the machine may be out of memory, try fewer jobs'
@@ -144,10 +156,10 @@ def _cause(code: int) -> str:
     return f"the process ended with code {code} before the task was done"
 
 
-def _attempt(work: Callable[..., Any], shared: Any, task: Task, *say: Callable[[Any], None]) -> Outcome[Task]:
+def _attempt(work: Callable[..., Any], shared: Any, task: Task, *send: Callable[[Any], None]) -> Outcome[Task]:
     """An error is an outcome too: of ours its sentence, of others the last line with its place."""
     try:
-        return Outcome(task, work(shared, task, *say))
+        return Outcome(task, work(shared, task, *send))
     except AsapoolError as error:
         return Outcome(task, failure=str(error))
     except Exception as error:
@@ -155,23 +167,24 @@ def _attempt(work: Callable[..., Any], shared: Any, task: Task, *say: Callable[[
         return Outcome(task, failure=f"{type(error).__name__}: {error} ({where.filename}, line {where.lineno})")
 
 
-def _serve(pipe: Connection, work: Callable[..., Any], shared: Any, talks: bool) -> None:
-    """The life of a worker: a task in, an outcome out, until the parent hangs up."""
+def _serve(pipe: Connection) -> None:
+    """The loop of a worker: what all tasks share, then a task in and an outcome out, until the parent hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ["OMP_NUM_THREADS"] = "1"  # for a torch that is loaded later
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
-    say = [lambda content: pipe.send(_Message(content))] if talks else []
-    while True:
-        try:
-            pipe.send(_attempt(work, shared, pipe.recv(), *say))
-        except (EOFError, OSError):
-            return
+    try:
+        work, shared, talks = pickle.loads(pipe.recv_bytes())
+        send = [lambda content: pipe.send(_Message(content))] if talks else []
+        while True:
+            pipe.send(_attempt(work, shared, pipe.recv(), *send))
+    except (EOFError, OSError):
+        return
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed would train on for nobody."""
+    """End this worker when its parent is killed: nothing would receive its results."""
     parent = mp.parent_process()
     if parent is not None:
         wait([parent.sentinel])

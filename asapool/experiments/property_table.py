@@ -30,7 +30,7 @@ Make = Callable[[int], Any]  # nodes of a typical graph → a pooling layer with
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class PropertyCell:
     """One cell: whether the layer has the property, what was measured, and what the paper says (None: nothing)."""
 
     holds: bool
@@ -44,7 +44,7 @@ class PropertyTable:
 
     name: str = "table1"
     title: str = "Properties of hierarchical pooling methods"
-    findings: dict[str, dict[str, Finding]]  # method → property → finding
+    findings: dict[str, dict[str, PropertyCell]]  # method → property → finding
 
     @property
     def agrees(self) -> bool:
@@ -82,7 +82,7 @@ def table1(models: Mapping[str, ModelConfig] | None = None, seed: int = 0) -> Pr
         ticks = TICKS.get(name)
         measured = measure(layer_of(config), seed)
         found[name] = {
-            p: Finding(holds=holds, evidence=told, paper=None if ticks is None else p in ticks)
+            p: PropertyCell(holds=holds, evidence=told, paper=None if ticks is None else p in ticks)
             for p, (holds, told) in measured.items()
         }
     return PropertyTable(findings=found)
@@ -204,7 +204,7 @@ def _ring(N: int) -> tuple[Tensor, Graph]:
     return x, pack_graph(x, edge_index, None, torch.tensor([0, N]), "auto")
 
 
-def _tick(finding: Finding) -> str:
+def _tick(finding: PropertyCell) -> str:
     mark = "✓" if finding.holds else "–"
     return mark if finding.paper in (None, finding.holds) else f"{mark} (paper: {'✓' if finding.paper else '–'})"
 

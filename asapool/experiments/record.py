@@ -1,16 +1,19 @@
-"""RunRecord: what came of one Run, as one line of JSON, with all that is needed to repeat it."""
+"""RunRecord: the result of one Run, as one line of JSON with a checksum, with all that is needed to repeat it."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import asdict, dataclass, fields, replace
+import re
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from asapool.errors import AsapoolError, DataError
 from asapool.experiments.run import Run
 
-VERSION = 1
-DIGITS = 6  # of the curves, which are for the eye; scores are kept in full
+VERSION = 2  # 1 (asapool 0.1.0) had no checksums
+END = re.compile(rb',"checksum":"([0-9a-f]{16})"}$')
+DIGITS = 6  # of curves, which are for the eye, and to which scores must agree; a line keeps scores in full
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,28 +39,41 @@ class RunRecord:
         """Whether there are scores."""
         return self.failure is None
 
+    @property
+    def version(self) -> str:
+        """The version of asapool that made it."""
+        return str(self.machine.get("asapool") or "0.1.0")
+
     def light(self) -> RunRecord:
         """The same without curves and probabilities, which tables do not need and which fill the memory."""
         return replace(self, history=None, probabilities=None)
 
     def to_line(self) -> str:
-        """One line of JSON; curves are written by column, which takes half the room."""
+        """One line of JSON that ends with its checksum; curves are written by column, which takes half the room."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain |= {"run": self.run.to_dict(), "history": _columns(self.history)}
-        there = {name: value for name, value in plain.items() if value is not None}
-        key = {"version": VERSION, "key": self.run.key}
-        return json.dumps(key | there, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        present = {name: value for name, value in plain.items() if value is not None}
+        head = {"version": VERSION, "key": self.run.key}
+        line = json.dumps(head | present, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return with_checksum(line)
 
     @classmethod
     def from_line(cls, line: str | bytes) -> RunRecord:
-        """The record that to_line wrote; anything else is a DataError."""
+        """The record that to_line wrote, or a line of 0.1.0 without a checksum; anything else is a DataError."""
+        data = (line.encode() if isinstance(line, str) else line).removesuffix(b"\n")
+        end = END.search(data)
+        if end is not None and _checksum(data[: end.start()] + b"}") != end[1].decode():
+            raise DataError("the line does not have its checksum: it was changed or damaged")
         try:
-            plain = json.loads(line)
-            if plain.pop("version") != VERSION:
+            plain = json.loads(data)
+            version = plain.pop("version")
+            if version not in (1, VERSION):
                 raise DataError(f"a record of version {VERSION} expected. Use the asapool that wrote it")
+            if (plain.pop("checksum", None) is None or end is None) != (version == 1):
+                raise DataError("the checksum of the line is missing or damaged")
             key = plain.pop("key")
             record = cls(**plain | {"run": Run.from_dict(plain["run"]), "history": _rows(plain.get("history"))})
-        except (ValueError, KeyError, TypeError, AttributeError, AsapoolError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, AsapoolError) as error:
             raise DataError(f"not a record of a run ({type(error).__name__}: {error})") from None
         if record.run.key != key:
             raise DataError(f"the record is called {key}, but its run is {record.run.key}: the line was changed")
@@ -65,13 +81,48 @@ class RunRecord:
 
 
 def failed(run: Run, why: str, machine: dict[str, Any]) -> RunRecord:
-    """The record of a Run that came to nothing."""
+    """The record of a Run that has no scores."""
     return RunRecord(run=run, failure=why, machine=machine)
 
 
-def plain(record: RunRecord) -> dict[str, Any]:
-    """A record as plain data for JSON."""
-    return asdict(record) | {"run": record.run.to_dict()}
+def better(one: RunRecord, other: RunRecord) -> RunRecord:
+    """Of two records of one Run the finished one; of two finished ones that with more scores; else the first.
+
+    A score that only one of them has is no contradiction; two different scores are refused, with both machines.
+    """
+    if not (one.finished and other.finished):
+        return other if other.finished else one
+    for part in ("validation", "test"):
+        a, b = _scores(one, part), _scores(other, part)
+        if any(a[name] != b[name] for name in a if name in b):
+            where = " and ".join(f"{r.machine.get('cpu')} (torch {r.machine.get('torch')})" for r in (one, other))
+            raise DataError(
+                f"run {one.run.key} ({one.run.data}, {one.run.model.method}, seed {one.run.seed}, fold {one.run.fold}) "
+                f"has different {part} scores on {where}. Keep the two apart, or leave one of them out"
+            )
+    return other if _known(other) > _known(one) else one
+
+
+def _known(record: RunRecord) -> int:
+    return sum(len(_scores(record, part)) for part in ("validation", "test"))
+
+
+def _scores(record: RunRecord, part: str) -> dict[str, Any]:
+    values = getattr(record, part) or {}
+    return {name: _rounded(value) for name, value in values.items() if value is not None}
+
+
+def with_checksum(line: str) -> str:
+    """A JSON object with its checksum as the last entry.
+
+    >>> with_checksum('{"a":1}')
+    '{"a":1,"checksum":"015abd7f5cc57a2d"}'
+    """
+    return f'{line[:-1]},"checksum":"{_checksum(line.encode())}"}}'
+
+
+def _checksum(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()[:16]
 
 
 def _columns(history: list[dict[str, Any]] | None) -> dict[str, list[Any]] | None:
@@ -88,4 +139,8 @@ def _rows(columns: dict[str, list[Any]] | None) -> list[dict[str, Any]] | None:
 
 
 def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_rounded(inner) for inner in value]
     return round(value, DIGITS) if isinstance(value, float) else value

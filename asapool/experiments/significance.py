@@ -6,6 +6,7 @@ differences that are not there. Nadeau and Bengio (2003) correct the variance fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -59,6 +60,20 @@ def paired_test(first: npt.ArrayLike, second: npt.ArrayLike, test_share: float) 
         n=n, difference=_mean(d), t=t, p_corrected_t=p, p_wilcoxon=_wilcoxon(d),
         note="" if t is not None else "every fold differs by the same amount, so t is infinite",
     )  # fmt: skip
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Holm's adjustment for several tests at once: the k-th smallest of m counts m − k + 1 times, and none falls.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p, kind="stable")
+    adjusted, least = [0.0] * len(p), 0.0
+    for k, i in enumerate(order):
+        least = max(least, min(1.0, (len(p) - k) * p[i]))
+        adjusted[i] = least
+    return adjusted
 
 
 def _corrected_t(d: npt.NDArray[np.float64], test_share: float) -> tuple[float | None, float | None]:

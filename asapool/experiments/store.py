@@ -7,16 +7,18 @@ one at the end, which the next writer cuts off and which readers ignore.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
 from asapool.errors import CheckpointError, DataError, TrainingError
-from asapool.experiments.record import RunRecord
+from asapool.experiments.record import RunRecord, better
 from asapool.files import sync_folder, working_in
 
 FILE = "runs.jsonl"
+COMPLETE = re.compile(rb'"checksum":"[0-9a-f]{16}"}.$', re.DOTALL)  # a record and one byte, which was its line end
 
 
 class Store:
@@ -126,15 +128,20 @@ def _cut_torn_line(path: Path, handle: int) -> None:
 
 def _read(path: Path, keep: Callable[[RunRecord], RunRecord]) -> dict[str, RunRecord]:
     records: dict[str, RunRecord] = {}
+    lines_of: dict[str, int] = {}
     try:
         with open(path, "rb") as lines:
             for number, line in enumerate(lines, 1):
                 if not line.endswith(b"\n"):
-                    break  # torn: its writer was stopped in the middle, or is writing it now
+                    _check_torn(line, path, number)
+                    break
                 record = _parse(line, path, number)
-                before = records.get(record.run.key)
-                if before is None or not before.finished:
-                    records[record.run.key] = keep(record)
+                key = record.run.key
+                before = records.get(key)
+                if before is not None and before.finished and record.finished:
+                    _check_second(before, record, path, lines_of[key], number)
+                elif before is None or not before.finished:
+                    records[key], lines_of[key] = keep(record), number
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     return records
@@ -145,3 +152,19 @@ def _parse(line: bytes, path: Path, number: int) -> RunRecord:
         return RunRecord.from_line(line)
     except DataError as error:
         raise DataError(f"{path}, line {number}: {error}. Remove the line, and its run is done again") from None
+
+
+def _check_torn(line: bytes, path: Path, number: int) -> None:
+    """A last line without its end was being written, unless the whole record is there and its end is damaged."""
+    if COMPLETE.search(line):
+        raise DataError(
+            f"{path}, line {number}: the end of the line is damaged. Remove the line, and its run is done again"
+        )
+
+
+def _check_second(one: RunRecord, other: RunRecord, path: Path, first: int, second: int) -> None:
+    """Two finished records of one Run must have the same scores."""
+    try:
+        better(one, other)
+    except DataError as error:
+        raise DataError(f"{path}, lines {first} and {second}: {error}") from None

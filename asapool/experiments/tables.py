@@ -1,7 +1,7 @@
-"""From a plan and its records to a table: ours, the paper's number beside it, and what lies between.
+"""From a plan and its records to a table: our numbers, the paper's beside them, a trivial baseline, paired tests.
 
-Accuracies are in percent, as the paper prints them. Means and deviations are those of training/comparison.py. A cell
-never depends on time, machine or the order in which its trainings ended.
+Accuracies are in percent, as the paper prints them. No score depends on time, machine or the order in which trainings
+ended.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 
 from asapool.errors import CheckpointError, DataError
 from asapool.experiments import paper
-from asapool.experiments.comparison import FoldResult, Row, compare
+from asapool.experiments.run import settings_of
+from asapool.experiments.summary import FoldValue, by_seed, complete, fold_values, paired_tests, summarise
 from asapool.experiments.table_text import to_csv, to_dict, to_markdown, write
 
 if TYPE_CHECKING:
@@ -24,15 +25,37 @@ if TYPE_CHECKING:
     from asapool.experiments.record import RunRecord
 
 __all__ = ["Table", "TableCell", "make_table", "to_csv", "to_dict", "to_markdown", "write"]
+MAJORITY = "majority class"  # name of the baseline's row
+Found = Mapping[tuple[str, str], list["RunRecord"]]  # row, column → records in the order of the plan
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableCell:
-    """One cell; a number is None where no training stands behind it.
+    """One cell; a number is None where there is nothing to compute it from.
 
-    over_seeds: deviation of the whole seeds' means (the paper's ±). over_folds: of the folds of one seed, averaged.
-    difference and verdict rest on the whole seeds alone, once there is one.
-    values: (seed, fold, accuracy) of every finished training, in the order of the plan; runs: their keys.
+    Args:
+        row: Name of the row.
+        column: Name of the data set.
+        mean: Mean accuracy over all finished trainings, in percent as all that follows.
+        over_seeds: Deviation of the means of the complete seeds (the paper's ±).
+        over_folds: Deviation of the folds of one seed, averaged over the seeds.
+        seeds: How many have at least one finished fold.
+        folds: Finished trainings, of all seeds.
+        failed: Failed trainings.
+        expected: All trainings of the cell.
+        paper: The paper's number.
+        difference: Ours − the paper's; on complete seeds alone, once there is one.
+        verdict: Whether ours lies within the paper's mean ± its deviation; None where that cannot be said.
+        chosen: In a plan that chooses: the best of its column on validation.
+        validation: Mean validation accuracy.
+        test: Of the chosen: its test accuracy.
+        test_over_seeds: Its deviation.
+        against: Paired test against the table's reference row.
+        scores: Mean of every test score; of comparisons only.
+        seconds: Mean time of a training; of comparisons only.
+        values: Seed, fold and accuracy of every finished training, in the order of the plan.
+        runs: Their keys.
+        settings: Of model and train.
     """
 
     row: str
@@ -40,54 +63,79 @@ class TableCell:
     mean: float | None = None
     over_seeds: float | None = None
     over_folds: float | None = None
-    seeds: int = 0  # with at least one finished fold
-    folds: int = 0  # finished trainings, of all seeds
+    seeds: int = 0
+    folds: int = 0
     failed: int = 0
-    expected: int  # trainings
-    paper: paper.Claim | None = None
-    difference: float | None = None  # ours − the paper's
-    verdict: Literal["within", "outside"] | None = None  # of the paper's mean ± its deviation
-    chosen: bool = False  # in a plan that chooses: the best on validation of its column
-    validation: float | None = None  # of the chosen: the accuracy by which it was chosen
-    test: float | None = None  # of the chosen: its test accuracy, and the deviation over seeds
+    expected: int
+    paper: paper.PaperNumber | None = None
+    difference: float | None = None
+    verdict: Literal["within", "outside"] | None = None
+    chosen: bool = False
+    validation: float | None = None
+    test: float | None = None
     test_over_seeds: float | None = None
-    against: dict[str, Any] | None = None  # paired test against the table's reference row
-    values: tuple[tuple[int, int, float], ...] = ()
+    against: dict[str, Any] | None = None
+    scores: dict[str, float | None] | None = None
+    seconds: float | None = None
+    values: tuple[FoldValue, ...] = ()
     runs: tuple[str, ...] = ()
-    settings: dict[str, Any]  # model and train
+    settings: dict[str, Any]
 
     @property
     def finished(self) -> bool:
         """Whether all trainings are done."""
         return self.folds == self.expected
 
-    def whole_seeds(self, folds: int) -> dict[int, list[float]]:
+    def complete_seeds(self, folds: int) -> dict[int, list[float]]:
         """The accuracies of the seeds of which all folds are done."""
-        by_seed: dict[int, list[float]] = {}
-        for seed, _, value in self.values:
-            by_seed.setdefault(seed, []).append(value)
-        return {seed: values for seed, values in by_seed.items() if len(values) == folds}
+        return complete(by_seed(self.values), folds)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A filled plan."""
+    """A filled plan.
+
+    Args:
+        name: Of the plan, and of the files.
+        title: For people.
+        metric: Which accuracy it shows, "test" or "validation".
+        rows: Names of the rows.
+        columns: Names of the data sets.
+        cells: Row by row.
+        baselines: Of a comparison: the accuracy of always answering with the most frequent class.
+        seeds: Of the plan.
+        folds: Of a seed.
+        protocol: How folds are made.
+        choose: Whether the best row on validation is chosen per column.
+        reference: The row that the paired tests compare with.
+        versions: The versions of asapool that made its records.
+        comparison: Whether it compares models on one data set; the first row is then the reference.
+    """
 
     name: str
     title: str
     metric: Literal["test", "validation"]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    cells: tuple[TableCell, ...]  # row by row
+    cells: tuple[TableCell, ...]
+    baselines: tuple[TableCell, ...] = ()
     seeds: tuple[int, ...]
     folds: int
     protocol: str
     choose: bool = False
-    reference: str | None = None  # the row that the paired tests compare with
+    reference: str | None = None
+    versions: tuple[str, ...] = ()
+    comparison: bool = False
 
     def cell(self, row: str, column: str) -> TableCell | None:
         """The cell of a row and a column, if the plan has it."""
-        return next((cell for cell in self.cells if (cell.row, cell.column) == (row, column)), None)
+        cells = (*self.cells, *self.baselines)
+        return next((cell for cell in cells if (cell.row, cell.column) == (row, column)), None)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether it was trained for as many epochs as the paper, so that a verdict on the paper's numbers is fair."""
+        return all(cell.settings["train"]["epochs"] == paper.EPOCHS for cell in self.cells)
 
     def to_markdown(self) -> str:
         """The table for people."""
@@ -105,11 +153,12 @@ class Table:
     def from_dict(cls, plain: Mapping[str, Any]) -> Table:
         """The table that to_dict was called on."""
         try:
-            own = {name: value for name, value in plain.items() if name not in ("kind", "claims")}
-            cells = tuple(_cell_from(cell) for cell in own.pop("cells"))
-            for name in ("rows", "columns", "seeds"):
-                own[name] = tuple(own[name])
-            return cls(**own, cells=cells)
+            values = {name: value for name, value in plain.items() if name not in ("kind", "claims")}
+            for name in ("cells", "baselines"):
+                values[name] = tuple(_cell_from(cell) for cell in values[name])
+            for name in ("rows", "columns", "seeds", "versions"):
+                values[name] = tuple(values[name])
+            return cls(**values)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise CheckpointError(f"not a table of asapool ({type(error).__name__}: {error})") from None
 
@@ -117,115 +166,121 @@ class Table:
 def make_table(plan: Plan, records: Mapping[str, RunRecord], graphs: Mapping[str, GraphSet] | None = None) -> Table:
     """Sum up the records that belong to a plan.
 
-    records: by key of the Run. graphs: by column; without them a column's graphs are those that the records name.
+    Args:
+        plan: What the table is made of.
+        records: By key of the Run.
+        graphs: By column; without them a column's graphs are those that the records name.
     """
-    prints = graphs if graphs is not None else _named(records.values())
-    found: dict[tuple[str, str], list[tuple[str, RunRecord]]] = {}
+    prints = graphs if graphs is not None else _fingerprints(records.values())
+    found: dict[tuple[str, str], list[RunRecord]] = {}
     for cell in plan.cells:
         runs = plan.runs_of(cell, cast("Mapping[str, GraphSet]", prints)) if cell.column in prints else []
-        found[cell.row, cell.column] = [(run.key, records[run.key]) for run in runs if run.key in records]
-    rows = tuple(dict.fromkeys(cell.row for cell in plan.cells))
-    columns = tuple(dict.fromkeys(cell.column for cell in plan.cells))
-    reference = ("asap" if "asap" in rows else rows[0]) if plan.metric == "test" else None
+        found[cell.row, cell.column] = [records[run.key] for run in runs if run.key in records]
+    rows, columns = plan.rows, plan.columns
+    first = "asap" if "asap" in rows and not plan.comparison else rows[0]
+    reference = first if plan.metric == "test" else None
     made: dict[tuple[str, str], TableCell] = {}
     for column in columns:
         cells = [cell for cell in plan.cells if cell.column == column]
-        tests = _tests(cells, found, reference, plan.folds)
         for cell in cells:
-            filled = _fill(plan, cell, found[cell.row, column])
-            made[cell.row, column] = replace(filled, against=tests.get(cell.row))
+            made[cell.row, column] = _fill(plan, cell, found[cell.row, column])
+        tests = _tests({cell.row: found[cell.row, column] for cell in cells}, reference, plan.folds)
+        made |= {(row, column): replace(made[row, column], against=test) for row, test in tests.items()}
         if plan.choose:
             made |= _choice([made[cell.row, column] for cell in cells], found, plan.folds)
+    baselines = [_baseline(plan, column, found) for column in columns] if plan.comparison else []
     return Table(
         name=plan.name, title=plan.title, metric=plan.metric, rows=rows, columns=columns,
-        cells=tuple(made[cell.row, cell.column] for cell in plan.cells), seeds=tuple(plan.seeds), folds=plan.folds,
+        cells=tuple(made[cell.row, cell.column] for cell in plan.cells),
+        baselines=tuple(cell for cell in baselines if cell is not None), seeds=tuple(plan.seeds), folds=plan.folds,
         protocol=plan.protocol, choose=plan.choose, reference=reference,
+        versions=tuple(sorted({record.version for some in found.values() for record in some})),
+        comparison=plan.comparison,
     )  # fmt: skip
 
 
-def _fill(plan: Plan, cell: Cell, found: Sequence[tuple[str, RunRecord]]) -> TableCell:
-    row = _sum_up(found, plan.metric, plan.folds)
-    told = paper.nearest(cell.column, cell.row, plan.name)
-    done = [(key, record) for key, record in found if record.failure is None]
+def _fill(plan: Plan, cell: Cell, found: Sequence[RunRecord]) -> TableCell:
+    total = summarise(found, plan.folds, plan.metric)
+    number = paper.nearest(cell.column, cell.row, "table2" if plan.comparison else plan.name)
     filled = TableCell(
         row=cell.row,
         column=cell.column,
-        mean=_percent(row.mean) if row else None,
-        over_seeds=_percent(row.over_seeds) if row else None,
-        over_folds=_percent(row.over_folds) if row else None,
-        seeds=row.seeds if row else 0,
-        folds=len(done),
-        failed=len(found) - len(done),
+        mean=_percent(total.mean),
+        over_seeds=_percent(total.over_seeds),
+        over_folds=_percent(total.over_folds),
+        seeds=total.seeds,
+        folds=total.folds,
+        failed=total.failed,
         expected=len(plan.seeds) * plan.folds,
-        paper=told,
-        values=tuple(
-            (r.run.seed, r.run.fold, value) for _, r in done if (value := _accuracy(r, plan.metric)) is not None
-        ),
-        runs=tuple(key for key, _ in done),
-        settings={"model": cell.model.to_dict(), "train": _train(cell)},
+        paper=number,
+        validation=_percent(total.validation),
+        # other tables must end in the same bytes on every machine, and from records that were rounded for a commit
+        scores={name: _percent(value) for name, value in total.scores.items()} if plan.comparison else None,
+        seconds=round(total.seconds, 3) if plan.comparison and total.seconds is not None else None,
+        values=_percents(total.values),
+        runs=tuple(record.run.key for record in found if record.finished),
+        settings={"model": settings_of(cell.model), "train": settings_of(cell.train)},
     )
-    if told is None or told.other or filled.mean is None:
+    if number is None or number.other or filled.mean is None:
         return filled
-    whole = filled.whole_seeds(plan.folds)
+    whole = filled.complete_seeds(plan.folds)
     if not whole:  # a part of a seed is no estimate of what the paper measured
-        return replace(filled, difference=round(filled.mean - told.mean, 6))
-    difference = round(float(np.mean(list(whole.values()))) - told.mean, 6)
-    return replace(filled, difference=difference, verdict="within" if abs(difference) <= told.deviation else "outside")
+        return replace(filled, difference=round(filled.mean - number.mean, 6))
+    difference = round(float(np.mean(list(whole.values()))) - number.mean, 6)
+    if cell.train.epochs != paper.EPOCHS:
+        return replace(filled, difference=difference)
+    verdict: Literal["within", "outside"] = "within" if abs(difference) <= number.deviation else "outside"
+    return replace(filled, difference=difference, verdict=verdict)
 
 
-def _choice(
-    cells: list[TableCell], found: Mapping[tuple[str, str], list[tuple[str, RunRecord]]], folds: int
-) -> dict[tuple[str, str], TableCell]:
-    """The best row of a column by validation accuracy, whatever the table shows, and judged on test.
+def _baseline(plan: Plan, column: str, found: Found) -> TableCell | None:
+    """Always the most frequent class of the data set, on the test parts of the row that has most trainings.
+
+    None where the records do not say how many graphs each class has (compact files).
+    """
+    rows = [[r for r in found[cell.row, column] if r.finished] for cell in plan.cells if cell.column == column]
+    tested = [r for r in max(rows, key=len) if r.test is not None and r.test.get("confusion")]
+    parts = [(r.run.seed, r.run.fold, (r.test or {})["confusion"]) for r in tested]
+    if not parts:
+        return None
+    counts = [(seed, fold, np.sum(confusion, axis=1)) for seed, fold, confusion in parts]  # (C,) graphs of each class
+    common = int(np.argmax(np.sum([count for _, _, count in counts], axis=0)))
+    values = tuple((seed, fold, float(count[common] / count.sum())) for seed, fold, count in counts if count.sum())
+    seeds = by_seed(values)
+    means = [float(np.mean(v)) for v in complete(seeds, plan.folds).values()]
+    within = [float(np.std(v, ddof=1)) for v in seeds.values() if len(v) > 1]
+    return TableCell(
+        row=MAJORITY, column=column, mean=_percent(float(np.mean([value for _, _, value in values]))),
+        over_seeds=_percent(float(np.std(means, ddof=1))) if len(means) > 1 else None,
+        over_folds=_percent(float(np.mean(within))) if within else None, seeds=len(seeds), folds=len(values),
+        expected=len(values), values=_percents(values), settings={"model": {"method": MAJORITY}, "train": {}},
+    )  # fmt: skip
+
+
+def _choice(cells: list[TableCell], found: Found, folds: int) -> dict[tuple[str, str], TableCell]:
+    """The best row of a column by validation accuracy, whatever the table shows, with its test accuracy.
 
     There is none before all rows are done.
     """
-    rows = [_sum_up(found[cell.row, cell.column], "validation", folds) for cell in cells]
-    means = [row.mean for row in rows if row is not None and row.mean is not None]
+    means = [cell.validation for cell in cells if cell.validation is not None]
     if not all(cell.finished for cell in cells) or len(means) < len(cells):
         return {}
     best = cells[means.index(max(means))]  # the first of equals
-    row = _sum_up(found[best.row, best.column], "test", folds)
-    judged = replace(
-        best, chosen=True, validation=_percent(max(means)), test=_percent(row.mean) if row else None,
-        test_over_seeds=_percent(row.over_seeds) if row else None,
-    )  # fmt: skip
-    return {(best.row, best.column): judged}
+    total = summarise(found[best.row, best.column], folds)
+    chosen = replace(best, chosen=True, test=_percent(total.mean), test_over_seeds=_percent(total.over_seeds))
+    return {(best.row, best.column): chosen}
 
 
-def _tests(
-    cells: Sequence[Cell],
-    found: Mapping[tuple[str, str], list[tuple[str, RunRecord]]],
-    reference: str | None,
-    folds: int,
-) -> dict[str, dict[str, Any]]:
-    """Paired tests of the rows of a column against the reference, with Holm's adjustment; differences in percent."""
-    names = [cell.row for cell in cells if found[cell.row, cell.column]]
-    if reference not in names:
+def _tests(rows: Mapping[str, list[RunRecord]], reference: str | None, folds: int) -> dict[str, dict[str, Any]]:
+    """Paired tests of the rows of a column against the reference; differences in percent."""
+    values = {row: fold_values(records) for row, records in rows.items() if records}
+    if reference is None or reference not in values:
         return {}
-    order = [reference, *(name for name in names if name != reference)]
-    results = [r for name in order for r in _folds(name, found[name, cells[0].column], "test")]
-    tests = compare(results, folds).tests
-    return {name: test | {"difference": _percent(-test["difference"])} for name, test in tests.items() if test["n"] > 0}
+    tests = paired_tests(values, reference, folds)
+    return {row: test | {"difference": _percent(test["difference"])} for row, test in tests.items() if test["n"] > 0}
 
 
-def _sum_up(found: Sequence[tuple[str, RunRecord]], metric: str, folds: int) -> Row | None:
-    results = _folds("", found, metric)
-    return compare(results, folds).rows[0] if results else None
-
-
-def _folds(name: str, found: Sequence[tuple[str, RunRecord]], metric: str) -> list[FoldResult]:
-    """Records in the form that the comparison reads; what it sums up is called test there."""
-    return [
-        FoldResult(
-            method=name, seed=r.run.seed, fold=r.run.fold, test=r.test if metric == "test" else r.validation,
-            failure=r.failure,
-        )
-        for _, r in found
-    ]  # fmt: skip
-
-
-def _named(records: Iterable[RunRecord]) -> dict[str, SimpleNamespace]:
+def _fingerprints(records: Iterable[RunRecord]) -> dict[str, SimpleNamespace]:
     """The fingerprint of every data set that the records name."""
     prints: dict[str, str] = {}
     for record in records:
@@ -238,23 +293,18 @@ def _named(records: Iterable[RunRecord]) -> dict[str, SimpleNamespace]:
     return {name: SimpleNamespace(fingerprint=fingerprint) for name, fingerprint in prints.items()}
 
 
-def _accuracy(record: RunRecord, metric: str) -> float | None:
-    scores = record.test if metric == "test" else record.validation
-    return None if scores is None else _percent(scores["accuracy"])
+def _percent(share: float | None) -> float | None:
+    return None if share is None else round(100 * share, 6)
 
 
-def _percent(value: float | None) -> float | None:
-    return None if value is None else round(100 * value, 6)
-
-
-def _train(cell: Cell) -> dict[str, Any]:
-    return {name: value for name, value in cell.train.to_dict().items() if name not in ("seed", "threads")}
+def _percents(values: Iterable[FoldValue]) -> tuple[FoldValue, ...]:
+    return tuple((seed, fold, round(100 * value, 6)) for seed, fold, value in values)
 
 
 def _cell_from(plain: Mapping[str, Any]) -> TableCell:
-    told = plain["paper"]
+    number = plain["paper"]
     changed = {
-        "paper": None if told is None else paper.Claim(told["mean"], told["deviation"], told["other"]),
+        "paper": None if number is None else paper.PaperNumber(number["mean"], number["deviation"], number["other"]),
         "values": tuple((seed, fold, value) for seed, fold, value in plain["values"]),
         "runs": tuple(plain["runs"]),
     }

@@ -1,7 +1,7 @@
-"""What became of the paper's claims in words: each holds, does not, is too close to call, or has too few trainings.
+"""Verdicts that rest on tests: the paper's claims in words, and whether one row is ahead of the others.
 
-Rows are compared on the seeds that both have finished with all folds, so that an unfinished table says nothing rash.
-Holds and does not hold both need a test or an interval that leaves little to chance; HOW says which.
+A claim holds, does not hold, is too close to call, or has too few trainings. Rows are compared on the seeds that both
+have finished with all folds. Holds and does not hold both need a significant test or an interval; HOW says which.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from asapool.experiments.comparison import holm
 from asapool.experiments.evidence import Values, higher, interval, rising, steadier
-from asapool.experiments.paper import SETS, STAND_INS, Statement, canonical, claims
+from asapool.experiments.markup import number, p_value, signed
+from asapool.experiments.paper import SETS, STAND_INS, PaperClaim, canonical, claims
+from asapool.experiments.significance import holm, paired_test
+from asapool.experiments.summary import test_share
 from asapool.experiments.tables import Table
 
 Word = Literal["holds", "does not hold", "too close to call", "not enough runs"]
@@ -49,13 +51,13 @@ class Compared(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class ColumnVerdict:
     """A claim in one column."""
 
     column: str
     verdict: Word
-    told: str  # the numbers
-    other: bool = False  # the column is no data set of the paper, and has no say in the claim's verdict
+    numbers: str
+    other: bool = False  # the column is no data set of the paper, and does not count in the claim's verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,16 +67,16 @@ class Verdict:
     words: str
     verdict: Word
     how: str  # what decides, in one sentence
-    findings: tuple[Finding, ...]
+    findings: tuple[ColumnVerdict, ...]
 
     @property
-    def told(self) -> str:
+    def numbers(self) -> str:
         """The numbers of all columns in one line."""
-        return "; ".join(f"{f.column}{' (other data)' if f.other else ''}: {f.told}" for f in self.findings)
+        return "; ".join(f"{f.column}{' (other data)' if f.other else ''}: {f.numbers}" for f in self.findings)
 
     @property
-    def judged(self) -> tuple[str, ...]:
-        """The columns that have a say in the verdict and enough trainings for one."""
+    def decided_on(self) -> tuple[str, ...]:
+        """The columns that count in the verdict and have enough trainings for one."""
         return tuple(f.column for f in self.findings if not f.other and f.verdict != "not enough runs")
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,8 +84,13 @@ class Verdict:
         return asdict(self) | {"findings": [asdict(finding) for finding in self.findings]}
 
 
-def judge(table: Table) -> list[Verdict]:
-    """Hold the claims about a table against it; the columns that the paper does not have are left out."""
+def evaluate_claims(table: Table) -> list[Verdict]:
+    """Test the paper's claims about a table; the columns that the paper does not have are left out.
+
+    A table that was trained for another number of epochs than the paper's has no verdicts.
+    """
+    if not table.comparable:
+        return []
     own = [column for column in table.columns if canonical(column) in SETS]
     others = [column for column in table.columns if canonical(column) in STAND_INS]
     verdicts = []
@@ -95,16 +102,60 @@ def judge(table: Table) -> list[Verdict]:
             found = [*_findings(table, statement, own), *_findings(table, statement, others)]
             there = {canonical(column) for column in own}
             absent = [name for name in SETS if name not in there] if statement.everywhere and found else []
-            found += [Finding(column=name, verdict="not enough runs", told="not in the table") for name in absent]
+            found += [ColumnVerdict(column=n, verdict="not enough runs", numbers="not in the table") for n in absent]
         overall = _worst([finding.verdict for finding in found if not finding.other])
         how = HOW[statement.kind]
         verdicts.append(Verdict(words=statement.words, verdict=overall, how=how, findings=tuple(found)))
     return verdicts
 
 
-def _findings(table: Table, statement: Statement, columns: Sequence[str]) -> list[Finding]:
+class Leader(NamedTuple):
+    """The row with the highest mean of a column, whether it is ahead of all others beyond chance, and a sentence."""
+
+    row: str
+    ahead: bool
+    sentence: str
+
+
+def leader(table: Table, column: str) -> Leader | None:
+    """Compare the row with the highest mean with every other row and the majority class; None without trainings.
+
+    It is ahead where the corrected paired t-test on the shared folds gives p < 0.05 against each of them, after Holm's
+    adjustment.
+    """
+    cells = [c for c in (*table.cells, *table.baselines) if c.column == column and c.mean is not None]
+    rows = [cell for cell in cells if cell.row in table.rows]
+    if not rows or len(cells) < 2:
+        return None
+    best = max(rows, key=lambda cell: cell.mean or 0.0)  # the first of equals
+    own = {(seed, fold): value for seed, fold, value in best.values}
+    others, p = [cell for cell in cells if cell is not best], []
+    for cell in others:
+        pairs = [(own[seed, fold], value) for seed, fold, value in cell.values if (seed, fold) in own]
+        test = paired_test([a for a, _ in pairs], [b for _, b in pairs], test_share=test_share(table.folds))
+        sure = test.p_corrected_t
+        if sure is None:  # every fold differs by the same amount, or there are fewer than two
+            sure = 0.0 if test.n > 1 and test.difference > 0 else 1.0
+        p.append(sure if test.difference > 0 else 1.0)
+    adjusted = holm(p)
+    weakest = max(range(len(p)), key=lambda k: (adjusted[k], others[k].mean or 0.0))
+    name, value = others[weakest].row, p_value(adjusted[weakest])
+    on = f"{column}: " if len(table.columns) > 1 else ""
+    if max(adjusted) < SURE:
+        whom = name if len(others) == 1 else "every other row"
+        return Leader(best.row, True, f"{on}{best.row} is ahead of {whom} (p ≤ {value}, corrected paired t-test).")
+    if len(rows) == 1:
+        text = f"{best.row} is not ahead of the {name} beyond chance (p = {value}, corrected paired t-test)."
+    else:
+        text = f"No row is ahead of all others beyond chance: {best.row} has the highest mean, {number(best.mean)}, "
+        text += f"but its lead over {name} ({number(others[weakest].mean)}) has p = {value} (corrected paired t-test, "
+        text += "Holm's adjustment)."
+    return Leader(best.row, False, f"{on}{text}")
+
+
+def _findings(table: Table, statement: PaperClaim, columns: Sequence[str]) -> list[ColumnVerdict]:
     """The claim column by column, with Holm's adjustment over the comparisons of all of them."""
-    compare: dict[str, Callable[[Table, Statement, str], list[Compared | None]]] = {
+    compare: dict[str, Callable[[Table, PaperClaim, str], list[Compared | None]]] = {
         "above": _above, "steadier": _steadier, "rising": _rising
     }  # fmt: skip
     looked = {column: compare[statement.kind](table, statement, column) for column in columns}
@@ -114,8 +165,8 @@ def _findings(table: Table, statement: Statement, columns: Sequence[str]) -> lis
         sure = [one._replace(p=next(adjusted)) for one in some if one is not None]
         words = [_word(one, statement.ties) for one in sure]
         words += ["not enough runs"] * (len(some) - len(sure))
-        told, other = _together(sure) or MISSING[statement.kind], canonical(column) in STAND_INS
-        found.append(Finding(column=column, verdict=_worst(words), told=told, other=other))
+        numbers, other = _together(sure) or MISSING[statement.kind], canonical(column) in STAND_INS
+        found.append(ColumnVerdict(column=column, verdict=_worst(words), numbers=numbers, other=other))
     return found
 
 
@@ -125,7 +176,7 @@ def _word(one: Compared, ties: bool) -> Word:
     return "holds" if one.effect > 0 or (ties and one.effect == 0) else "does not hold"
 
 
-def _above(table: Table, statement: Statement, column: str) -> list[Compared | None]:
+def _above(table: Table, statement: PaperClaim, column: str) -> list[Compared | None]:
     found: list[Compared | None] = []
     for first, second in statement.pairs:
         both = _shared(table, [(first, column), (second, column)])
@@ -133,11 +184,11 @@ def _above(table: Table, statement: Statement, column: str) -> list[Compared | N
             found.append(None)
             continue
         gap, p = higher(*both)
-        found.append(Compared(first, f"{_gap(gap)} over {second}", both.shape[1], gap, p))
+        found.append(Compared(first, f"{signed(gap)} over {second}", both.shape[1], gap, p))
     return found
 
 
-def _steadier(table: Table, statement: Statement, column: str) -> list[Compared | None]:
+def _steadier(table: Table, statement: PaperClaim, column: str) -> list[Compared | None]:
     found: list[Compared | None] = []
     for first, second in statement.pairs:
         both = _shared(table, [(first, column), (second, column)])
@@ -150,25 +201,25 @@ def _steadier(table: Table, statement: Statement, column: str) -> list[Compared 
     return found
 
 
-def _rising(table: Table, statement: Statement, column: str) -> list[Compared | None]:
+def _rising(table: Table, statement: PaperClaim, column: str) -> list[Compared | None]:
     rows = [row for row in table.rows if table.cell(row, column) is not None]
     values = _shared(table, [(row, column) for row in rows]) if len(rows) > 2 else None
     if values is None:
         return [None]
     means = values.mean(axis=(1, 2))  # (rows,)
     rank, p = rising(values)
-    first = f"{rows[-1]} {_gap(float(means[-1] - means[0]))} over {rows[0]}, rank correlation"
+    first = f"{rows[-1]} {signed(float(means[-1] - means[0]))} over {rows[0]}, rank correlation"
     return [Compared(first, f"{rank:.2f}", values.shape[1], rank, p)]
 
 
-def _gain(table: Table, statement: Statement, columns: Sequence[str]) -> Finding:
+def _gain(table: Table, statement: PaperClaim, columns: Sequence[str]) -> ColumnVerdict:
     """The mean over the five data sets, seed by seed."""
     pairs = [[(row, column) for row in statement.pairs[0]] for column in columns]
     name = f"{sum(_shared(table, pair) is not None for pair in pairs)} of {len(SETS)} data sets"
     values = _shared(table, [place for pair in pairs for place in pair]) if len(columns) == len(SETS) else None
     if values is None or values.shape[1] < 2:
-        told = "the claim is about the mean over five data sets, and its interval needs two seeds finished on all"
-        return Finding(column=name, verdict="not enough runs", told=told)
+        missing = "the claim is about the mean over five data sets, and its interval needs two seeds finished on all"
+        return ColumnVerdict(column=name, verdict="not enough runs", numbers=missing)
     means = values.mean(axis=2)  # (cells, seeds), the two rows in turn
     a, b = means[0::2].mean(axis=0), means[1::2].mean(axis=0)  # (seeds,)
     gains = 100 * (a - b) / b
@@ -176,9 +227,9 @@ def _gain(table: Table, statement: Statement, columns: Sequence[str]) -> Finding
     word: Word = "too close to call"
     if low >= statement.least or high < statement.least:
         word = "holds" if low >= statement.least else "does not hold"
-    told = f"{a.mean():.2f} against {b.mean():.2f}: {_gap(gains.mean())} %, between {_gap(low)} and {_gap(high)}"
-    told += f" on {len(gains)} seeds"
-    return Finding(column=name, verdict=word, told=told)
+    numbers = f"{a.mean():.2f} against {b.mean():.2f}: {signed(gains.mean())} %, "
+    numbers += f"between {signed(low)} and {signed(high)} on {len(gains)} seeds"
+    return ColumnVerdict(column=name, verdict=word, numbers=numbers)
 
 
 def _shared(table: Table, places: Sequence[tuple[str, str]]) -> Values | None:
@@ -187,7 +238,7 @@ def _shared(table: Table, places: Sequence[tuple[str, str]]) -> Values | None:
     places: row and column of each cell.
     """
     cells = [table.cell(row, column) for row, column in places]
-    whole = [{} if cell is None else cell.whole_seeds(table.folds) for cell in cells]
+    whole = [{} if cell is None else cell.complete_seeds(table.folds) for cell in cells]
     seeds = [seed for seed in whole[0] if all(seed in other for other in whole)]
     return np.array([[one[seed] for seed in seeds] for one in whole]) if seeds else None
 
@@ -210,7 +261,3 @@ def _together(some: Sequence[Compared]) -> str:
 
 def _worst(words: Sequence[Word]) -> Word:
     return next((word for word in WORST if word in words), "not enough runs")
-
-
-def _gap(gap: float) -> str:
-    return f"{gap:+.2f}".replace("-", "−")

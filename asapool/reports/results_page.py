@@ -11,7 +11,7 @@ from asapool.errors import CheckpointError
 from asapool.experiments.dataset_table import WORDS
 from asapool.experiments.paper import PROPERTIES
 from asapool.experiments.reproducing import known
-from asapool.experiments.verdicts import Verdict, judge
+from asapool.experiments.verdicts import Verdict, evaluate_claims
 from asapool.insight.drawing.figure import save_figures
 from asapool.reports.page import Fact, TableView, render
 from asapool.reports.ratio_figure import NAME as RATIO
@@ -50,7 +50,7 @@ def _page(results: Results) -> str:
     order = [name for name in known() if name in made]  # the paper's, then those of other plans
     names = [*order, *(other for other in made if other not in order)]
     heading = "Results: " + (names[0] if len(names) == 1 else f"{len(names)} tables")
-    verdicts = [verdict for one in results.tables for verdict in judge(one)]
+    verdicts = [verdict for one in results.tables for verdict in evaluate_claims(one)]
     return render(
         "results.html", heading=heading, title=f"asapool: {heading}", about=_about(results), classes=CLASSES,
         links=[(name, name) for name in names] if len(names) > 1 else [], headline=_headline(results, verdicts),

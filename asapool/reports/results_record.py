@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from asapool.errors import DataError
+from asapool.experiments.experiment import read_plans
 from asapool.experiments.record import RunRecord
-from asapool.experiments.reproducing import known, read_plans
+from asapool.experiments.reproducing import known
 from asapool.experiments.store import FILE, Store
 from asapool.experiments.tables import Table, make_table
 from asapool.files import read_json

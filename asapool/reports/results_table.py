@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from asapool.experiments.table_text import behind, choices, full, lead, pm, signed
+from asapool.experiments.columns import grid, meanings
+from asapool.experiments.markup import plus_minus, signed
+from asapool.experiments.summary import by_seed
+from asapool.experiments.table_text import choices, lead, notes, trainings
 from asapool.experiments.tables import Table, TableCell
-from asapool.experiments.verdicts import judge
+from asapool.experiments.verdicts import evaluate_claims
 from asapool.reports.charts import Chart, line_chart
 from asapool.reports.curves import mean_line
 from asapool.reports.forest import Mark, forest_chart
@@ -28,12 +31,13 @@ def table_view(results: Results, made: Table) -> dict[str, Any]:
     curves, left_out = _curves(results, made)
     return {
         "name": made.name, "title": f"{made.title} ({made.name})", "columns": made.columns, "table": None,
-        "lead": f"{lead(made)} {done:,} of {planned:,} trainings are done; below each score stand seeds × folds.",
+        "lead": " ".join([lead(made), *notes(made), f"{done:,} of {planned:,} trainings are done; below each score "
+                          "stand seeds × folds."]),
         "glance": [{"name": row, "cells": [_cell(made.cell(row, c), made) for c in made.columns]} for row in made.rows],
         "choices": choices(made) if made.choose else [], "figure": ratio_chart(made) if made.name == RATIO else None,
-        "claims": judge(made), "means": [] if made.name == RATIO else means,  # the figure shows the same
-        "spread": spread, "seeds_table": _seeds(made), "full": TableView(*full(made)), "curves": curves,
-        "left_out": left_out, **_settings(made),
+        "claims": evaluate_claims(made), "means": [] if made.name == RATIO else means,  # the figure shows the same
+        "spread": spread, "seeds_table": _seeds(made), "full": TableView(*grid(made), notes=meanings(made)),
+        "curves": curves, "left_out": left_out, **_settings(made),
     }  # fmt: skip
 
 
@@ -42,9 +46,9 @@ def _cell(cell: TableCell | None, made: Table) -> dict[str, Any] | None:
         return None
     gap = "" if cell.difference is None else f" ({signed(cell.difference)})"
     return {
-        "score": pm(cell.mean, cell.over_seeds), "chosen": cell.chosen, "finished": cell.finished,
+        "score": plus_minus(cell.mean, cell.over_seeds), "chosen": cell.chosen, "finished": cell.finished,
         "paper": None if cell.paper is None else str(cell.paper), "gap": gap, "verdict": cell.verdict,
-        "behind": behind(cell, made),
+        "trainings": trainings(cell, made),
     }  # fmt: skip
 
 
@@ -67,10 +71,7 @@ def _charts(made: Table) -> tuple[Charts, Charts]:
 
 
 def _by_seed(cell: TableCell) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    seeds: dict[int, list[float]] = {}
-    for seed, _, value in cell.values:
-        seeds.setdefault(seed, []).append(value)
-    return tuple((str(seed), tuple(values)) for seed, values in seeds.items())
+    return tuple((str(seed), tuple(values)) for seed, values in by_seed(cell.values).items())
 
 
 def _seeds(made: Table) -> TableView:

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from asapool.errors import ConfigError
+from asapool.errors import ConfigError, DataError
 from tests.cli.commands import begin, call, finish, wait_for
 
 SMALL = ("synthetic:cycles?graphs=30&nodes=8", "--folds", 3, "--epochs", 2, "--hidden", 4)
@@ -30,18 +30,21 @@ def test_cv_shows_the_mean_and_both_deviations_by_name(tmp_path, monkeypatch):
     )  # found again, nothing is trained
     assert before == (folder / "runs.jsonl").read_bytes()
     assert again.pop("folder") == str(folder.relative_to(tmp_path))
-    assert again == json.loads((folder / "table.json").read_text())
-    assert again["rows"][0]["folds"] == 6
+    assert again.pop("failures") == []
+    assert again == json.loads((folder / "cv.json").read_text())
+    assert again["cells"][0]["folds"] == 6
 
 
 def test_compare_tests_the_others_against_the_first(tmp_path):
     said = call("compare", *SMALL, "--methods", "mlp,none", "--out", tmp_path, "--seed", 3)
-    assert "− mlp" in said.stdout
+    assert "difference to" in said.stdout
     assert "p (corrected t)" in said.stdout
     assert "seeds 3" in said.stdout
-    table = json.loads((tmp_path / "table.json").read_text())
+    table = json.loads((tmp_path / "cv.json").read_text())
     assert table["reference"] == "mlp"
-    assert table["tests"]["none"]["n"] == 3
+    assert [cell["against"] and cell["against"]["n"] for cell in table["cells"]] == [None, 3]
+    assert "majority class" in said.stdout
+    assert "ahead of" in said.stdout
     with pytest.raises(ConfigError, match="--methods takes different words"):
         call("compare", *SMALL, "--methods", "mlp,mlp")
 
@@ -49,8 +52,7 @@ def test_compare_tests_the_others_against_the_first(tmp_path):
 def test_failed_folds_end_with_code_1_and_their_reason(tmp_path):
     said = call("cv", *SMALL, "--method", "mlp", "--lr", 1e30, "--out", tmp_path)
     assert said.exit_code == 1
-    assert "mlp, seed 8971, fold 0 failed" in said.stderr
-    assert said.stderr.count("fold 0 failed") == 1  # although it was tried twice
+    assert "mlp, synthetic:cycles, seed 8971, fold 0: failed in attempt 1" in said.stderr
     assert "3 of 3 trainings failed" in said.stderr
     with pytest.raises(ConfigError, match=r"--address is the address of a Ray cluster\. Add --engine ray"):
         call("cv", *SMALL, "--address", "127.0.0.1:6379")
@@ -83,4 +85,17 @@ def test_ctrl_c_ends_the_workers_and_the_same_command_goes_on(tmp_path):
     assert 1 <= finished(tmp_path) < 4
     code, out, err = finish(begin(*args, "--json"))
     assert code == 0, err
-    assert json.loads(out)["rows"][0]["folds"] == 4
+    assert json.loads(out)["cells"][0]["folds"] == 4
+
+
+def test_published_splits_take_the_place_of_folds(tmp_path):
+    splits = [{"train": [*range(20)], "val": [20, 21, 22, 23], "test": [24 + k, 29 - k]} for k in range(3)]
+    (tmp_path / "splits.json").write_text(json.dumps(splits))
+    said = call(
+        "cv", *SMALL, "--method", "mlp", "--splits", tmp_path / "splits.json", "--out", tmp_path / "a", "--json"
+    )
+    table = json.loads(said.stdout)
+    assert (table["protocol"], table["folds"], table["cells"][0]["folds"]) == ("splits", 3, 3)
+    with pytest.raises(DataError, match="cannot be read"):
+        call("cv", *SMALL, "--splits", tmp_path / "none.json", "--out", tmp_path / "b")
+    assert not (tmp_path / "b").exists()

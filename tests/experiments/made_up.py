@@ -21,7 +21,7 @@ def scores(accuracy):
 def plan_of(rows, columns=("NCI1",), **settings):
     """A plan; rows are names, told apart by the width of their model."""
     cells = tuple(
-        Cell(row=row, column=column, source=DataConfig(source=column), train=TrainConfig(epochs=1),
+        Cell(row=row, column=column, source=DataConfig(source=column), train=TrainConfig(),
              model=ModelConfig(hidden=8 + k))
         for k, row in enumerate(rows)
         for column in columns

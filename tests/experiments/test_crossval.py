@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from asapool import __version__
 from asapool.data import load
 from asapool.data.splits import authors_folds
 from asapool.errors import CheckpointError, ConfigError
-from asapool.experiments import Store, compare, cross_validate, methods_plan
-from asapool.experiments.comparison_text import write_tables
+from asapool.experiments import Store, Table, cross_validate, methods_plan
 from asapool.experiments.crossval import short_name
+from asapool.experiments.experiment import identity, read_plans
 from asapool.models import ModelConfig
 from asapool.training import TrainConfig
 
@@ -34,8 +35,8 @@ def small(graphs, **changes):
     return methods_plan(graphs, {"mlp": MODELS["mlp"]}, **SETTINGS | {"seeds": (1,)} | changes)
 
 
-def timeless(results):
-    return [replace(result, seconds=None) for result in results]
+def timeless(table):
+    return [replace(cell, seconds=None) for cell in table.cells]
 
 
 def runs(plan, graphs, method):
@@ -59,20 +60,20 @@ def test_methods_take_turns_and_every_graph_is_tested_once_per_seed(graphs, plan
 
 def test_processes_change_nothing_and_finished_folds_are_not_trained_again(graphs, plan, tmp_path):
     alone = cross_validate(graphs, plan)
-    assert [(r.method, r.seed, r.fold) for r in alone[:3]] == [("asap", 8971, 0), ("mlp", 8971, 0), ("asap", 8971, 1)]
+    assert [(cell.row, cell.folds) for cell in alone.cells] == [("asap", 6), ("mlp", 6)]
     seen = []
-    together = cross_validate(graphs, plan, tmp_path, jobs=2, on_fold=lambda result, left: seen.append(left))
+    together = cross_validate(graphs, plan, tmp_path, jobs=2, on_record=seen.append)
     assert timeless(alone) == timeless(together)
-    assert seen == list(range(11, -1, -1))
+    assert len(seen) == 12
     key = runs(plan, graphs, "asap")[7, 1].key
     lines = (tmp_path / "runs.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "runs.jsonl").write_text(
         "".join(line for line in lines if key not in line)
     )  # as if it had been stopped
     seen.clear()
-    again = cross_validate(graphs, plan, tmp_path, on_fold=lambda result, left: seen.append(result))
+    again = cross_validate(graphs, plan, tmp_path, on_record=seen.append)
     assert timeless(again) == timeless(alone)
-    assert [(r.method, r.seed, r.fold) for r in seen] == [("asap", 7, 1)]
+    assert [(r.run.model.method, r.run.seed, r.run.fold) for r in seen] == [("asap", 7, 1)]
 
 
 def test_folds_start_from_different_weights_and_methods_from_the_same_seed(graphs, plan, monkeypatch):
@@ -100,30 +101,83 @@ def test_a_folder_of_another_plan_or_other_graphs_is_refused(graphs, tmp_path):
             cross_validate(other, plan, tmp_path)
 
 
-def test_a_fold_that_fails_is_one_row_with_its_reason_and_is_tried_again(graphs, tmp_path):
+def test_a_fold_that_fails_is_counted_with_its_reason_and_is_tried_again(graphs, tmp_path):
     broken = small(graphs, train=TrainConfig(epochs=1, lr=1e30))  # Adam jumps that far in its first step
     seen = []
-    results = cross_validate(graphs, broken, tmp_path, on_fold=lambda result, left: seen.append(left))
-    assert all("not a number" in r.failure for r in results)
-    assert seen == [3, 3, 3, 2, 1, 0]  # each is tried a second time at the end
-    answer = compare(results, 3)
-    assert answer.rows[0].failed == 3
-    assert answer.rows[0].mean is None
-    assert len(answer.failures) == 3
+    [cell] = cross_validate(graphs, broken, tmp_path, on_record=seen.append).cells
+    assert all("not a number" in record.failure for record in seen)
+    assert [record.run.fold for record in seen] == [0, 1, 2, 0, 1, 2]  # each is tried a second time at the end
+    assert (cell.failed, cell.folds, cell.mean) == (3, 0, None)
     cross_validate(graphs, broken, tmp_path)
     assert [record.attempts for record in Store.read(tmp_path).values()] == [4, 4, 4]
 
 
 def test_the_files_of_a_finished_one(graphs, plan, tmp_path):
-    results = cross_validate(graphs, plan, tmp_path)
-    answer = compare(results, plan.folds)
-    write_tables(tmp_path, results, answer)
-    assert json.loads((tmp_path / "table.json").read_text()) == answer.to_dict()
-    assert len((tmp_path / "results.csv").read_text().splitlines()) == 1 + 12
-    assert (tmp_path / "table.md").read_text().startswith("| method | mean | ± over seeds | ± over folds |")
+    table = cross_validate(graphs, plan, tmp_path)
+    assert Table.from_dict(json.loads((tmp_path / "cv.json").read_text())) == table
+    lines = list(csv.DictReader((tmp_path / "results.csv").read_text().splitlines()))
+    assert len(lines) == 12
+    assert lines[0]["version"] == __version__
+    text = (tmp_path / "cv.md").read_text()
+    assert "| method | mean | ± over seeds | ± over folds |" in text
+    assert "| majority class | 50.00 |" in text
     rows = list(csv.DictReader((tmp_path / "graphs.csv").read_text().splitlines()))
     assert [row["id"] for row in rows] == list(graphs.ids)
     assert [row["class"] for row in rows] == [graphs.class_names[c] for c in graphs.y]
+    assert read_plans(tmp_path) == [plan]
+
+
+def as_0_1_0(folder, graphs, plan):
+    """Turn a folder into one that asapool 0.1.0 left behind: plan.json, no table files, lines without checksums."""
+    facts = {graphs.name: {"graphs": len(graphs), "fingerprint": graphs.fingerprint}}
+    for path in folder.glob("cv.*"):
+        path.unlink()
+    (folder / "plan.json").write_text(json.dumps(identity(plan, facts)))
+    lines = []
+    for line in (folder / "runs.jsonl").read_text().splitlines():
+        plain = json.loads(line)
+        plain.pop("checksum")
+        plain["version"], plain["machine"]["asapool"] = 1, "0.1.0"
+        lines.append(json.dumps(plain))
+    (folder / "runs.jsonl").write_text("\n".join(lines) + "\n")
+    return lines
+
+
+def test_a_folder_of_0_1_0_resumes(graphs, tmp_path):
+    plan = small(graphs)
+    whole = cross_validate(graphs, plan, tmp_path)
+    lines = as_0_1_0(tmp_path, graphs, plan)
+    assert read_plans(tmp_path)[0].cells[0].model == plan.cells[0].model
+    (tmp_path / "runs.jsonl").write_text("\n".join(lines[:2]) + "\n")
+    seen = []
+    again = cross_validate(graphs, plan, tmp_path, on_record=seen.append, mix_versions=True)
+    assert len(seen) == 1
+    assert timeless(again) == timeless(whole)
+    with pytest.raises(CheckpointError, match="other settings or graphs"):
+        cross_validate(graphs, small(graphs, folds=4), tmp_path)
+
+
+def test_versions_are_not_mixed_unless_asked_for(graphs, tmp_path, monkeypatch):
+    from asapool.experiments import experiment
+
+    plan = small(graphs)
+    cross_validate(graphs, plan, tmp_path)
+    lines = (tmp_path / "runs.jsonl").read_text().splitlines(keepends=True)
+    monkeypatch.setattr(experiment, "__version__", "99.0")
+    assert cross_validate(graphs, plan, tmp_path).versions == (__version__,)  # nothing is left to train
+    (tmp_path / "runs.jsonl").write_text("".join(lines[:2]))
+    with pytest.raises(CheckpointError, match=f"2 of its trainings were made by asapool {__version__}, and"):
+        cross_validate(graphs, plan, tmp_path)
+    assert (tmp_path / "runs.jsonl").read_text() == "".join(lines[:2])
+    assert cross_validate(graphs, plan, tmp_path, mix_versions=True).cells[0].folds == 3
+
+
+def test_a_name_that_no_folder_can_have_is_made_one(graphs):
+    for name in ("n" * 300, "a\0b", "../up", "[/b]"):
+        odd = graphs.renamed(name)
+        folder = short_name(odd, small(odd))
+        assert len(folder.encode()) < 200
+        assert not set(folder) & set("\0/")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +196,7 @@ def test_a_plan_without_a_method_or_with_two_data_sets_is_refused(graphs, tmp_pa
     with pytest.raises(ConfigError, match="nothing to train"):
         methods_plan(graphs, {})
     cells = (*small(graphs).cells, *small(graphs.renamed("others")).cells)
-    with pytest.raises(ConfigError, match="a cross-validation is of one data set with one training setting"):
+    with pytest.raises(ConfigError, match="a cross-validation is of one data set"):
         cross_validate(graphs, replace(small(graphs), cells=cells), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -165,4 +219,4 @@ def test_the_folder_of_a_run_is_refused_and_stays_as_it_is(graphs, tmp_path):
     own = tmp_path / "own"  # a folder with settings for a cross-validation is no run
     own.mkdir()
     (own / "config.toml").write_text("")
-    assert len(cross_validate(graphs, small(graphs), own)) == 3
+    assert cross_validate(graphs, small(graphs), own).cells[0].folds == 3

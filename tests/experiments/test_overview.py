@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from asapool.errors import DataError
+from asapool.experiments.experiment import read_plans
 from asapool.experiments.overview import differences, merge_folders, overview
 from asapool.experiments.plan import Plan
-from asapool.experiments.reproducing import read_plans
 from asapool.experiments.store import Store
 from asapool.files import write_json
 from tests.experiments.made_up import Prints, plan_of, records_of
@@ -28,7 +28,7 @@ PLAN = plan_of(("asap", "topk"))
 
 def test_a_line_per_cell_with_what_stands_behind_it(tmp_path):
     asap, topk = overview(store_of(tmp_path, PLAN, VALUES))
-    assert (asap.data, asap.names, asap.settings) == ("NCI1", ("table2: asap",), "asap, hidden 8, epochs 1")
+    assert (asap.data, asap.names, asap.settings) == ("NCI1", ("table2: asap",), "asap, hidden 8")
     assert asap.test == pytest.approx(0.7)
     assert asap.over_seeds == pytest.approx(0.2 / 2**0.5)  # of 0.6 and 0.8
     assert asap.over_folds == pytest.approx(0.1)
@@ -42,7 +42,7 @@ def test_one_series_in_two_plans_is_one_line_and_without_plans_it_has_its_settin
     write_json(folder / "x.plan.json", again.to_dict())
     assert [s.names for s in overview(folder)] == [("table2: asap", "x: both"), ("table2: topk",)]
     bare = store_of(tmp_path / "b", PLAN, VALUES, planned=False)
-    assert [s.names for s in overview(bare)] == [("asap, hidden 8, epochs 1",), ("asap, hidden 9, epochs 1",)]
+    assert [s.names for s in overview(bare)] == [("asap, hidden 8",), ("asap, hidden 9",)]
     found = differences(folder, bare)
     assert [(d.name, d.test["n"]) for d in found] == [("table2: asap", 6), ("table2: topk", 2)]
 

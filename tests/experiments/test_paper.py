@@ -13,7 +13,7 @@ def test_the_tables_are_whole():
     assert [len(list(paper.cells(name))) for name in paper.ABLATIONS] == [6, 6, 6, 4, 2]
     base = {paper.claim("NCI1", *cell) for cell in (("both", "table-aggregation"), ("m2t", "table-attention"),
             ("leconv", "table-fitness"), ("absent", "table-edges"))}  # fmt: skip
-    assert base == {paper.Claim(70.7, 2.3)}  # soft edges came last
+    assert base == {paper.PaperNumber(70.7, 2.3)}  # soft edges came last
     assert paper.claim("Mutagenicity", "asap") is None
 
 

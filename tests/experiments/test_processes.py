@@ -1,9 +1,11 @@
-"""Many tasks in a few processes: what dies costs one task, and nobody trains on for a parent that is gone."""
+"""Many tasks in a few processes: what dies costs one task, and workers end with their parent."""
 
+import multiprocessing as mp
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -54,6 +56,32 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     _wait_for(lambda: not any(map(_alive, children)))
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.4])
+def test_a_worker_that_dies_while_it_starts_costs_its_task_and_does_not_hang(delay):
+    """What is shared is larger than a pipe holds, so the parent is still sending it when the worker dies."""
+    before, killed = set(mp.active_children()), []
+
+    def kill():
+        _wait_for(lambda: set(mp.active_children()) - before)
+        time.sleep(delay)
+        for child in set(mp.active_children()) - before:
+            os.kill(child.pid, signal.SIGKILL)
+            killed.append(child.pid)
+            return
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    tasks = range(4)
+    done = list(run_tasks(tasks, workers.size, b"x" * 2**22, 2))
+    killer.join()
+    assert len(killed) == 1
+    assert sorted(outcome.task for outcome in done) == list(tasks)
+    failures = [outcome.failure for outcome in done if outcome.failure is not None]
+    assert len(failures) <= 1
+    assert all("signal 9 (SIGKILL)" in failure for failure in failures)
+    assert {outcome.result for outcome in done if outcome.failure is None} == {2**22}
 
 
 def test_no_jobs_are_refused():

@@ -9,7 +9,7 @@ import pytest
 from asapool.data.splits import authors_folds
 from asapool.errors import ConfigError, DataError
 from asapool.experiments.machine import machine
-from asapool.experiments.record import RunRecord
+from asapool.experiments.record import RunRecord, with_checksum
 from asapool.experiments.run import Run, run
 from asapool.models import ModelConfig, build
 from asapool.training import TrainConfig, fit, predict, score
@@ -92,15 +92,38 @@ def test_a_record_is_one_line_and_back(record):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda p: p.pop("machine"), "not a record"), (lambda p: p.update(version=2), "version 1 expected"),
+        (lambda p: p.pop("machine"), "not a record"), (lambda p: p.update(version=3), "version 2 expected"),
         (lambda p: p["run"].update(seed=8), "the line was changed"), (lambda p: p["run"].pop("model"), "not a record"),
         (lambda p: p["run"]["model"].update(hiden=1), "not a record"),
     ],
 )  # fmt: skip
 def test_another_line_is_refused(record, change, says):
     plain = json.loads(record.to_line())
+    del plain["checksum"]
     change(plain)
     with pytest.raises(DataError, match=says):
+        RunRecord.from_line(with_checksum(json.dumps(plain)))
+
+
+def test_no_flipped_bit_passes_for_a_record(record):
+    """Every 97th bit of the line; benchmarks/bit_flips.py tries 10,000 in whole stores."""
+    line = record.to_line().encode()
+    assert RunRecord.from_line(line).run == record.run
+    for bit in range(0, 8 * len(line), 97):
+        damaged = bytearray(line)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(DataError):
+            RunRecord.from_line(bytes(damaged))
+    spaced = json.dumps(json.loads(line))
+    with pytest.raises(DataError, match="the checksum of the line is missing or damaged"):
+        RunRecord.from_line(spaced)
+
+
+def test_a_line_of_0_1_0_has_no_checksum_and_is_read(record):
+    plain = json.loads(record.to_line())
+    del plain["checksum"]
+    assert RunRecord.from_line(json.dumps(plain | {"version": 1})).test == record.test
+    with pytest.raises(DataError, match="missing or damaged"):
         RunRecord.from_line(json.dumps(plain))
 
 

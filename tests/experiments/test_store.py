@@ -106,3 +106,26 @@ def test_a_full_disk_takes_nothing_away(tmp_path, records, monkeypatch):
         monkeypatch.undo()
         store.append(records[1])
     assert len(Store.read(tmp_path)) == 2
+
+
+def test_a_damaged_end_of_the_last_line_is_reported_and_a_torn_line_is_not(tmp_path, records):
+    folder = fill(tmp_path, records[:2])
+    data = (folder / FILE).read_bytes()
+    (folder / FILE).write_bytes(data[:-1] + b"\x0b")
+    with pytest.raises(DataError, match="line 2: the end of the line is damaged"):
+        Store.read(folder)
+    (folder / FILE).write_bytes(data[:-20])
+    assert len(Store.read(folder)) == 1
+
+
+def test_a_second_record_with_other_scores_is_reported(tmp_path, records):
+    folder = fill(tmp_path, records[:1])
+    again = replace(records[0], seconds=9.0)
+    with open(folder / FILE, "a") as file:
+        file.write(again.to_line() + "\n")
+    assert Store.read(folder)[records[0].run.key].seconds == records[0].seconds  # the same scores: the first stays
+    other = replace(again, test=again.test | {"accuracy": 0.125})
+    with open(folder / FILE, "a") as file:
+        file.write(other.to_line() + "\n")
+    with pytest.raises(DataError, match=r"lines 1 and 3: run .* has different test scores"):
+        Store.read(folder)

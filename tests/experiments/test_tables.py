@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 
 from asapool.errors import CheckpointError, DataError
+from asapool.experiments import columns
 from asapool.experiments.tables import Table, make_table, to_csv, to_dict, to_markdown, write
+from asapool.training.config import TrainConfig
 from tests.experiments.made_up import Prints, plan_of, records_of, scores
 
 ASAP = [0.70, 0.72, 0.74, 0.74, 0.76, 0.78]  # seed 1: 72 ± 2, seed 2: 76 ± 2
@@ -55,7 +57,7 @@ def test_rows_are_tested_against_asap_on_the_same_folds():
     test = table.cell("topk", "NCI1").against
     assert (test["n"], test["difference"]) == (6, pytest.approx(-6))
     # d = 0.05 five times and 0.11: variance 0.0006; n_test/n_train = 1 with three folds
-    assert test["t"] == pytest.approx(0.06 / math.sqrt((1 / 6 + 1) * 0.0006))
+    assert test["t"] == pytest.approx(-0.06 / math.sqrt((1 / 6 + 1) * 0.0006))
     assert 0.05 < test["p_corrected_t"] < 0.1
     assert test["p_holm"] == test["p_corrected_t"]  # one test is not adjusted
 
@@ -88,8 +90,8 @@ def test_the_verdict_rests_on_whole_seeds_and_says_so():
     cell = table.cell("topk", "NCI1")
     assert (cell.mean, cell.over_seeds) == (pytest.approx(74), None)
     assert (cell.difference, cell.verdict) == (pytest.approx(-0.02), "within")
-    assert "| 67.02 ± 2.25 | −0.02 | within (1 whole seed) |" in to_markdown(table)
-    assert "whole seed" not in to_markdown(small())
+    assert "| 67.02 ± 2.25 | −0.02 | within (1 complete seed) |" in to_markdown(table)
+    assert "complete seed" not in to_markdown(small())
 
 
 def test_an_empty_table_is_all_dashes():
@@ -149,7 +151,10 @@ def test_a_table_of_test_accuracies_chooses_by_validation_too():
         records[run.key] = replace(records[run.key], validation=scores(0.6))  # those of lucky are one half
     table = make_table(plan, records, Prints(plan.columns))
     assert [cell.chosen for cell in table.cells] == [False, True]
-    assert (table.cell("good", "NCI1").validation, table.cell("lucky", "NCI1").validation) == (pytest.approx(60), None)
+    assert (table.cell("good", "NCI1").validation, table.cell("lucky", "NCI1").validation) == (
+        pytest.approx(60),
+        pytest.approx(50),
+    )
     assert "NCI1: good has the best validation accuracy, 60.00; its test accuracy is 70.00 ± 0.00" in to_markdown(table)
     chosen = list(csv.DictReader(io.StringIO(to_csv(table))))[1]
     assert (chosen["chosen"], chosen["validation"], chosen["test"]) == ("True", "60.00", "70.00")
@@ -177,3 +182,69 @@ def test_what_is_no_table_is_refused():
 def test_signs_that_would_break_a_table_are_harmless():
     table = small({("a|<b>", "NCI1"): ASAP}, cells=plan_of(("a|<b>",)).cells, name="mine")
     assert "| a\\|&lt;b> | 74.00 ± 2.83 |" in to_markdown(table)
+
+
+def test_another_number_of_epochs_has_no_verdict_and_the_table_says_why():
+    plan = plan_of(("asap", "topk"))
+    short = replace(plan, cells=tuple(replace(cell, train=TrainConfig(epochs=2)) for cell in plan.cells))
+    table = make_table(short, records_of(short, {("asap", "NCI1"): ASAP, ("topk", "NCI1"): TOPK}), Prints(plan.columns))
+    assert [cell.verdict for cell in table.cells] == [None, None]
+    assert table.cell("asap", "NCI1").difference == pytest.approx(2.52)
+    text = to_markdown(table)
+    assert "Trained for 2 epochs, the paper for 100: there is no verdict on its numbers." in text
+    assert "What the paper says in words" not in text
+    assert table.to_dict()["claims"] == []
+    assert "there is no verdict" not in to_markdown(small())
+
+
+def classes(record, *counts):
+    """The record with a test part of so many graphs of each class."""
+    confusion = [[count if k == 0 else 0 for k in range(len(counts))] for count in counts]
+    return replace(record, test=record.test | {"confusion": confusion})
+
+
+def test_the_majority_class_is_a_row_of_its_own():
+    """Class 0 has 6 of 10, 5 of 10 and 7 of 10 graphs of the folds of seed 1: 60 ± 10."""
+    plan = plan_of(("asap", "topk"), comparison=True, name="cv", seeds=(1,))
+    records = records_of(plan, {("asap", "NCI1"): ASAP[:3], ("topk", "NCI1"): TOPK[:3]})
+    counts = {0: (6, 4), 1: (5, 5), 2: (7, 3)}
+    records = {key: classes(record, *counts[record.run.fold]) for key, record in records.items()}
+    table = make_table(plan, records, Prints(plan.columns))
+    [baseline] = table.baselines
+    assert (baseline.row, baseline.mean, baseline.over_folds) == (
+        "majority class",
+        pytest.approx(60),
+        pytest.approx(10),
+    )
+    assert "| majority class | 60.00 | – | 10.00 | 1 × 3 |" in to_markdown(table)
+    assert list(csv.DictReader(io.StringIO(to_csv(table))))[-1]["row"] == "majority class"
+    assert Table.from_dict(json.loads(json.dumps(to_dict(table)))) == table
+    without = {
+        key: replace(r, test={k: v for k, v in r.test.items() if k != "confusion"}) for key, r in records.items()
+    }
+    assert make_table(plan, without, Prints(plan.columns)).baselines == ()
+
+
+def test_a_new_column_appears_in_markdown_csv_and_the_terminal(monkeypatch):
+    spread = columns.Column("spread", "spread", lambda c, t: len(c.values), lambda c, t: f"{len(c.values)} folds")
+    monkeypatch.setattr(columns, "COLUMNS", (*columns.COLUMNS, spread))
+    table = small()
+    assert "6 folds" in to_markdown(table)
+    assert next(csv.DictReader(io.StringIO(to_csv(table))))["spread"] == "6"
+    assert columns.grid(table, terminal=True)[1][0][-1] == "6 folds"
+
+
+def test_a_title_is_text_in_markdown():
+    table = small(title="<script>alert(1)</script>", name="mine")
+    assert "<script>" not in to_markdown(table)
+    assert "# &lt;script>alert(1)" in to_markdown(table)
+
+
+def test_records_of_two_versions_are_named():
+    plan = plan_of(("asap",))
+    records = records_of(plan, {("asap", "NCI1"): ASAP})
+    first = next(iter(records))
+    records[first] = replace(records[first], machine={"asapool": "9.9"})
+    table = make_table(plan, records, Prints(plan.columns))
+    assert table.versions == ("0.1.0", "9.9")  # records without a version are of 0.1.0
+    assert "The trainings were made by asapool 0.1.0, 9.9." in to_markdown(table)

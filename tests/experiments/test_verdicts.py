@@ -1,10 +1,12 @@
-"""The paper's claims in words, judged by hand-made tables: each can hold, not hold, be too close, or lack runs."""
+"""The paper's claims in words, tested on hand-made tables: each can hold, not hold, be too close, or lack runs."""
+
+from dataclasses import replace
 
 import pytest
 
 from asapool.experiments import paper
 from asapool.experiments.tables import make_table, to_markdown
-from asapool.experiments.verdicts import HOW, judge
+from asapool.experiments.verdicts import HOW, evaluate_claims, leader
 from tests.experiments.made_up import Prints, plan_of, records_of
 
 
@@ -12,7 +14,7 @@ def verdicts(name, values, columns=("NCI1",), **settings):
     rows = tuple(dict.fromkeys(row for row, _ in values))
     plan = plan_of(rows, columns=columns, name=name, **settings)
     table = make_table(plan, records_of(plan, values), Prints(columns))
-    return {verdict.words: verdict for verdict in judge(table)}
+    return {verdict.words: verdict for verdict in evaluate_claims(table)}
 
 
 def edges(absent, present, column="NCI1"):
@@ -21,19 +23,22 @@ def edges(absent, present, column="NCI1"):
 
 def test_soft_edges_help_or_do_not_or_nobody_knows():
     held = verdicts("table-edges", edges([0.6] * 6, [0.7] * 6))["Soft edge weights help"]
-    assert (held.verdict, held.told) == ("holds", "NCI1: present +10.00 over absent (p < 0.001) on 2 seeds")
+    assert (held.verdict, held.numbers) == ("holds", "NCI1: present +10.00 over absent (p < 0.001) on 2 seeds")
     assert verdicts("table-edges", edges([0.7] * 6, [0.6] * 6))["Soft edge weights help"].verdict == "does not hold"
     assert verdicts("table-edges", edges([0.7] * 6, [0.7] * 6))["Soft edge weights help"].verdict == "does not hold"
     few = verdicts("table-edges", edges([0.6] * 6, [0.7] * 2))["Soft edge weights help"]
-    assert (few.verdict, few.told) == ("not enough runs", "NCI1: no seed is finished in both rows")
+    assert (few.verdict, few.numbers) == ("not enough runs", "NCI1: no seed is finished in both rows")
 
 
 def test_a_difference_that_may_be_chance_decides_nothing():
     """Differences 1, 3, −1, 1, 3, −1 percent: mean 1, s² = 3.2, t = 1 / √((1/6 + 1) 3.2) = 0.52 with 3 folds."""
     values = edges([0.6] * 6, [0.61, 0.63, 0.59] * 2)
     found = verdicts("table-edges", values)["Soft edge weights help"]
-    assert (found.verdict, found.told) == ("too close to call", "NCI1: present +1.00 over absent (p 0.63) on 2 seeds")
-    assert found.judged == ("NCI1",)
+    assert (found.verdict, found.numbers) == (
+        "too close to call",
+        "NCI1: present +1.00 over absent (p 0.63) on 2 seeds",
+    )
+    assert found.decided_on == ("NCI1",)
     good = edges([0.6] * 6, [0.7] * 6, "FRANKENSTEIN")  # the closer of two decides
     assert verdicts("table-edges", values | good, ("NCI1", "FRANKENSTEIN"))["Soft edge weights help"].verdict == (
         "too close to call"
@@ -67,8 +72,8 @@ def test_every_data_set_means_all_five():
     words = "ASAP has the highest accuracy on every data set"
     assert verdicts("table2", values, paper.SETS)[words].verdict == "holds"
     four = verdicts("table2", values, paper.SETS[:4])[words]
-    assert (four.verdict, four.judged) == ("not enough runs", paper.SETS[:4])
-    assert four.told.endswith("FRANKENSTEIN: not in the table")
+    assert (four.verdict, four.decided_on) == ("not enough runs", paper.SETS[:4])
+    assert four.numbers.endswith("FRANKENSTEIN: not in the table")
     values["topk", "DD"] = [0.95] * 6
     assert verdicts("table2", values, paper.SETS[:4])[words].verdict == "does not hold"
 
@@ -77,7 +82,7 @@ def test_other_data_are_told_but_have_no_say():
     values = edges([0.6] * 6, [0.7] * 6) | edges([0.7] * 6, [0.6] * 6, "Mutagenicity")
     found = verdicts("table-edges", values, ("NCI1", "Mutagenicity"))["Soft edge weights help"]
     assert found.verdict == "holds"
-    assert "Mutagenicity (other data): present −10.00 over absent" in found.told
+    assert "Mutagenicity (other data): present −10.00 over absent" in found.numbers
     strange = verdicts("table-edges", edges([0.6] * 6, [0.7] * 6, "NCI1 (synthetic)"), ("NCI1 (synthetic)",))
     assert strange["Soft edge weights help"].verdict == "not enough runs"
 
@@ -98,7 +103,7 @@ def test_one_of_many_pairs_needs_more_than_chance_to_refute_a_claim():
     even, lower = [0.6] * 6, dict.fromkeys(ROWS, CLOSE) | {"topk": APART}
     finding, verdict = against_all_others(even, lower)
     assert (finding.verdict, verdict) == ("too close to call", "not enough runs")
-    assert "−4.00 over topk (p 0.054)" in finding.told
+    assert "−4.00 over topk (p 0.054)" in finding.numbers
     finding, verdict = against_all_others(even, lower | {"topk": [0.8, 0.81, 0.79] * 2})
     assert (finding.verdict, verdict) == ("does not hold", "does not hold")
 
@@ -114,10 +119,10 @@ def test_other_data_are_no_part_of_the_adjustment():
     some = [0.63, 0.642, 0.618] * 2
     values = edges([0.6] * 6, some) | edges([0.6] * 6, some, "Mutagenicity")
     found = verdicts("table-edges", values, ("NCI1", "Mutagenicity"))["Soft edge weights help"]
-    assert (found.verdict, "(p 0.049)" in found.findings[0].told) == ("holds", True)
+    assert (found.verdict, "(p 0.049)" in found.findings[0].numbers) == ("holds", True)
     own = edges([0.6] * 6, some) | edges([0.6] * 6, some, "FRANKENSTEIN")
     both = verdicts("table-edges", own, ("NCI1", "FRANKENSTEIN"))["Soft edge weights help"]
-    assert (both.verdict, "(p 0.098)" in both.told) == ("too close to call", True)
+    assert (both.verdict, "(p 0.098)" in both.numbers) == ("too close to call", True)
 
 
 def steady(asap, others, seeds=(1, 2, 3)):
@@ -129,7 +134,7 @@ def steady(asap, others, seeds=(1, 2, 3)):
 
 def test_a_deviation_needs_three_seeds():
     few = steady((70, 71), (60, 65), seeds=(1, 2))
-    assert (few.verdict, few.told) == ("not enough runs", "NCI1: a deviation needs 3 finished seeds in both rows")
+    assert (few.verdict, few.numbers) == ("not enough runs", "NCI1: a deviation needs 3 finished seeds in both rows")
 
 
 def test_a_smaller_deviation_must_be_more_than_chance():
@@ -139,7 +144,7 @@ def test_a_smaller_deviation_must_be_more_than_chance():
     """
     close = steady((71, 72, 73), (70, 79, 73))
     three = "± 4.58 of diffpool (p 0.78), ± 4.58 of topk (p 0.78), ± 4.58 of sagpool (p 0.78)"
-    assert (close.verdict, close.told) == ("too close to call", f"NCI1: asap ± 1.00 against {three} on 3 seeds")
+    assert (close.verdict, close.numbers) == ("too close to call", f"NCI1: asap ± 1.00 against {three} on 3 seeds")
     assert steady((70, 71, 72), (60, 65, 70)).verdict == "holds"  # a fifth of the deviation at every seed: r = −1
     assert steady((60, 65, 70), (70, 71, 72)).verdict == "does not hold"
     assert steady((70, 71, 72), (60, 61, 62)).verdict == "too close to call"  # differences are all equal
@@ -158,7 +163,7 @@ def test_a_gain_is_reached_or_missed_by_its_interval():
     """Gains of 4 and 6 % of 50: 5 ± 12.706 · √2 / √2; t of one degree of freedom is 12.706, of two 4.303."""
     close = gain((52, 53), (50, 50))
     told = "5 of 5 data sets: 52.50 against 50.00: +5.00 %, between −7.71 and +17.71 on 2 seeds"
-    assert (close.verdict, close.told) == ("too close to call", told)
+    assert (close.verdict, close.numbers) == ("too close to call", told)
     assert gain((52.4, 52.6, 52.5), (50, 50, 50)).verdict == "holds"  # 5 ± 4.303 · 0.2 / √3 = 4.5 … 5.5
     assert gain((51, 51.2, 50.8), (50, 50, 50)).verdict == "does not hold"  # 2 ± 4.303 · 0.4 / √3 = 1.0 … 3.0
     assert gain((52, 52.4, 51.8), (50, 50, 50)).verdict == "too close to call"  # 4.1 ± 1.5
@@ -174,7 +179,7 @@ def test_the_gain_is_the_mean_over_all_five_data_sets():
     found = {v.words[:40]: v for v in verdicts("table2", values, paper.SETS).values()}
     sag, sort = found["ASAP is on average 4 % better than SAGPo"], found["ASAP is on average 3.5 % better than Sor"]
     told = "5 of 5 data sets: 72.00 against 70.00: +2.86 %, between +2.86 and +2.86 on 2 seeds"
-    assert (sag.verdict, sag.told) == ("does not hold", told)
+    assert (sag.verdict, sag.numbers) == ("does not hold", told)
     assert sort.verdict == "holds"
     values.pop(("asap", "DD"))
     found = verdicts("table2", values, paper.SETS)["ASAP is on average 3.5 % better than SortPool (of its accuracy)"]
@@ -190,11 +195,11 @@ def test_accuracy_grows_with_k_by_rank_fold_by_fold():
     up, nearly, down = [0.6, 0.65, 0.7, 0.75, 0.8], [0.6, 0.61, 0.7, 0.69, 0.72], [0.8, 0.75, 0.7, 0.65, 0.6]
     assert ratio(up, up, up).verdict == "holds"
     told = "NCI1: k = 0.5 +12.00 over k = 0.1, rank correlation 0.90 (p < 0.001) on 2 seeds"
-    assert ratio(nearly, nearly, nearly).told == told
+    assert ratio(nearly, nearly, nearly).numbers == told
     assert ratio(down, down, down).verdict == "does not hold"
     assert ratio(*[[0.7] * 5] * 3).verdict == "does not hold"
     torn = ratio(up, down, up)  # 1, −1, 1 twice: mean 1/3, s² = 16/15, t = 1/3 / √((1/6 + 1) 16/15) = 0.30
-    assert (torn.verdict, "rank correlation 0.33 (p 0.78)" in torn.told) == ("too close to call", True)
+    assert (torn.verdict, "rank correlation 0.33 (p 0.78)" in torn.numbers) == ("too close to call", True)
     first = [0.5, 0.75, 0.74, 0.73, 0.72, 0.71, 0.7, 0.69, 0.68]  # one bad beginning is no growth: 1 − 6·168 / 720
     assert ratio(first, first, first).verdict == "does not hold"
 
@@ -204,3 +209,24 @@ def test_every_table_says_once_what_decides(name, kinds):
     plan = plan_of(("asap", "topk"), name=name)
     told = to_markdown(make_table(plan, {}, Prints(plan.columns)))
     assert [told.count(HOW[kind]) for kind in HOW] == [int(kind in kinds) for kind in HOW]
+
+
+def ahead(*rows):
+    plan = plan_of(tuple("abc"[: len(rows)]), comparison=True, name="cv", seeds=(1,), folds=10)
+    records = records_of(plan, {("abc"[k], "NCI1"): values for k, values in enumerate(rows)})
+    half = {key: replace(r, test=r.test | {"confusion": [[5, 0], [5, 0]]}) for key, r in records.items()}
+    return leader(make_table(plan, half, Prints(["NCI1"])), "NCI1")
+
+
+def test_a_method_is_ahead_only_where_the_tests_agree():
+    noise = [0.01 * k for k in (0, 3, -2, 1, -3, 2, -1, 0, 3, -3)]
+    high, near, low = ([level + n for n in noise[k:] + noise[:k]] for k, level in enumerate((0.9, 0.89, 0.7)))
+    sure = ahead(low, high)
+    assert (sure.row, sure.ahead) == ("b", True)
+    assert sure.sentence.startswith("b is ahead of every other row (p ≤ ")
+    close = ahead(near, high, low)
+    assert (close.row, close.ahead) == ("b", False)
+    assert close.sentence.startswith("No row is ahead of all others beyond chance: b has the highest mean, 90.00, but")
+    assert "lead over a (89.00)" in close.sentence
+    assert ahead(high).sentence.startswith("a is ahead of majority class (p ≤ ")
+    assert "a is not ahead of the majority class beyond chance" in ahead([0.5 + n for n in noise]).sentence

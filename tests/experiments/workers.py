@@ -9,6 +9,11 @@ def square(shared, task):
     return shared * task * task
 
 
+def size(shared, task):
+    time.sleep(0.1)
+    return len(shared)
+
+
 def troubled(shared, task):
     if task == "kill":
         os.kill(os.getpid(), signal.SIGKILL)

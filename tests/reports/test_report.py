@@ -11,8 +11,7 @@ from PIL import Image
 
 from asapool.data import load
 from asapool.errors import CheckpointError
-from asapool.experiments import Store, compare, cross_validate, methods_plan
-from asapool.experiments.comparison_text import write_tables
+from asapool.experiments import Store, cross_validate, methods_plan
 from asapool.models import ModelConfig
 from asapool.reports import report_page, write_report
 from asapool.reports.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Line, line_chart
@@ -34,10 +33,7 @@ def crossed(tmp_path_factory):
     graphs, folder = load("synthetic:cycles?graphs=30&nodes=6"), tmp_path_factory.mktemp("cv") / "cmp"
     models = {name: ModelConfig(method=name, hidden=4) for name in ("asap", "mlp")}
     plan = methods_plan(graphs, models, train=TrainConfig(epochs=2), folds=3, seeds=(1, 2))
-    results = cross_validate(graphs, plan, folder)
-    answer = compare(results, 3)
-    write_tables(folder, results, answer)
-    return folder, answer
+    return folder, cross_validate(graphs, plan, folder)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(375, "dark"), (1440, "light")])
@@ -81,9 +77,9 @@ def test_a_comparison_has_its_table_its_spread_and_its_tests(browser, crossed, t
     path = write_report(folder, tmp_path / "report.html")
     with opened(browser, path, width, scheme) as page:
         words = page.locator("main").inner_text()
-        for row in answer.rows:
-            assert f"{100 * row.mean:.2f}" in words
-            assert f"{100 * row.over_seeds:.2f}" in words
+        for cell in answer.cells:
+            assert f"{cell.mean:.2f}" in words
+            assert f"{cell.over_seeds:.2f}" in words
         dots = page.locator("svg[aria-label='test accuracy of every fold'] circle")
         assert dots.count() == 12  # two methods, two seeds, three folds
         tips = dots.evaluate_all("all => all.map(e => parseFloat(e.textContent.split(': ')[1]))")
@@ -99,7 +95,7 @@ def test_a_comparison_has_its_table_its_spread_and_its_tests(browser, crossed, t
         shown = page.locator("table.confusion").all_inner_texts()
         assert len(shown) == 2
         for told, row in zip(shown, answer.rows, strict=True):
-            mine = [r.test["confusion"] for r in records if r.run.model.method == row.method]
+            mine = [r.test["confusion"] for r in records if r.run.model.method == row]
             for n in np.sum(mine, axis=0).ravel():
                 assert f"{n:,}" in told
         keep(page, f"comparison-{width}-{scheme}")
@@ -146,23 +142,24 @@ def test_a_band_reaches_as_far_as_the_trainings_deviate():
 
 def test_a_cross_validation_without_its_table_or_its_graphs_is_refused(crossed, tmp_path):
     shutil.copytree(crossed[0], tmp_path / "cv")
-    (tmp_path / "cv" / "table.json").rename(tmp_path / "table.json")
+    records = (tmp_path / "cv" / "runs.jsonl").read_text()
+    (tmp_path / "cv" / "runs.jsonl").write_text("".join(records.splitlines(keepends=True)[:-1]))
     with pytest.raises(CheckpointError, match=r"the cross-validation is not finished\. Give its command again"):
         report_page(tmp_path / "cv")
-    (tmp_path / "table.json").rename(tmp_path / "cv" / "table.json")
+    (tmp_path / "cv" / "runs.jsonl").write_text(records)
     (tmp_path / "cv" / "graphs.csv").unlink()
     with pytest.raises(CheckpointError, match="its files do not fit together"):
         report_page(tmp_path / "cv")
 
 
 def test_the_paper_stands_beside_its_own_data_sets(crossed, tmp_path):
-    folder = tmp_path / "nci1"
-    shutil.copytree(crossed[0], folder)
-    plan = json.loads((folder / "plan.json").read_text())
-    plan["data"]["name"] = "NCI1"
-    (folder / "plan.json").write_text(json.dumps(plan))
-    assert "71.48 ± 0.42" in comparison_page(folder)
-    assert '<th scope="col">paper</th>' in comparison_page(folder)
+    graphs = load("synthetic:cycles?graphs=30&nodes=6").renamed("NCI1")
+    plan = methods_plan(graphs, {"asap": ModelConfig(hidden=4)}, train=TrainConfig(epochs=1), folds=3)
+    cross_validate(graphs, plan, tmp_path / "nci1")
+    page = comparison_page(tmp_path / "nci1")
+    assert "71.48 ± 0.42" in page
+    assert "Trained for 1 epochs, the paper for 100: there is no verdict" in page
+    assert '<th scope="col">paper</th>' in page
     assert '<th scope="col">paper</th>' not in comparison_page(crossed[0])
 
 

@@ -1,0 +1,131 @@
+"""Many trainings in a few numbers: their mean, the two deviations kept apart, and paired tests against a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from asapool.experiments.record import RunRecord
+from asapool.experiments.significance import holm, paired_test
+
+SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error")
+FoldValue = tuple[int, int, float]  # seed, fold, score
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary:
+    """Trainings that differ in seed and fold only; a number is None where there is nothing to compute it from.
+
+    Args:
+        mean: Of the score over all finished trainings.
+        over_seeds: Deviation of the means of the seeds with all folds finished (the paper's ±), with n − 1.
+        over_folds: Deviation of the folds of one seed, averaged over the seeds, with n − 1.
+        seeds: How many have a finished fold.
+        folds: Finished trainings.
+        failed: Failed trainings.
+        validation: Mean validation accuracy.
+        scores: Mean of every test score over the folds where it exists.
+        seconds: Mean time of a training.
+        values: The score of every finished training.
+    """
+
+    mean: float | None
+    over_seeds: float | None
+    over_folds: float | None
+    seeds: int
+    folds: int
+    failed: int
+    validation: float | None
+    scores: dict[str, float | None]
+    seconds: float | None
+    values: tuple[FoldValue, ...]
+
+
+def summarise(records: Sequence[RunRecord], folds: int, metric: str = "test") -> RunSummary:
+    """Sum up the accuracies of some trainings.
+
+    Args:
+        records: In the order of seeds and folds.
+        folds: How many a seed has when it is complete.
+        metric: "test" or "validation", the part whose accuracy is summed up.
+    """
+    finished = [r for r in records if r.finished]
+    values = fold_values(finished, metric)
+    seeds = by_seed(values)
+    within = [float(np.std(v, ddof=1)) for v in seeds.values() if len(v) > 1]
+    means = [float(np.mean(v)) for v in complete(seeds, folds).values()]
+    return RunSummary(
+        mean=_mean([value for _, _, value in values]),
+        over_seeds=float(np.std(means, ddof=1)) if len(means) > 1 else None,
+        over_folds=_mean(within),
+        seeds=len(seeds),
+        folds=len(finished),
+        failed=len(records) - len(finished),
+        validation=_mean([r.validation["accuracy"] for r in finished if r.validation is not None]),
+        scores={name: _mean([r.test.get(name) for r in finished if r.test is not None]) for name in SCORES},
+        seconds=_mean([r.seconds for r in finished]),
+        values=values,
+    )
+
+
+def fold_values(records: Iterable[RunRecord], metric: str = "test") -> tuple[FoldValue, ...]:
+    """Seed, fold and accuracy of every training that has one."""
+    found = []
+    for record in records:
+        scores = record.test if metric == "test" else record.validation
+        if scores is not None and scores["accuracy"] is not None:
+            found.append((record.run.seed, record.run.fold, scores["accuracy"]))
+    return tuple(found)
+
+
+def by_seed(values: Iterable[FoldValue]) -> dict[int, list[float]]:
+    """The scores of every seed.
+
+    >>> by_seed([(1, 0, 0.5), (1, 1, 0.75), (2, 0, 0.25)])
+    {1: [0.5, 0.75], 2: [0.25]}
+    """
+    seeds: dict[int, list[float]] = {}
+    for seed, _, value in values:
+        seeds.setdefault(seed, []).append(value)
+    return seeds
+
+
+def complete(seeds: Mapping[int, list[float]], folds: int) -> dict[int, list[float]]:
+    """The seeds of which all folds are finished: a part of a seed deviates by its folds."""
+    return {seed: values for seed, values in seeds.items() if len(values) == folds}
+
+
+def test_share(folds: int) -> float:
+    """Size of the test part over that of the training part: one fold is tested on, one validated on, the rest train.
+
+    >>> test_share(10)
+    0.125
+    """
+    return 1 / max(1, folds - 2)
+
+
+def paired_tests(values: Mapping[str, Sequence[FoldValue]], reference: str, folds: int) -> dict[str, dict[str, Any]]:
+    """Every row against the reference on the seeds and folds that both have, with Holm's adjustment.
+
+    Returns:
+        Row → PairedTest as plain data with "p_holm"; its difference is the row − the reference.
+    """
+    first = {(seed, fold): value for seed, fold, value in values[reference]}
+    tests = {}
+    for row, own in values.items():
+        if row == reference:
+            continue
+        second = {(seed, fold): value for seed, fold, value in own}
+        both = [key for key in first if key in second]
+        tests[row] = paired_test([second[k] for k in both], [first[k] for k in both], test_share=test_share(folds))
+    tested = {row: t.p_corrected_t for row, t in tests.items() if t.p_corrected_t is not None}
+    adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
+    return {row: t.to_dict() | {"p_holm": adjusted.get(row)} for row, t in tests.items()}
+
+
+def _mean(values: Sequence[Any]) -> float | None:
+    present = [value for value in values if value is not None]
+    return float(np.mean(present)) if present else None
