@@ -52,15 +52,16 @@ options = st.fixed_dictionaries(
     optional={
         "ratio": st.sampled_from([0.25, 0.5, 0.8, 1.0, 2]),
         "hops": st.sampled_from([1, 2, 3]),
-        "attention": st.sampled_from(["m2t", "t2t", "s2t"]),
+        "attention": st.sampled_from(["m2t", "t2t", "s2t", "dynamic"]),
         "master": st.sampled_from(["max", "mean"]),
         "fitness": st.sampled_from(["leconv", "basic-leconv", "gcn"]),
         "aggregate": st.sampled_from(["both", "cluster", "none"]),
+        "assign": st.sampled_from(["clusters", "members"]),
         "soft_edges": st.booleans(),
         "semantics": st.sampled_from(["paper", "authors", "pyg"]),
         "add_self_loops": st.booleans(),
     },
-)
+).filter(lambda chosen: (chosen.get("assign"), chosen.get("aggregate")) != ("members", "none"))
 
 
 def with_random_parameters(module, seed=0):

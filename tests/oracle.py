@@ -44,7 +44,7 @@ def clusters(M, hops):
 
 def attention(pool, x, members):
     a, F, rules = pool.attention, x.size(1), pool.rules
-    w1, w2, kind = a.w[:F], a.w[F:], type(a).__name__
+    w1, w2, kind = a.w[:F], a.w[F:], type(a).__name__  # the dynamic attention has one w
     rows = torch.zeros(len(x), len(x), dtype=x.dtype)
     for i in range(len(x)):
         c = members[i].nonzero().view(-1).tolist()
@@ -52,6 +52,9 @@ def attention(pool, x, members):
         m = m.max(0).values if getattr(a, "master", "max") == "max" else m.mean(0)
         scores = []
         for j in c:
+            if kind == "DynamicAttention":
+                scores.append(a.w @ sigma(a.W(m) + a.U(x[j])))
+                continue
             query = None if kind == "Source2Token" else a.W(m if kind == "Master2Token" else x[i])
             token = x[j] if kind == "Master2Token" else a.W(x[j])
             if rules.sigma == "inside":
@@ -99,10 +102,39 @@ def asap(pool, x, edge_index, edge_weight=None):
     phi = fitness(pool, x_c if pool.aggregate == "both" else x, A, M, A_hat)
     k = pool.ratio if isinstance(pool.ratio, int) else math.ceil(round(pool.ratio * N, 6))
     kept = sorted(range(N), key=lambda i: (-phi[i].item(), i))[: min(k, N)]
-    A_p = S[kept] @ A_hat @ S[kept].t() if pool.soft_edges else A[kept][:, kept]
+    rows, x_p = S[kept], phi[kept, None] * x_c[kept]
+    if pool.assign == "members":
+        rows = memberships(S, M, phi, kept, clusters(M, pool.hops))
+        x_p = rows @ x
+    A_p = rows @ A_hat @ rows.t() if pool.soft_edges else A[kept][:, kept]
     eye = torch.eye(len(kept), dtype=A.dtype)
     if rules.diagonal == "one":
         A_p = A_p * (1 - eye) + eye
     elif rules.diagonal == "drop" and not pool.add_self_loops:
         A_p = A_p * (1 - eye)
-    return kept, phi[kept, None] * x_c[kept], A_p, S, phi
+    return kept, x_p, A_p, S, phi
+
+
+def memberships(S, M, phi, kept, members):
+    """Rows p of the memberships M_jp that sum to 1 for every node j: a node in no kept cluster joins the nearest."""
+    N, near = len(S), M | M.t() | torch.eye(len(S), dtype=torch.bool)
+    rows, distance = torch.zeros(len(kept), N, dtype=S.dtype), torch.full((N, N), N + 1)
+    reach = torch.eye(N, dtype=torch.bool)
+    for hops in range(N):
+        distance[reach & (distance > hops)] = hops
+        reach = (reach.double() @ near.double()) > 0
+    for j in range(N):
+        inside = [p for p, i in enumerate(kept) if members[i, j]]
+        if inside:
+            strength = torch.stack([phi[kept[p]] * S[kept[p], j] for p in inside])
+            rows[inside, j] = strength / strength.sum()
+        else:
+            rows[min(range(len(kept)), key=lambda p: (distance[j, kept[p]], -phi[kept[p]], kept[p])), j] = 1
+    return rows
+
+
+def edge_features(S, A, E):
+    """Means of the features E (N, N, D) of the edges that join two clusters, S (K, N) by cluster; 0 where none does."""
+    weight = S @ A @ S.t()
+    sums = torch.stack([S @ (A * E[:, :, d]) @ S.t() for d in range(E.size(2))], dim=2)
+    return torch.where(weight[:, :, None] > 0, sums / weight[:, :, None], 0)

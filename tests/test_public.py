@@ -17,9 +17,10 @@ def test_public_names():
     }  # fmt: skip
     assert all(getattr(asapool, name) is not None for name in asapool.__all__)
     assert set(asapool.nn.__all__) == {
-        "ASAPooling", "Assignment", "BasicLEConv", "DiffPooling", "GCN", "GIN", "GINE", "GlobalAttentionPool", "Graph",
-        "GraphNorm", "LEConv", "LayerNorm", "Master2Token", "NodeNorm", "PoolStep", "Pooled", "Readout", "SAGE",
-        "SAGPooling", "Set2SetPool", "SortPool", "Source2Token", "Token2Token", "TopKPooling", "normalisation",
+        "ASAPooling", "Assignment", "BasicLEConv", "DiffPooling", "DynamicAttention", "GCN", "GIN", "GINE",
+        "GlobalAttentionPool", "Graph", "GraphNorm", "LEConv", "LayerNorm", "Master2Token", "NodeNorm", "PoolStep",
+        "Pooled", "PooledWithFeatures", "Readout", "SAGE", "SAGPooling", "Set2SetPool", "SortPool", "Source2Token",
+        "Token2Token", "TopKPooling", "normalisation",
     }  # fmt: skip
     for module in (asapool.nn, asapool.kernels):
         assert all(hasattr(module, name) for name in module.__all__)

@@ -31,9 +31,11 @@ __all__ = [
     "Pattern",
     "activate",
     "attend",
+    "attend_dynamic",
     "check_readout",
     "cluster_max",
     "coarsen",
+    "coarsen_features",
     "dropout_mask",
     "fused_layers",
     "gate",
@@ -42,9 +44,12 @@ __all__ = [
     "graph_from_rows",
     "graph_norm",
     "induce",
+    "induce_graph",
     "is_padded",
+    "join",
     "kept",
     "list_edges",
+    "list_features",
     "normalise",
     "pack",
     "pack_rows",
@@ -54,6 +59,7 @@ __all__ = [
     "readout",
     "score",
     "select",
+    "share",
     "strongest",
     "sum_messages",
     "sum_neighbours",
@@ -204,6 +210,31 @@ def attend(
     return alpha
 
 
+def attend_dynamic(
+    clusters: Pattern, query: Tensor, token: Tensor, w: Tensor, negative_slope: float = 0.2, *, backend: str = "auto"
+) -> Tensor:
+    """α_ij = softmax_j(wᵀ LeakyReLU(query_i + token_j))."""
+    inputs = (query, token, w)
+    alpha: Tensor = backend_for(backend, *inputs, on=clusters).attend_dynamic(clusters, *inputs, negative_slope)
+    return alpha
+
+
+def join(
+    clusters: Pattern, pattern: Pattern, fitness: Tensor, perm: Tensor, ptr: Tensor, *, backend: str = "auto"
+) -> tuple[Pattern, Tensor]:
+    """The kept clusters with every node in at least one of them, and where each entry stands in `clusters`."""
+    if is_padded(pattern):
+        raise ConfigError('assign="members" is not there for padded batches; use assign="clusters" or a packed batch')
+    members, source = backend_for(backend, fitness).join(clusters, pattern, fitness, perm, ptr)
+    return members, source
+
+
+def share(members: Pattern, source: Tensor, alpha: Tensor, fitness: Tensor, *, backend: str = "auto") -> Tensor:
+    """M_jp = φ_p α_pj / Σ_q φ_q α_qj: every node divided among the kept clusters that hold it."""
+    M: Tensor = backend_for(backend, alpha, fitness).share(members, source, alpha, fitness)
+    return M
+
+
 def project(x: Tensor, w: Tensor, negative_slope: float = 1.0, *, backend: str = "auto") -> Tensor:
     """token_i = wᵀ LeakyReLU(x_i)."""
     token: Tensor = backend_for(backend, x, w, on=x).project(x, w, negative_slope)
@@ -249,6 +280,33 @@ def coarsen(
     """A^p = Ŝᵀ Â Ŝ."""
     pooled, weight = backend_for(backend, alpha, hat, on=pattern).coarsen(clusters, alpha, pattern, hat, perm, ptr)
     return pooled, weight
+
+
+def coarsen_features(
+    clusters: Pattern, alpha: Tensor, pattern: Pattern, weight: Tensor, edge_attr: Tensor, perm: Tensor,
+    pooled: Pattern, *, backend: str = "auto",
+) -> Tensor:  # fmt: skip
+    """e^p_pq = Σ_jl Ŝ_jp A_jl Ŝ_lq e_jl / Σ_jl Ŝ_jp A_jl Ŝ_lq, for the entries of A^p."""
+    chosen = backend_for(backend, alpha, weight, edge_attr, on=pattern)
+    e: Tensor = chosen.coarsen_features(clusters, alpha, pattern, weight, edge_attr, perm, pooled)
+    return e
+
+
+def induce_graph(graph: Graph, perm: Tensor, ptr: Tensor, *, backend: str = "auto") -> Graph:
+    """`induce` of a graph's weights and, if it has them, edge features."""
+    if graph.edge_attr is None:
+        return type(graph)(*induce(graph.pattern, graph.weight, perm, ptr, backend=backend))
+    both = torch.cat([graph.weight.unsqueeze(-1), graph.edge_attr], dim=-1)
+    pattern, stays = induce(graph.pattern, both, perm, ptr, backend=backend)
+    return type(graph)(pattern, stays[..., 0].contiguous(), stays[..., 1:].contiguous())
+
+
+def list_features(graph: Graph) -> Tensor | None:
+    """The edge features (E, D) of the edges in the order of `list_edges`, None if the graph has none."""
+    if graph.edge_attr is None:
+        return None
+    listed = (graph.pattern.row != graph.pattern.col) | (graph.weight.detach() != 0)
+    return graph.edge_attr[listed]
 
 
 def induce(

@@ -5,12 +5,13 @@ from asapool.nn.asap import ASAPooling
 from asapool.nn.attention import Assignment, Master2Token, Source2Token, Token2Token
 from asapool.nn.baselines import DiffPooling, GlobalAttentionPool, SAGPooling, Set2SetPool, SortPool, TopKPooling
 from asapool.nn.convolutions import SAGE
+from asapool.nn.dynamic import DynamicAttention
 from asapool.nn.gcn import GCN
 from asapool.nn.gin import GIN, GINE
 from asapool.nn.leconv import BasicLEConv, LEConv
 from asapool.nn.norms import GraphNorm, LayerNorm, NodeNorm, normalisation
 from asapool.nn.readout import Readout
-from asapool.nn.step import Pooled, PoolStep
+from asapool.nn.step import Pooled, PooledWithFeatures, PoolStep
 
 __all__ = [
     "GCN",
@@ -21,6 +22,7 @@ __all__ = [
     "Assignment",
     "BasicLEConv",
     "DiffPooling",
+    "DynamicAttention",
     "GlobalAttentionPool",
     "Graph",
     "GraphNorm",
@@ -30,6 +32,7 @@ __all__ = [
     "NodeNorm",
     "PoolStep",
     "Pooled",
+    "PooledWithFeatures",
     "Readout",
     "SAGPooling",
     "Set2SetPool",

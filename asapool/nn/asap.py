@@ -14,15 +14,16 @@ from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Pattern
 from asapool.kernels.ratio import check_ratio
 from asapool.nn.attention import Assignment, ClusterAttention, Master2Token, Source2Token, Token2Token
+from asapool.nn.dynamic import DynamicAttention
 from asapool.nn.gcn import GCN, has_hooks, is_plain
 from asapool.nn.inputs import check_belongs, check_features, check_hops, pack_batch
 from asapool.nn.leconv import BasicLEConv, LEConv
 from asapool.nn.peers import is_pyg_gcn, translate
 from asapool.nn.semantics import semantics_named
-from asapool.nn.step import Pooled, PoolStep
+from asapool.nn.step import Pooled, PooledWithFeatures, PoolStep
 
 Formed = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]  # x_p, α, φ, the kept centres, their pointer
-ATTENTIONS = {"m2t": Master2Token, "t2t": Token2Token, "s2t": Source2Token}
+ATTENTIONS = {"m2t": Master2Token, "t2t": Token2Token, "s2t": Source2Token, "dynamic": DynamicAttention}
 
 
 class ASAPooling(nn.Module):
@@ -39,11 +40,13 @@ class ASAPooling(nn.Module):
         negative_slope: of the attention's σ = LeakyReLU.
         add_self_loops: whether to keep the pooled diagonal under "pyg".
         hops: radius h of a cluster.
-        attention: "m2t", "t2t" or "s2t".
-        master: "max" or "mean", for m2t.
+        attention: "m2t", "t2t", "s2t", or "dynamic" with the score wᵀσ(W m_i + U x'_j), whose query does not cancel.
+        master: "max" or "mean", for m2t and dynamic.
         fitness: "leconv", "basic-leconv" or "gcn".
         aggregate: what the cluster features x^c are for: "both" fitness and representation, "cluster" the
             representation only, "none" neither (then both use x).
+        assign: "clusters", or "members" for memberships in the kept clusters that sum to 1 for every node,
+            M_jp = φ_p α_pj / Σ_q φ_q α_qj; then X^p = Mᵀx and A^p = Mᵀ(A + I)M.
         soft_edges: A^p as above, or just the input's edges between kept nodes.
         max_neighbours: keep at most that many of the strongest pooled edges per cluster.
         semantics: "paper", "authors" or "pyg"; see docs/semantics.md.
@@ -67,10 +70,11 @@ class ASAPooling(nn.Module):
         add_self_loops: bool = False,
         *,
         hops: int = 1,
-        attention: Literal["m2t", "t2t", "s2t"] = "m2t",
+        attention: Literal["m2t", "t2t", "s2t", "dynamic"] = "m2t",
         master: Literal["max", "mean"] = "max",
         fitness: Literal["leconv", "basic-leconv", "gcn"] = "leconv",
         aggregate: Literal["both", "cluster", "none"] = "both",
+        assign: Literal["clusters", "members"] = "clusters",
         soft_edges: bool = True,
         max_neighbours: int | None = None,
         semantics: Literal["paper", "authors", "pyg"] = "paper",
@@ -89,6 +93,9 @@ class ASAPooling(nn.Module):
         self.rules = semantics_named(semantics)
         self.in_channels, self.ratio, self.hops = int(in_channels), check_ratio(ratio), check_hops(hops)
         self.aggregate = choose("aggregate", aggregate, ("both", "cluster", "none"))
+        self.assign = choose("assign", assign, ("clusters", "members"))
+        if assign == "members" and aggregate == "none":
+            raise ConfigError('assign="members" builds clusters from their members, so aggregate must not be "none"')
         self.soft_edges, self.max_neighbours = soft_edges, max_neighbours
         self.semantics, self.add_self_loops, self.GNN = semantics, add_self_loops, GNN
         self.backend = choose("backend", backend, kernels.BACKENDS)
@@ -109,13 +116,11 @@ class ASAPooling(nn.Module):
     def _make_attention(self, attention: str, master: str, negative_slope: float, dropout: float) -> ClusterAttention:
         choose("attention", attention, tuple(ATTENTIONS))
         choose("master", master, ("max", "mean"))
-        options: dict[str, Any] = {
-            "sigma": self.rules.sigma,
-            "negative_slope": negative_slope,
-            "dropout": dropout,
-            "backend": self.backend,
-            **({"master": master} if attention == "m2t" else {}),
-        }
+        options: dict[str, Any] = {"negative_slope": negative_slope, "dropout": dropout, "backend": self.backend}
+        if attention != "dynamic":
+            options["sigma"] = self.rules.sigma
+        if attention in ("m2t", "dynamic"):
+            options["master"] = master
         made: ClusterAttention = ATTENTIONS[attention](self.in_channels, **options)
         return made
 
@@ -153,19 +158,35 @@ class ASAPooling(nn.Module):
                 reset()
 
     def forward(
-        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
-    ) -> Pooled:
-        """x (N, F), edge_index (2, E) or a sparse adj.t(), edge_weight (E,), batch (N,), as in torch_geometric."""
-        return self._step(x, edge_index, edge_weight, batch).pooled()
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None, *,
+        edge_attr: Tensor | None = None,
+    ) -> Pooled | PooledWithFeatures:  # fmt: skip
+        """Pool a batch in torch_geometric's form.
+
+        Args:
+            x: (N, F).
+            edge_index: (2, E), or a sparse adj.t().
+            edge_weight: (E,), ones if not given.
+            batch: (N,) the graph of each node, one graph if not given.
+            edge_attr: (E, D) edge features, which the pooled edges get averages of.
+
+        Returns:
+            The pooled batch, five fields; with edge_attr a sixth, the pooled edge features.
+        """
+        step = self._step(x, edge_index, edge_weight, batch, edge_attr)
+        return step.pooled() if edge_attr is None else step.pooled_with_features()
 
     def explain(
-        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
-    ) -> PoolStep:
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None, *,
+        edge_attr: Tensor | None = None,
+    ) -> PoolStep:  # fmt: skip
         """The same step with everything computed on the way: memberships, fitness, kept centres, pooled graph."""
-        return self._step(x, edge_index, edge_weight, batch).fittest_first()
+        return self._step(x, edge_index, edge_weight, batch, edge_attr).fittest_first()
 
-    def _step(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None) -> PoolStep:
-        packed = pack_batch(x, edge_index, edge_weight, batch, self.in_channels, self.backend)
+    def _step(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, edge_attr: Tensor | None
+    ) -> PoolStep:
+        packed = pack_batch(x, edge_index, edge_weight, batch, self.in_channels, self.backend, edge_attr)
         return self.step(packed.x, packed.graph, order=packed.order)
 
     def step(self, x: Tensor, graph: Graph, *, edges: bool = True, order: Tensor | None = None) -> PoolStep:
@@ -178,16 +199,22 @@ class ASAPooling(nn.Module):
         count = kernels.kept(pattern.ptr, self.ratio)
         formed = self._form_fused(x, graph, clusters, count)
         x_p, alpha, phi, perm, ptr = self._form(x, graph, clusters, count) if formed is None else formed
+        assignment, members = Assignment(clusters, alpha), None
+        if self.assign == "members":
+            members = self._members(graph, assignment, phi, perm, ptr)
+            x_p = kernels.gather(*members, x, torch.ones_like(phi), perm, backend=self.backend)
+        S = assignment if members is None else members
         return PoolStep(
             before=graph,
             x_before=x,
-            assignment=Assignment(clusters, alpha),
+            assignment=assignment,
+            members=members,
             aggregate=self.aggregate,
             phi=phi,
             perm=perm,
             ptr=ptr,
             x=x_p,
-            after=self._edges(graph, clusters, alpha, perm, ptr) if edges else None,
+            after=self._edges(graph, S, perm, ptr) if edges else None,
             order=order,
             backend=self.backend,
         )
@@ -198,7 +225,9 @@ class ASAPooling(nn.Module):
         phi = self._phi(x, graph, clusters, alpha)
         fittest, ptr = kernels.select(phi, graph.pattern.ptr, count, backend=self.backend)
         perm = fittest.sort().values  # neighbours stay close together in memory, level after level
-        if self.aggregate == "none":
+        if self.assign == "members":
+            x_p = x[:0]  # made from the members afterwards
+        elif self.aggregate == "none":
             x_p = kernels.gate(x, phi, perm, backend=self.backend)
         else:
             x_p = kernels.gather(clusters, alpha, x, phi, perm, backend=self.backend)
@@ -208,29 +237,38 @@ class ASAPooling(nn.Module):
         """The same in one operation, where the fused kernels have it: for the paper's own choice of parts."""
         attention, fitness, inner = self.attention, self.fitness, self.inner
         # exactly these modules: a replaced module, or one that has hooks, must be called
-        if type(attention) is not Master2Token or attention.master != "max" or type(fitness) is not LEConv:
+        if not isinstance(attention, Master2Token) or attention.master != "max" or type(fitness) is not LEConv:
+            return None
+        if type(attention) not in (Master2Token, DynamicAttention):
             return None
         if self.aggregate != "both" or not (inner is None or (type(inner) is GCN and not inner.relu)):
             return None
-        if not all(map(is_plain, (attention.W, getattr(inner, "lin", None)))):
+        if not all(map(is_plain, (attention.W, getattr(attention, "U", None), getattr(inner, "lin", None)))):
             return None
         if any(map(has_hooks, (attention, fitness, inner))):
             return None
         fused = kernels.fused_layers(self.backend, x, graph.weight, attention.w)
         if fused is None:
             return None
-        inside = attention.sigma == "inside"
+        dynamic = isinstance(attention, DynamicAttention)
+        inside = attention.sigma == "inside" and not dynamic
         slopes = (attention.negative_slope, 1.0) if inside else (1.0, attention.negative_slope)
-        rules = (self.rules.weighted_fitness, self.rules.fitness_loops)
+        rules = (self.rules.weighted_fitness, self.rules.fitness_loops, self.assign == "clusters")
         spec = fused.PoolSpec(clusters.rows, graph.pattern.rows, graph.pattern.ptr, count, *slopes, *rules)
         n, W, b = None, None, None
         if inner is not None:
             n, W, b = kernels.gcn_weights(graph, inner.loops, backend=self.backend), inner.lin.weight, inner.bias
-        v, c = (None, None) if inside else attention.folded()
-        w = attention.w[attention.channels :]
-        c = None if c is None else c + attention.c
+        v, c, w = None, None, torch.as_tensor(attention.w)
+        matrices: tuple[Tensor | None, ...] = (None, None, None)
+        if isinstance(attention, DynamicAttention):
+            matrices = (attention.W.weight, attention.W.bias, attention.U.weight)
+        else:
+            w = attention.w[attention.channels :]
+            if not inside:
+                v, c = attention.folded()
+                c = c + attention.c
         mask = attention.mask(clusters.col.numel(), x)
-        formed: Formed = fused.form(spec, x, n, graph.weight, W, b, w, v, c, *fitness.stacked(), mask)
+        formed: Formed = fused.form(spec, x, n, graph.weight, W, b, w, v, c, *fitness.stacked(), mask, *matrices)
         return formed
 
     def _inner(self, x: Tensor, graph: Graph) -> Tensor:
@@ -261,18 +299,29 @@ class ASAPooling(nn.Module):
         phi: Tensor = score.squeeze(-1).sigmoid()
         return phi
 
-    def _edges(self, graph: Graph, clusters: Pattern, alpha: Tensor, perm: Tensor, ptr: Tensor) -> Graph:
+    def _members(self, graph: Graph, assignment: Assignment, phi: Tensor, perm: Tensor, ptr: Tensor) -> Assignment:
+        """Memberships in the kept clusters that sum to 1 for every node."""
+        members, source = kernels.join(assignment.clusters, graph.pattern, phi, perm, ptr, backend=self.backend)
+        return Assignment(members, kernels.share(members, source, assignment.alpha, phi, backend=self.backend))
+
+    def _edges(self, graph: Graph, assignment: Assignment, perm: Tensor, ptr: Tensor) -> Graph:
+        edge_attr = graph.edge_attr
         if not self.soft_edges:
-            pattern, weight = kernels.induce(graph.pattern, graph.weight, perm, ptr, backend=self.backend)
+            induced = kernels.induce_graph(graph, perm, ptr, backend=self.backend)
+            pattern, weight, edge_attr = induced.pattern, induced.weight, induced.edge_attr
         else:
+            clusters, alpha = assignment
             S = alpha if self.rules.through_s else alpha.detach()
             hat = graph.hat(self.rules.loops)
             pattern, weight = kernels.coarsen(clusters, S, graph.pattern, hat, perm, ptr, backend=self.backend)
+            if edge_attr is not None:
+                edges = (graph.pattern, graph.weight, edge_attr)
+                edge_attr = kernels.coarsen_features(clusters, S, *edges, perm, pattern, backend=self.backend)
         if self.rules.diagonal == "one":
             weight = pattern.fill_diagonal(weight, 1.0)
         elif self.rules.diagonal == "drop" and not self.add_self_loops:
             weight = pattern.fill_diagonal(weight, 0.0)
-        pooled = type(graph)(pattern, weight)
+        pooled = type(graph)(pattern, weight, edge_attr)
         if self.max_neighbours is not None:
             pooled = kernels.strongest(pooled, self.max_neighbours, backend=self.backend)
         return pooled

@@ -83,11 +83,15 @@ class ClusterAttention(nn.Module):
             x, graph = as_graph(x, edge_index, edge_weight, self.channels, self.backend)
             edge_index = kernels.reach(graph.pattern, check_hops(hops), backend=self.backend)
         check_belongs(x, edge_index)
-        query, token = self.scores(x, edge_index)
-        slope = 1.0 if self.sigma == "inside" else self.negative_slope
-        alpha = kernels.attend(edge_index, query, token, slope, backend=self.backend)
+        alpha = self.memberships(x, edge_index)
         mask = self.mask(alpha.numel(), alpha)
         return Assignment(edge_index, alpha if mask is None else alpha * mask.view_as(alpha))
+
+    def memberships(self, x: Tensor, clusters: Pattern) -> Tensor:
+        """α before dropout, (E,)."""
+        query, token = self.scores(x, clusters)
+        slope = 1.0 if self.sigma == "inside" else self.negative_slope
+        return kernels.attend(clusters, query, token, slope, backend=self.backend)
 
     def mask(self, entries: int, like: Tensor) -> Tensor | None:
         """Dropout as a factor of every membership, 0 or 1/(1 − p); None without dropout."""

@@ -24,6 +24,17 @@ class Pooled(NamedTuple):
     perm: Tensor
 
 
+class PooledWithFeatures(NamedTuple):
+    """The same with the features edge_attr (E, D) of the pooled edges."""
+
+    x: Tensor
+    edge_index: Tensor
+    edge_weight: Tensor
+    batch: Tensor
+    perm: Tensor
+    edge_attr: Tensor
+
+
 @dataclass(frozen=True, eq=False)
 class PoolStep:
     """One pooling, with everything computed on the way.
@@ -48,6 +59,7 @@ class PoolStep:
     after: Graph | None
     order: Tensor | None = None
     backend: str = "auto"
+    members: Assignment | None = None
 
     @property
     def centres(self) -> Tensor:
@@ -68,8 +80,11 @@ class PoolStep:
 
     @property
     def S(self) -> Tensor:  # noqa: N802  the paper's letter
-        """The assignment Ŝ (N, K) of nodes to kept clusters, sparse; node numbers are the user's, columns sum to 1."""
-        clusters, alpha = self.assignment
+        """The assignment Ŝ (N, K) of nodes to kept clusters, sparse, by the node numbers of the user.
+
+        Its columns sum to 1; with assign="members" its rows do.
+        """
+        clusters, alpha = self.assignment if self.members is None else self.members
         place = self._place()[clusters.row]
         kept = place >= 0
         node = clusters.col[kept] if self.order is None else self.order[clusters.col[kept]]
@@ -92,7 +107,7 @@ class PoolStep:
         K = self.perm.numel()
         if h.dim() != 2 or h.size(0) != K:
             raise InputError(f"lift takes one row per kept cluster, shape ({K}, channels), got {tuple(h.shape)}")
-        clusters, alpha = self.assignment
+        clusters, alpha = self.assignment if self.members is None else self.members
         spread = h.new_zeros(clusters.diag.numel(), h.size(1)).index_copy(0, self.perm, h)
         return self._in_input_order(kernels.propagate(clusters, alpha, spread, transpose=True, backend=self.backend))
 
@@ -103,6 +118,13 @@ class PoolStep:
         edge_index, edge_weight = kernels.list_edges(graph, place, backend=self.backend)
         return Pooled(self.x[best], edge_index, edge_weight, graph.pattern.batch, self.centres[best])
 
+    def pooled_with_features(self) -> PooledWithFeatures:
+        """The same with the features of the pooled edges."""
+        edge_attr = kernels.list_features(self._after())
+        if edge_attr is None:
+            raise InputError("this step was taken without edge features; give the layer edge_attr=")
+        return PooledWithFeatures(*self.pooled(), edge_attr)
+
     def fittest_first(self) -> PoolStep:
         """The same step with the kept clusters of each graph numbered by their fitness."""
         best, place = self._ranking()
@@ -111,7 +133,9 @@ class PoolStep:
             old = after.pattern
             edges = torch.stack([place[old.col], place[old.row]])
             pattern, slot = kernels.pack(edges, old.ptr, best.numel(), backend=self.backend)
-            after = Graph(pattern, torch.zeros_like(after.weight).index_copy(0, slot, after.weight))
+            weight = torch.zeros_like(after.weight).index_copy(0, slot, after.weight)
+            e = after.edge_attr
+            after = Graph(pattern, weight, None if e is None else torch.zeros_like(e).index_copy(0, slot, e))
         return replace(self, perm=self.perm[best], x=self.x[best], after=after)
 
     def _ranking(self) -> tuple[Tensor, Tensor]:

@@ -106,12 +106,20 @@ def kernel_outcome(x, edge_index, edge_weight, ptr, hops=1, backend="fused"):
     x_p = kernels.gather(clusters, alpha, y, phi, perm, **on) + kernels.gate(x, phi, perm, **on)
     pooled, A = kernels.coarsen(clusters, alpha, pattern, hat, perm, kept_ptr, **on)
     induced, B = kernels.induce(pattern, weight, perm, kept_ptr, **on)
+    E = pattern.col.numel()
+    e = torch.linspace(-1, 1, 3 * E, dtype=x.dtype).view(E, 3).requires_grad_()
+    attr = kernels.coarsen_features(clusters, alpha, pattern, weight, e, perm, pooled, **on)
+    members, source = kernels.join(clusters, pattern, phi, perm, kept_ptr, **on)
+    M = kernels.share(members, source, alpha, phi, **on)
+    dynamic = kernels.attend_dynamic(clusters, m, y, line, 0.2, **on)
     lifted = kernels.propagate(clusters, alpha, y, transpose=True, **on)
     r = kernels.readout(x_p, kept_ptr, **on)
     listed, C = kernels.list_edges(kernels.Graph(pattern, weight), torch.arange(len(x)).flip(0), **on)
-    (C.square().sum() + r.square().sum() + A.square().sum() + B.square().sum() + lifted.square().sum()).backward()
-    structures = [t for p in (pattern, clusters, pooled, induced) for t in (*p.tensors, p.diag)]
-    return [*structures, listed, C, y, m, alpha, phi, perm, x_p, A, B, lifted, r, x.grad, edge_weight.grad]
+    squares = sum(t.square().sum() for t in (A, B, C, r, lifted, attr, dynamic))
+    (squares + (M * line[source.clamp(max=15)]).sum()).backward()
+    structures = [t for p in (pattern, clusters, pooled, induced, members) for t in (*p.tensors, p.diag)]
+    results = [source, attr, M, dynamic, listed, C, y, m, alpha, phi, perm, x_p, A, B, lifted, r]
+    return [*structures, *results, e.grad, x.grad, edge_weight.grad]
 
 
 def sample_arguments():
@@ -126,6 +134,8 @@ def sample_arguments():
     alpha = kernels.attend(pattern, None, token)
     phi = token.sigmoid()
     perm, kept_ptr = kernels.select(phi, ptr, (ptr.diff() + 1) // 2)
+    pooled, _ = kernels.coarsen(pattern, alpha, pattern, hat, perm, kept_ptr)
+    members, source = kernels.join(pattern, pattern, phi, perm, kept_ptr)
     grad = lambda t: t.detach().clone().requires_grad_()  # noqa: E731
     return {
         "pack": (edge_index, ptr, len(x)),
@@ -148,6 +158,20 @@ def sample_arguments():
         "readout": (grad(x), ptr, "sum,max"),
         "sum_neighbours": (*P, grad(weight), grad(x), grad(phi[:1])),
         "sum_messages": (*P, grad(weight), grad(x), grad(phi[:1]), grad(x[pattern.col]), grad(x[:4].t())),
+        "attend_dynamic": (*P, grad(x), grad(x.flip(0)), grad(x[0]), 0.2),
+        "coarsen_features": (
+            *P,
+            *P,
+            *pooled.tensors,
+            grad(alpha),
+            grad(weight),
+            grad(x[pattern.col]),
+            perm,
+            ptr,
+            kept_ptr,
+        ),
+        "join": (pattern.rowptr, pattern.col, *P[:4], phi, perm, ptr, kept_ptr),
+        "share": (*members.tensors, source, grad(alpha), grad(phi)),
         "graph_norm": (grad(x), ptr, grad(x[0]), grad(x[1]), grad(x[2]), 1e-5),
     }
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from asapool.errors import ConfigError
 from asapool.nn import GCN, GIN, GINE, SAGE, ASAPooling, SAGPooling, TopKPooling
 from asapool.nn.norms import NodeNorm, normalisation
 from tests.graphs import with_random_parameters
@@ -19,6 +20,8 @@ VARIANTS = [
     {"fitness": "basic-leconv", "aggregate": "none", "soft_edges": False},
     {"max_neighbours": 2, "ratio": 0.8},
     {"ratio": 2},
+    {"attention": "dynamic"},
+    {"attention": "dynamic", "master": "mean", "hops": 2},
 ]
 
 
@@ -113,3 +116,28 @@ def test_a_single_node_uses_the_running_statistics():
     x = torch.tensor([[[3.0], [9.0]]])
     assert torch.allclose(norm(x, Padding(torch.tensor([1]), 2))[0, 0], norm(torch.tensor([[3.0]])), atol=1e-6)
     assert int(norm.num_batches_tracked) == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"max_neighbours": 2}, {"soft_edges": False}], ids=named)
+def test_edge_features_through_two_levels(options):
+    both = Both(3, directed=True)
+    e = torch.linspace(-1, 1, 2 * both.pattern.col.numel(), dtype=both.x.dtype).view(-1, 2)
+    e = e * (both.graph.weight != 0)[:, None]
+    both.graph.edge_attr = e
+    both.padded.edge_attr = torch.stack([both.pad_entries(column) for column in e.unbind(1)], dim=-1)
+    pool = with_random_parameters(ASAPooling(F, 0.6, **options).double(), seed=1)
+    totals = []
+    for x, graph in ((both.x, both.graph), (both.padded_x, both.padded)):
+        for _ in range(2):
+            step = pool.step(x, graph)
+            x, graph = step.x, step.after
+        edges = graph.edge_attr * graph.weight.unsqueeze(-1)
+        totals.append((edges.flatten(0, -2).sum(0), graph.edge_attr.square().sum()))
+    for packed, padded in zip(*totals, strict=True):
+        torch.testing.assert_close(packed, padded)
+
+
+def test_members_need_a_packed_batch():
+    both = Both(3)
+    with pytest.raises(ConfigError, match="packed batch"):
+        ASAPooling(F, assign="members").double().step(both.padded_x, both.padded)

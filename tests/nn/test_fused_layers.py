@@ -9,12 +9,14 @@ from tests.graphs import random_batch, with_random_parameters
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 @pytest.mark.parametrize("hops", [1, 2])
-@pytest.mark.parametrize("semantics", ["paper", "authors", "pyg"])
+@pytest.mark.parametrize("semantics", ["paper", "authors", "pyg", "dynamic", "members"])
 @pytest.mark.parametrize("read", ["features", "memberships", "fitness", "edges", "all"])
 def test_the_steps_one_by_one_give_the_same(semantics, hops, dropout, read, monkeypatch):
     """A hook on the attention makes a pooling take its steps one by one."""
     x, edge_index, edge_weight, batch = random_batch(3, graphs=4, most=8, F=5)
-    pool = with_random_parameters(ASAPooling(5, semantics=semantics, hops=hops, dropout=dropout).double())
+    chosen = {"dynamic": {"attention": "dynamic"}, "members": {"assign": "members"}}
+    chosen = chosen.get(semantics, {"semantics": semantics})
+    pool = with_random_parameters(ASAPooling(5, hops=hops, dropout=dropout, **chosen).double())
     found = []
     for one_by_one in (False, True):
         hook = pool.attention.register_forward_hook(lambda *_: None) if one_by_one else None

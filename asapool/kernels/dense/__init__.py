@@ -5,8 +5,8 @@ what is (E,) there is (B, N, N). N is the padded number of nodes. Nothing waits 
 nodes follows from N and the ratio before anything is computed.
 """
 
-from asapool.kernels.dense.attend import attend, cluster_max, project
-from asapool.kernels.dense.coarsen import coarsen, induce, strongest
+from asapool.kernels.dense.attend import attend, attend_dynamic, cluster_max, project
+from asapool.kernels.dense.coarsen import coarsen, coarsen_features, induce, strongest
 from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding, pad
 from asapool.kernels.dense.messages import sum_messages, sum_neighbours
 from asapool.kernels.dense.norms import graph_norm, node_statistics
@@ -22,8 +22,10 @@ __all__ = [
     "Padding",
     "activate",
     "attend",
+    "attend_dynamic",
     "cluster_max",
     "coarsen",
+    "coarsen_features",
     "gate",
     "gather",
     "graph_norm",

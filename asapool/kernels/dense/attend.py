@@ -28,6 +28,23 @@ def attend(clusters: DensePattern, query: Tensor | None, token: Tensor, negative
     score = token[:, None, :] if query is None else query[:, :, None] + token[:, None, :]
     if negative_slope != 1.0:
         score = torch.nn.functional.leaky_relu(score, negative_slope)
+    return _softmax(clusters, score)
+
+
+def attend_dynamic(
+    clusters: DensePattern, query: Tensor, token: Tensor, w: Tensor, negative_slope: float = 0.2
+) -> Tensor:
+    """The same with scores wᵀLeakyReLU(query_i + token_j): query and token (B, N, F), w (F,); returns α (B, N, N)."""
+    score = token.new_zeros(*token.shape[:2], token.size(1))
+    blocks = (torch.split(t, BLOCK, dim=-1) for t in (query, token, w))
+    for q, t, w_block in zip(*blocks, strict=True):
+        sums = q[:, :, None] + t[:, None]
+        score = score + torch.nn.functional.leaky_relu(sums, negative_slope) @ w_block
+    return _softmax(clusters, score)
+
+
+def _softmax(clusters: DensePattern, score: Tensor) -> Tensor:
+    """softmax_j over the members of each cluster, zero outside; score (B, N, N) or (B, 1, N)."""
     wide = score.to(torch.promote_types(score.dtype, torch.float32))
     entries = clusters.entries
     # a row of padding has no entry at all: the softmax of equal scores is finite, and the mask makes it zero

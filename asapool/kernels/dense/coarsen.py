@@ -22,6 +22,22 @@ def coarsen(
     return DensePattern(ptr, joined), S_t @ hat @ S_t.transpose(1, 2)
 
 
+def coarsen_features(
+    clusters: DensePattern, alpha: Tensor, pattern: DensePattern, weight: Tensor, edge_attr: Tensor, perm: Tensor,
+    pooled: DensePattern,
+) -> Tensor:  # fmt: skip
+    """Average the features of the edges that join two clusters; see reference.coarsen_features.
+
+    alpha, weight (B, N, N); edge_attr (B, N, N, D); perm (B, K); returns (B, K, K, D).
+    """
+    S_t = rows(perm, alpha)
+    S = S_t.transpose(1, 2)
+    weights = S_t @ weight @ S
+    joined = weights > torch.finfo(weights.dtype).tiny
+    sums = torch.stack([S_t @ (weight * e) @ S for e in edge_attr.unbind(-1)], dim=-1)
+    return torch.where(joined[..., None], sums / torch.where(joined, weights, 1)[..., None], 0)
+
+
 def induce(pattern: DensePattern, weight: Tensor, perm: Tensor, ptr: Padding) -> tuple[DensePattern, Tensor]:
     """Keep just the edges of the input graph between kept nodes (and every diagonal entry)."""
 
@@ -50,4 +66,5 @@ def strongest(graph: DenseGraph, most: int) -> DenseGraph:
     rank = torch.empty_like(order).scatter(2, order, place)
     stays = (off & (rank < most)) | pattern.eye
     stays = torch.where(mutual, stays & stays.transpose(1, 2), stays)
-    return DenseGraph(DensePattern(pattern.ptr, stays), torch.where(stays, weight, 0.0))
+    edge_attr = None if graph.edge_attr is None else torch.where(stays[..., None], graph.edge_attr, 0.0)
+    return DenseGraph(DensePattern(pattern.ptr, stays), torch.where(stays, weight, 0.0), edge_attr)

@@ -3,10 +3,13 @@
 from asapool.kernels.fused.attend import attend, cluster_max
 from asapool.kernels.fused.coarsen import coarsen
 from asapool.kernels.fused.dropout import dropout_mask
+from asapool.kernels.fused.dynamic import attend_dynamic
+from asapool.kernels.fused.edge_features import coarsen_features
 from asapool.kernels.fused.edges import list_edges
 from asapool.kernels.fused.gather import gate, gather
 from asapool.kernels.fused.induce import induce
 from asapool.kernels.fused.layers import PoolSpec, convolve, form
+from asapool.kernels.fused.members import join, share
 from asapool.kernels.fused.messages import sum_messages, sum_neighbours
 from asapool.kernels.fused.normalise import normalise
 from asapool.kernels.fused.norms import graph_norm
@@ -22,8 +25,10 @@ __all__ = [
     "PoolSpec",
     "activate",
     "attend",
+    "attend_dynamic",
     "cluster_max",
     "coarsen",
+    "coarsen_features",
     "convolve",
     "dropout_mask",
     "form",
@@ -31,6 +36,7 @@ __all__ = [
     "gather",
     "graph_norm",
     "induce",
+    "join",
     "list_edges",
     "normalise",
     "pack",
@@ -41,6 +47,7 @@ __all__ = [
     "readout",
     "score",
     "select",
+    "share",
     "strongest",
     "sum_messages",
     "sum_neighbours",

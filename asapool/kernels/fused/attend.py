@@ -149,11 +149,24 @@ def scores(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Arr
     return e
 
 
+def divide_by_sums(rows: Rows, alpha: Array) -> Tensor:
+    """Every row divided by its sum, in place."""
+    run_rows(_divide_rows, rows.rowptr.size - 1, 25 * alpha.size, rows.rowptr, alpha)
+    return torch.from_numpy(alpha)
+
+
+def softmax_backward(rows: Rows, g: Tensor, alpha: Tensor) -> Array:
+    """∂s_ij = α_ij (g_ij − Σ_k α_ik g_ik) of scores without a LeakyReLU around them."""
+    a, N = array(alpha), rows.rowptr.size - 1
+    ds, zeros = np.empty_like(a), np.zeros(N, a.dtype)
+    arrays = (rows.rowptr, rows.col, a[:0], zeros, scalar(1.0, alpha), a, g.numpy(), ds)
+    run_rows(_softmax_rows_backward, N, 50 * a.size, *arrays)
+    return ds
+
+
 def attend_rows(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Tensor:
     """α of all rows."""
-    alpha = scores(rows, query, token, slope)
-    run_rows(_divide_rows, token.numel(), 25 * alpha.size, rows.rowptr, alpha)
-    return torch.from_numpy(alpha)
+    return divide_by_sums(rows, scores(rows, query, token, slope))
 
 
 def attend_backward(

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from asapool.errors import AsapoolError
-from asapool.kernels.fused.attend import cluster_max_backward, cluster_max_rows
+from asapool.kernels.fused.attend import cluster_max_backward, cluster_max_rows, scores
+from asapool.kernels.fused.dynamic import dynamic_backward, dynamic_scores
 from asapool.kernels.fused.gather import gather_backward, gather_rows, scatter_backward
 from asapool.kernels.fused.memberships import form_memberships, form_memberships_backward
 from asapool.kernels.fused.operation import array, without_autocast
@@ -82,10 +83,11 @@ def convolve(
 
 
 class PoolSpec(NamedTuple):
-    """What a pooling is inputs besides its weights.
+    """What a pooling reads besides its weights.
 
     slope_token: of LeakyReLU inside the token's part of the score; slope: of the one around the sum. weighted, loops:
     whether the fitness sees the edge weights, and a node as its own neighbour. keep (B,): how many clusters stay.
+    gather: whether the features of the kept clusters are formed here; otherwise they are an empty (0, F).
     """
 
     clusters: Rows
@@ -96,6 +98,7 @@ class PoolSpec(NamedTuple):
     slope: float
     weighted: bool
     loops: bool
+    gather: bool = True
 
 
 class Form(torch.autograd.Function):
@@ -106,24 +109,36 @@ class Form(torch.autograd.Function):
     def forward(
         ctx: Any, spec: PoolSpec, x: Tensor, n: Tensor | None, A: Tensor, W: Tensor | None, b: Tensor | None,
         w: Tensor, v: Tensor | None, c: Tensor | None, U: Tensor, u_b: Tensor | None, mask: Tensor | None,
+        Q: Tensor | None, q_b: Tensor | None, T: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-        """W, b: of the inner GCN with its weights n. w: the token's. v, c (1,): the query's. U, u_b: the fitness's."""
+        """W, b: of the inner GCN with its weights n. w: the token's. v, c (1,): the query's. U, u_b: the fitness's.
+
+        Q, q_b, T: of the dynamic attention, for query and token, whose scores are wᵀσ(Q m_i + q_b + T x'_j).
+        """
         inner, h = x, None
         if W is not None and n is not None:
             h = torch.mm(x, W.t())
             inner = propagate_rows(spec.edges, n, h, b, False)
-        token, m, query = project_rows(inner, w, spec.slope_token), None, None
-        if v is not None and c is not None:
+        m, query = None, None
+        if Q is not None and q_b is not None and T is not None:
             m = cluster_max_rows(spec.clusters, inner)
-            query = project_rows(m, v, 1.0).add_(c)
+            query, token = torch.addmm(q_b, m, Q.t()), torch.mm(inner, T.t())
+            power = dynamic_scores(spec.clusters, query, token, w, spec.slope)
+        else:
+            token = project_rows(inner, w, spec.slope_token)
+            if v is not None and c is not None:
+                m = cluster_max_rows(spec.clusters, inner)
+                query = project_rows(m, v, 1.0).add_(c)
+            power = scores(spec.clusters, query, token, spec.slope)
         u = torch.mm(x, U)
-        soft, alpha, gathered = form_memberships(spec.clusters, query, token, spec.slope, mask, u, u_b)
+        soft, alpha, gathered = form_memberships(spec.clusters, power, mask, u, u_b)
         phi = score_rows(spec.edges, A if spec.weighted else None, gathered, spec.loops).view(-1).sigmoid_()
         perm, kept = select_graphs(phi, spec.ptr, spec.keep, fittest_first=False)
-        x_p = gather_rows(spec.clusters, alpha, x, phi, perm)
+        x_p = gather_rows(spec.clusters, alpha, x, phi, perm) if spec.gather else x.new_empty(0, x.size(1))
         ctx.spec = spec
         own = None if W is None else inner  # without an inner GCN it is x
-        ctx.save_for_backward(x, n, A, W, w, v, U, mask, h, own, token, m, query, soft, u, gathered, alpha, phi, perm)
+        attention = (mask, h, own, token, m, query, soft, Q, T)
+        ctx.save_for_backward(x, n, A, W, w, v, U, *attention, u, gathered, alpha, phi, perm)
         ctx.mark_non_differentiable(perm, kept)
         ctx.set_materialize_grads(False)
         return x_p, alpha, phi, perm, kept
@@ -134,11 +149,12 @@ class Form(torch.autograd.Function):
         """Backward of every step, in reverse order."""
         _first_derivatives_only()
         spec: PoolSpec = ctx.spec
-        x, n, A, W, w, v, U, mask, h, inner, token, m, query, soft, u, gathered, alpha, phi, perm = ctx.saved_tensors
+        x, n, A, W, w, v, U, *attention, u, gathered, alpha, phi, perm = ctx.saved_tensors
+        mask, h, inner, token, m, query, soft, Q, T = attention
         needs = dict(zip(INPUTS, ctx.needs_input_grad, strict=True))
         out: dict[str, Tensor | None] = {}
         dx, dphi, kept = None, grads[2], (array(alpha)[:0], np.full(phi.numel(), -1))
-        if grads[0] is not None:
+        if grads[0] is not None and spec.gather:
             g = grads[0].contiguous()
             dalpha, own, place = gather_backward(spec.clusters, g, alpha, x, phi, perm)
             dphi, kept = torch.from_numpy(own) if dphi is None else dphi + torch.from_numpy(own), (dalpha, place)
@@ -151,17 +167,26 @@ class Form(torch.autograd.Function):
             )
             out["A"] = dA if spec.weighted else None
         other = None if grads[1] is None else grads[1].contiguous()
-        score_inputs = (query, token, spec.slope)
-        dq, dt, du = form_memberships_backward(spec.clusters, *score_inputs, soft, mask, alpha, u, dg, kept, other)
+        dynamic = Q is not None  # then the scores have no LeakyReLU around them, and no query and token of one number
+        score_inputs: tuple[Tensor | None, Tensor, float]
+        score_inputs = (None, torch.zeros_like(phi), 1.0) if dynamic else (query, token, spec.slope)
+        ds, dq, dt, du = form_memberships_backward(spec.clusters, *score_inputs, soft, mask, alpha, u, dg, kept, other)
         out["u_b"] = dg.sum(0) if needs["u_b"] else None
         out["U"] = torch.mm(du.t(), x).t()  # three rows at a time are quicker than three columns
         if needs["x"]:
             dx = torch.mm(du, U.t()) if dx is None else dx.addmm_(du, U.t())
         features = x if inner is None else inner
-        d_inner, out["w"] = project_backward(dt, features, w, spec.slope_token, [True, True])
-        if dq is not None:
-            dm, out["v"] = project_backward(dq, m, v, 1.0, [True, True])
-            out["c"] = dq.sum().view(1)
+        dm = None
+        if dynamic:
+            dq, dt, out["w"] = dynamic_backward(spec.clusters, ds, query, token, w, spec.slope)
+            out["Q"], out["q_b"], out["T"] = torch.mm(dq.t(), m), dq.sum(0), torch.mm(dt.t(), features)
+            d_inner, dm = torch.mm(dt, T), torch.mm(dq, Q)
+        else:
+            d_inner, out["w"] = project_backward(dt, features, w, spec.slope_token, [True, True])
+            if dq is not None:
+                dm, out["v"] = project_backward(dq, m, v, 1.0, [True, True])
+                out["c"] = dq.sum().view(1)
+        if dm is not None:
             d_inner = d_inner.add_(cluster_max_backward(spec.clusters, dm, features, m, [True]))
             del dm
         if W is not None:
@@ -176,7 +201,7 @@ class Form(torch.autograd.Function):
         return tuple(out.get(name) if needs[name] else None for name in INPUTS)
 
 
-INPUTS = ("spec", "x", "n", "A", "W", "b", "w", "v", "c", "U", "u_b", "mask")
+INPUTS = ("spec", "x", "n", "A", "W", "b", "w", "v", "c", "U", "u_b", "mask", "Q", "q_b", "T")
 
 
 def form(spec: PoolSpec, *inputs: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:

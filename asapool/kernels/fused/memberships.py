@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.attend import scores
 from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, fresh, scalar
 from asapool.kernels.graph import Array, Rows
@@ -88,10 +87,12 @@ def _form_columns_backward(start, stop, rowptr_t, col_t, edge_t, ds, alpha, dg, 
 
 
 def form_memberships(
-    rows: Rows, query: Tensor | None, token: Tensor, slope: float, mask: Tensor | None, u: Tensor, bias: Tensor | None
+    rows: Rows, soft: Array, mask: Tensor | None, u: Tensor, bias: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Softmax, memberships α (the same where nothing is masked), and S u + bias; u (N, 3)."""
-    soft = scores(rows, query, token, slope)
+    """Softmax, memberships α (the same where nothing is masked), and S u + bias; u (N, 3).
+
+    soft: exp of the scores, which becomes the softmax in place.
+    """
     alpha = soft if mask is None else np.empty_like(soft)
     masked, u_ = soft[:0] if mask is None else array(mask), array(u)
     b, gathered = np.zeros(3, soft.dtype) if bias is None else array(bias), np.empty_like(u_)
@@ -103,8 +104,8 @@ def form_memberships(
 def form_memberships_backward(
     rows: Rows, query: Tensor | None, token: Tensor, slope: float, soft: Tensor, mask: Tensor | None, alpha: Tensor,
     u: Tensor, dg: Tensor, kept: tuple[Array, Array], other: Tensor | None,
-) -> tuple[Tensor | None, Tensor, Tensor]:  # fmt: skip
-    """∂query, ∂token and ∂u from ∂(S u) and the parts of ∂α, see _form_rows_backward."""
+) -> tuple[Array, Tensor | None, Tensor, Tensor]:  # fmt: skip
+    """∂s of the scores, ∂query, ∂token and ∂u from ∂(S u) and the parts of ∂α, see _form_rows_backward."""
     token_, soft_, u_, dg_, N, E = array(token), array(soft), array(u), array(dg), u.size(0), rows.col.size
     none = soft_[:0]
     q, masked, elsewhere = (none if t is None else array(t) for t in (query, mask, other))
@@ -112,4 +113,4 @@ def form_memberships_backward(
     score, parts = (q, token_, scalar(slope, token)), (*kept, elsewhere)
     run_rows(_form_rows_backward, N, 60 * E, rows.rowptr, rows.col, score, soft_, masked, u_, dg_, parts, ds, dq)
     run_rows(_form_columns_backward, N, 50 * E, rows.rowptr_t, rows.col_t, rows.edge_t, ds, array(alpha), dg_, dt, du)
-    return None if query is None else torch.from_numpy(dq), torch.from_numpy(dt), torch.from_numpy(du)
+    return ds, None if query is None else torch.from_numpy(dq), torch.from_numpy(dt), torch.from_numpy(du)

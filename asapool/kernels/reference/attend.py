@@ -58,8 +58,14 @@ def attend(clusters: Pattern, query: Tensor | None, token: Tensor, negative_slop
     score = token[col] if query is None else query[row] + token[col]
     if negative_slope != 1.0:
         score = torch.nn.functional.leaky_relu(score, negative_slope)
+    return softmax_rows(clusters, score)
+
+
+def softmax_rows(clusters: Pattern, score: Tensor) -> Tensor:
+    """α_ij = softmax_j(score_ij) over the members of each cluster; score (E,), returns (E,)."""
+    row = clusters.row
     wide = score.to(torch.promote_types(score.dtype, torch.float32))
-    top = wide.new_full((token.numel(),), -torch.inf).scatter_reduce(0, row, wide.detach(), "amax")
+    top = wide.new_full((clusters.diag.numel(),), -torch.inf).scatter_reduce(0, row, wide.detach(), "amax")
     power = (wide - top[row]).exp()
     total = torch.zeros_like(top).index_add(0, row, power)
     return (power / total[row]).to(score.dtype)

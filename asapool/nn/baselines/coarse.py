@@ -10,7 +10,7 @@ from torch import Tensor
 from asapool import kernels
 from asapool.kernels import Graph
 from asapool.nn.inputs import check_belongs, pack_batch
-from asapool.nn.step import Pooled
+from asapool.nn.step import Pooled, PooledWithFeatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,18 +51,21 @@ def keep_highest(layer: ScoringLayer, x: Tensor, graph: Graph, edges: bool) -> C
     score = s.tanh()
     pattern, backend = graph.pattern, layer.backend
     perm, ptr = kernels.select(s, pattern.ptr, kernels.kept(pattern.ptr, layer.ratio), backend=backend)
-    after = type(graph)(*kernels.induce(pattern, graph.weight, perm, ptr, backend=backend)) if edges else None
+    after = kernels.induce_graph(graph, perm, ptr, backend=backend) if edges else None
     return Coarse(kernels.gate(x, score, perm, backend=backend), ptr, after, perm=perm, score=score)
 
 
 def pool_edges(
-    layer: ScoringLayer, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None
-) -> Pooled:
-    """The same for a batch in torch_geometric's form."""
-    packed = pack_batch(x, edge_index, edge_weight, batch, layer.in_channels, layer.backend)
+    layer: ScoringLayer, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None,
+    edge_attr: Tensor | None = None,
+) -> Pooled | PooledWithFeatures:  # fmt: skip
+    """The same for a batch in torch_geometric's form; with edge_attr, the result has the features of the edges too."""
+    packed = pack_batch(x, edge_index, edge_weight, batch, layer.in_channels, layer.backend, edge_attr)
     step = keep_highest(layer, packed.x, packed.graph, edges=True)
     assert step.after is not None  # noted for the type checker: edges were asked for, and selection has a perm
     assert step.perm is not None
     centres = step.perm if packed.order is None else packed.order[step.perm]
     edges = kernels.list_edges(step.after, backend=layer.backend)
-    return Pooled(step.x, *edges, step.after.pattern.batch, centres)
+    pooled = Pooled(step.x, *edges, step.after.pattern.batch, centres)
+    features = kernels.list_features(step.after)
+    return pooled if features is None else PooledWithFeatures(*pooled, features)

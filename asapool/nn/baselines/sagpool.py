@@ -12,7 +12,7 @@ from asapool.kernels import Graph, Loops
 from asapool.kernels.ratio import check_ratio
 from asapool.nn.baselines.coarse import Coarse, keep_highest, pool_edges
 from asapool.nn.gcn import GCN
-from asapool.nn.step import Pooled
+from asapool.nn.step import Pooled, PooledWithFeatures
 
 
 class SAGPooling(nn.Module):
@@ -48,10 +48,14 @@ class SAGPooling(nn.Module):
         return s.squeeze(-1)
 
     def forward(
-        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
-    ) -> Pooled:
-        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns what is left."""
-        return pool_edges(self, x, edge_index, edge_weight, batch)
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None, *,
+        edge_attr: Tensor | None = None,
+    ) -> Pooled | PooledWithFeatures:  # fmt: skip
+        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns what is left.
+
+        With edge_attr (E, D) the result has a sixth field, the features of the edges that are left.
+        """
+        return pool_edges(self, x, edge_index, edge_weight, batch, edge_attr)
 
     def step(self, x: Tensor, graph: Graph, *, edges: bool = True) -> Coarse:
         """Pool a packed graph; edges=False leaves the pooled graph out."""

@@ -13,7 +13,7 @@ from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph
 from asapool.kernels.ratio import check_ratio
 from asapool.nn.baselines.coarse import Coarse, keep_highest, pool_edges
-from asapool.nn.step import Pooled
+from asapool.nn.step import Pooled, PooledWithFeatures
 
 
 class TopKPooling(nn.Module):
@@ -50,10 +50,14 @@ class TopKPooling(nn.Module):
         return s
 
     def forward(
-        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
-    ) -> Pooled:
-        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns what is left."""
-        return pool_edges(self, x, edge_index, edge_weight, batch)
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None, *,
+        edge_attr: Tensor | None = None,
+    ) -> Pooled | PooledWithFeatures:  # fmt: skip
+        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns what is left.
+
+        With edge_attr (E, D) the result has a sixth field, the features of the edges that are left.
+        """
+        return pool_edges(self, x, edge_index, edge_weight, batch, edge_attr)
 
     def step(self, x: Tensor, graph: Graph, *, edges: bool = True) -> Coarse:
         """Pool a packed graph; edges=False leaves the pooled graph out."""
