@@ -55,7 +55,7 @@ def _print(answer: Any, as_json: bool, show: Any) -> None:
 
 
 def _show_groups(held: dict[str, list[RunGroup]]) -> None:
-    from asapool.experiments.markup import percent
+    from asapool.training.metrics import percent
 
     for folder, groups in held.items():
         names = ["data", "plan: row", "test", "± over seeds", "± over folds", "validation", "seeds", "folds"]
@@ -68,7 +68,8 @@ def _show_groups(held: dict[str, list[RunGroup]]) -> None:
 
 
 def _show_differences(found: list[Difference], folders: list[Path]) -> None:
-    from asapool.experiments.markup import percent, signed
+    from asapool.experiments.markup import signed
+    from asapool.training.metrics import percent
 
     names = ["data", "plan: row", "first", "second", "second − first", "trainings", "p (corrected t)", "p (Wilcoxon)"]
     lines = []

@@ -34,15 +34,6 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return out.getvalue()
 
 
-def percent(share: float | None) -> str:
-    """A share in percent with two decimals, or a dash.
-
-    >>> percent(0.7148), percent(None)
-    ('71.48', '–')
-    """
-    return number(None if share is None else 100 * share)
-
-
 def number(value: float | None) -> str:
     """Two decimals, or a dash.
 

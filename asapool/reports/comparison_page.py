@@ -22,7 +22,6 @@ from asapool.reports.charts import strip_chart
 from asapool.reports.method_cards import GraphNames, method_view
 from asapool.reports.page import Fact, TableView, render
 from asapool.reports.seeds import seed_table
-from asapool.training.metrics import percent
 
 
 def is_comparison(folder: Path) -> bool:

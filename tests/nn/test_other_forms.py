@@ -1,4 +1,4 @@
-"""Weights and edges as other programs hold them: old checkpoints, sparse adjacencies, bipartite sizes, how it prints."""
+"""Weights and edges as other programs hold them: old checkpoints, sparse adjacencies, bipartite sizes, printing."""
 
 import json
 from pathlib import Path
