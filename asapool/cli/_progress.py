@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class EpochBar:
-    """A bar over the epochs of one training, with loss, validation accuracy, rate and time left."""
+    """A bar over the epochs of one training, with loss, validation score, rate and time left."""
 
     def __init__(self, epochs: int, graphs: int) -> None:
         self.epochs, self.graphs, self.last = epochs, graphs, 0
@@ -22,12 +22,12 @@ class EpochBar:
     def __call__(self, epoch: Epoch, progress: Progress) -> None:
         """Show a finished epoch."""
         self.last = epoch.epoch
-        best = "" if progress.best_accuracy is None else f" (best {progress.best_accuracy:.3f})"
-        accuracy = "–" if epoch.val_accuracy is None else f"{epoch.val_accuracy:.3f}{best}"
+        best = "" if progress.best_score is None else f" (best {progress.best_score:.3f})"
+        score = "–" if epoch.val_score is None else f"{epoch.val_score:.3f}{best}"
         rate = self.graphs / max(epoch.seconds, 1e-9)
         self.bar.update(
             self.task, completed=epoch.epoch, total=self.epochs,
-            text=f"loss {epoch.loss:.4f}  validation {accuracy}  {rate:,.0f} graphs/s",
+            text=f"loss {epoch.loss:.4f}  validation {score}  {rate:,.0f} graphs/s",
         )  # fmt: skip
 
     def __enter__(self) -> EpochBar:

@@ -11,7 +11,7 @@ import typer
 
 from asapool.cli import _options as o
 from asapool.cli._notes import note_duplicates, note_reading
-from asapool.cli._output import show, working
+from asapool.cli._output import note, show, working
 from asapool.cli._progress import EpochBar, ending
 from asapool.cli.report import leave_report
 from asapool.errors import ConfigError
@@ -28,6 +28,20 @@ Stop = Annotated[
 Weights = Annotated[
     str | None,
     typer.Option(metavar="KIND", rich_help_panel=o.TRAINING, help="none, or balanced: all classes count the same."),
+]
+SelectBy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SCORE",
+        rich_help_panel=o.TRAINING,
+        help="Validation score that chooses the epoch, such as roc_auc, mcc, accuracy or loss; see docs/training.md.",
+    ),
+]
+Mix = Annotated[
+    bool,
+    typer.Option(
+        "--mix-versions", rich_help_panel=o.OUTPUT, help="Resume a run of a version that trains with other numbers."
+    ),
 ]
 Resume = Annotated[
     Path | None,
@@ -50,12 +64,14 @@ def train(
     model: o.ModelOptions,
     training: o.TrainOptions,
     class_weights: Weights = None,
+    select_by: SelectBy = None,
     early_stopping: Stop = None,
     seed: o.Seed = None,
     config: o.Config = None,
     settings: o.Settings = None,
     out: o.Out = None,
     resume: Resume = None,
+    mix_versions: Mix = False,
     overwrite: Overwrite = False,
     no_report: o.NoReport = False,
     json: o.Json = False,
@@ -70,7 +86,7 @@ def train(
     from asapool.training import resolve_reading, run
 
     if resume is not None:
-        allowed = ("resume", "json", "no_report")
+        allowed = ("resume", "json", "no_report", "mix_versions")
         given = [
             name for name, value in ctx.params.items() if value not in (None, False, [], ()) and name not in allowed
         ]
@@ -78,14 +94,15 @@ def train(
             raise ConfigError(f"--resume uses the settings of the run, so {', '.join(given)} cannot be given too")
         folder = resume
         with ending(f"asapool train --resume {folder}"), EpochBar(*run.extent(folder)) as bar:
-            metrics = run.resume(folder, on_epoch=bar)
+            metrics = run.resume(folder, on_epoch=bar, mix_versions=mix_versions)
     else:
         tables: dict[str, dict[str, Any]] = {
             "data": data.table(source),
             "split": {"seed": seed, "val": val, "test": test, **o.split_table(split)},
             "model": {"method": method, **asdict(model)},
             "train": {
-                "seed": seed, "class_weights": class_weights, "early_stopping": early_stopping, **asdict(training),
+                "seed": seed, "class_weights": class_weights, "early_stopping": early_stopping, "select_by": select_by,
+                **asdict(training),
             },
         }  # fmt: skip
         with working(f"Reading {source or 'the graphs'}"):
@@ -99,6 +116,8 @@ def train(
             metrics = run.start(chosen, graphs, folder, overwrite=overwrite, on_epoch=bar, reading=reading)
     if not no_report:
         leave_report(folder, None if resume is not None else graphs)
+    for text in metrics.get("warnings", ()):
+        note(f"Warning: {text}.")
     show({"folder": str(folder), **metrics}, rows(folder, metrics), json)
 
 

@@ -19,6 +19,7 @@ from asapool.kernels import dense, reference
 from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding
 from asapool.kernels.graph import Graph, Loops, Pattern
 from asapool.kernels.ratio import kept_count
+from asapool.kernels.rng import current_generator
 
 __all__ = [
     "BACKENDS",
@@ -269,7 +270,7 @@ def gather(
 
 def dropout_mask(entries: int, p: float, like: Tensor, *, backend: str = "auto") -> Tensor:
     """Dropout mask, 0 with probability p and else 1/(1 − p), from one number of torch's generator."""
-    seed = torch.randint(2**63 - 1, (1,))
+    seed = torch.randint(2**63 - 1, (1,), generator=current_generator())
     mask: Tensor = backend_for(backend, like).dropout_mask(seed, entries, p, like.detach())
     return mask
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from asapool.kernels import Graph
 from asapool.models.config import ModelConfig
 from asapool.nn.convolutions import convolution
+from asapool.nn.dropout import Dropout
 from asapool.nn.norms import NodeNorm
 from asapool.nn.semantics import semantics_named
 
@@ -38,7 +39,7 @@ class Head(nn.Module):
     def __init__(self, config: ModelConfig, in_channels: int, num_classes: int) -> None:
         super().__init__()
         self.lin1 = nn.Linear(in_channels, config.hidden)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.lin2 = nn.Linear(config.hidden, num_classes)
 
     def forward(self, r: Tensor) -> Tensor:

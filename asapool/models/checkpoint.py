@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from asapool.data import GraphSet
 
 FORMAT = 1
+NUMERICS = 1  # raised whenever a change of the code changes the numbers of a training; 0.1.0 has 1
 KEY = "asapool"
 FILE = "model.safetensors"  # in a run folder
 AGAIN = "Train again, or fetch the file again"
@@ -124,7 +125,7 @@ def to_bytes(
             "summary": summary or {},
             "fingerprint": fingerprint,
             "extra": extra or {},
-            "versions": {"asapool": asapool.__version__, "torch": torch.__version__},
+            "versions": {"asapool": asapool.__version__, "torch": torch.__version__, "numerics": str(NUMERICS)},
         }
     )
     words["checksum"] = checksum(words, weights)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError, InputError
 from asapool.kernels import Graph
+from asapool.kernels.rng import drawing_from
 from asapool.models.blocks import Head
 from asapool.models.config import ModelConfig
 from asapool.models.global_pooling import GlobalEncoder, SumEncoder
@@ -158,8 +159,8 @@ def build(
     torch.Size([2, 2])
     """
     shape = ModelShape(in_channels=in_channels, num_classes=num_classes, typical_nodes=typical_nodes)
+    entry = method(config.method)
     if seed is None:
-        return method(config.method).make_model(config, shape)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return method(config.method).make_model(config, shape)
+        return entry.make_model(config, shape)
+    with drawing_from(torch.Generator().manual_seed(seed), all_functions=True):
+        return entry.make_model(config, shape)

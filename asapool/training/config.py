@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass, fields
+from typing import Any
 
 from asapool.errors import ConfigError, choose
+from asapool.training.selection import SELECT_BY
 
 WEIGHTINGS = ("none", "balanced")
+LATER = {"select_by": "auto"}  # settings that 0.1.0 did not have, with their defaults
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """Settings of one training.
+
+    Args:
+        epochs: passes over the training graphs.
+        batch_size: graphs per step.
+        lr: Adam's learning rate.
+        weight_decay: Adam's L2 penalty.
+        lr_step: the learning rate is multiplied by lr_gamma after every lr_step epochs; 0 = never.
+        lr_gamma: see lr_step.
+        class_weights: "none", "balanced" (a class counts by the inverse of its share), or a table of class names and
+            positive numbers; a class without a number counts 1.
+        early_stopping: stop after this many epochs without a better score; None = never.
+        clip: largest norm of all gradients together; None = no limit.
+        seed: of the initial weights, the order of the graphs and the dropout.
+        threads: of torch; None = as torch has them.
+        select_by: the validation score by which the epoch is chosen: "accuracy", "balanced_accuracy", "roc_auc",
+            "pr_auc", "mcc", "f1", "calibration_error" or "loss", ties broken by the loss; "paper" = accuracy, the first
+            epoch of equals; "auto" = "paper" where classes are about even and not weighted, else "roc_auc".
 
     >>> TrainConfig(epochs=20).lr_at(50), TrainConfig().lr_at(51)
     (0.01, 0.005)
@@ -21,15 +40,16 @@ class TrainConfig:
 
     epochs: int = 100
     batch_size: int = 128
-    lr: float = 0.01  # Adam's learning rate
+    lr: float = 0.01
     weight_decay: float = 5e-4
-    lr_step: int = 50  # the learning rate is multiplied by lr_gamma after every lr_step epochs; 0 = never
+    lr_step: int = 50
     lr_gamma: float = 0.5
-    class_weights: Literal["none", "balanced"] = "none"  # balanced: a class counts by the inverse of its share
-    early_stopping: int | None = None  # stop after this many epochs without a better validation accuracy
-    clip: float | None = None  # largest norm of all gradients together
-    seed: int = 0  # of the first weights, the order of the graphs and the dropout
-    threads: int | None = None  # of torch; None = as torch finds them
+    class_weights: str | Mapping[str, float] = "none"
+    early_stopping: int | None = None
+    clip: float | None = None
+    seed: int = 0
+    threads: int | None = None
+    select_by: str = "auto"
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -53,15 +73,29 @@ class TrainConfig:
                 raise ConfigError(f"train.{name} must be a number, got {value!r}")
             if not (0 < value < float("inf") or (low and value == 0)):
                 raise ConfigError(f"train.{name} must be {'at least' if low else 'greater than'} 0, got {value!r}")
-        choose("train.class_weights", self.class_weights, WEIGHTINGS)
+        choose("train.select_by", self.select_by, SELECT_BY)
+        self._check_class_weights()
 
     def lr_at(self, epoch: int) -> float:
         """The learning rate of an epoch; the first epoch is 1."""
         return self.lr if self.lr_step == 0 else self.lr * self.lr_gamma ** ((epoch - 1) // self.lr_step)
 
+    @property
+    def weighted(self) -> bool:
+        """Whether some classes count more than others."""
+        return self.class_weights != "none"
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON and TOML; what is None is left out, since TOML has no null."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        """Plain data for JSON and TOML.
+
+        None is left out, since TOML has no null, and so are later settings at their defaults, so that the settings of
+        an older version stay the same.
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values["class_weights"] = (
+            self.class_weights if isinstance(self.class_weights, str) else dict(self.class_weights)
+        )
+        return {name: v for name, v in values.items() if v is not None and (name not in LATER or LATER[name] != v)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
@@ -75,3 +109,15 @@ class TrainConfig:
             if name not in known:
                 raise ConfigError(f"train.{name} is not a setting. Known are {', '.join(known)}")
         return cls(**values)
+
+    def _check_class_weights(self) -> None:
+        given = self.class_weights
+        if not isinstance(given, Mapping):
+            choose("train.class_weights", given, WEIGHTINGS)
+            return
+        for name, value in given.items():
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not isinstance(name, str) or not number or not 0 < value < float("inf"):
+                raise ConfigError(
+                    f"train.class_weights must name classes with numbers above 0, got {name!r}: {value!r}"
+                )

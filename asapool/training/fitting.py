@@ -9,19 +9,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from asapool.data import GraphSet
-from asapool.errors import TrainingError
+from asapool.errors import ConfigError, TrainingError
+from asapool.kernels.rng import drawing_from
 from asapool.kernels.threads import flush_denormals
-from asapool.models import DirectModel, GraphModel
+from asapool.models import DirectModel, GraphModel, method
 from asapool.training.config import TrainConfig
+from asapool.training.metrics import accuracy, log_loss
 from asapool.training.predictions import logits_of, pieces
+from asapool.training.selection import Selection
 from asapool.training.state import Epoch, Progress, load_state, save_state, snapshot
 
 Ints = npt.NDArray[np.int64]
@@ -29,7 +33,7 @@ OnEpoch = Callable[[Epoch, Progress], None]
 
 
 class Parts(Protocol):
-    """Which graphs to learn from and which to choose the epoch by; asapool.data's Split is one."""
+    """Which graphs to train on and which to choose the epoch by; asapool.data's Split is one."""
 
     @property
     def train(self) -> Any: ...
@@ -39,13 +43,40 @@ class Parts(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """What came of a training; the model itself holds the weights of best_epoch."""
+    """The result of a training; the model itself holds the weights of best_epoch.
+
+    Args:
+        best_epoch: number of the epoch, from 1.
+        best_score: its validation score, None without a validation part.
+        selected_by: the score by which the epoch was chosen, see TrainConfig.select_by.
+        history: one Epoch per epoch.
+        stopped: why the training ended before the last epoch, if it did.
+        diverged: the loss was not a number; best_epoch is the best before that.
+        notes: what the user should know, one sentence each.
+    """
 
     best_epoch: int
-    best_accuracy: float | None  # on the validation part; None when there is none
+    best_score: float | None
+    selected_by: str
     history: tuple[Epoch, ...]
-    stopped: str | None = None  # why it ended before the last epoch, if it did
-    diverged: bool = False  # the loss was not a number: best_epoch is the best before that
+    stopped: str | None = None
+    diverged: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class _Loss(NamedTuple):
+    """Weighted mean cross entropy: Σ_b w_b c_{y_b} CE_b / Σ_b w_b c_{y_b}, c the class weights, w the graph weights."""
+
+    classes: Tensor | None  # (C,)
+    graphs: Tensor | None  # (G,) of the whole set
+
+    def __call__(self, logits: Tensor, y: Tensor, indices: Ints) -> Tensor:
+        if self.graphs is None:
+            return functional.cross_entropy(logits, y, weight=self.classes)
+        w = self.graphs[torch.from_numpy(indices)]
+        total = w if self.classes is None else w * self.classes[y]
+        each = functional.cross_entropy(logits, y, weight=self.classes, reduction="none")
+        return (w * each).sum() / total.sum()
 
 
 def fit(
@@ -54,95 +85,82 @@ def fit(
     split: Parts,
     config: TrainConfig,
     *,
+    sample_weight: npt.ArrayLike | None = None,
     on_epoch: OnEpoch | None = None,
     state_file: str | PathLike[str] | None = None,
     owner: dict[str, Any] | None = None,
+    mix_versions: bool = False,
 ) -> Fit:
-    """Train with Adam, and leave the weights of the epoch with the highest validation accuracy in the model.
+    """Train with Adam, and leave the weights of the best epoch in the model.
 
-    loss = mean_b CE(logits_b, y_b) + penalty; an epoch is better when its validation accuracy is strictly greater.
-    Without a validation part the last epoch's weights stay. The same seed gives the same bytes.
+    loss = mean_b CE(logits_b, y_b) + penalty; the best epoch is that of the best validation score (config.select_by).
+    Without a validation part the last epoch's weights stay. The same seed gives the same bytes, also where trainings
+    run side by side in threads, and torch's global generator is left alone.
 
-    split: train and val, lists of graph numbers. on_epoch is called after every epoch. state_file: written after every
-    epoch and, where it is already there, gone on from; owner: what must be the same to go on (see state.save_state).
+    Args:
+        model: from asapool.models.build; one that is not trained by gradient fits itself.
+        graphs: the whole set.
+        split: train and val, lists of graph numbers.
+        config: the settings.
+        sample_weight: how much each graph counts in the training loss, (G,), at least 0; None = all the same.
+        on_epoch: called after every epoch.
+        state_file: written after every epoch; where it exists, training continues from it.
+        owner: what must be the same to continue (see state.save_state).
+        mix_versions: continue from the state of a version whose trainings give other numbers.
+
+    Returns:
+        The history, the best epoch, and notes.
     """
     train, val = _labelled(graphs, split.train, "training"), _labelled(graphs, split.val, "validation")
     if len(train) == 0:
-        raise TrainingError(f"{graphs.name}: there are no graphs to learn from. Make the training part larger")
-    weights = class_weights(graphs.y[train], graphs.num_classes) if config.class_weights == "balanced" else None
+        raise TrainingError(f"{graphs.name}: there are no training graphs. Make the training part larger")
+    by_class = _class_weights(graphs, train, config)
+    by_graph = _sample_weights(graphs, train, sample_weight)
+    selection = Selection.choose(config.select_by, graphs.y[train], graphs.y[val], by_class is not None)
     if isinstance(model, DirectModel):
-        return _fit_direct(model, graphs, train, val, config, weights, on_epoch)
-    loss_of = nn.CrossEntropyLoss(weight=weights)
-    checks = [(graphs.batch(piece), len(piece)) for piece in pieces(graphs, val)]  # cut once, used in every epoch
+        return _fit_direct(model, graphs, train, val, config, selection, by_class, by_graph, on_epoch)
+    loss_of = _Loss(by_class, by_graph)
+    checks = [(graphs.batch(piece), piece) for piece in pieces(graphs, val)]  # cut once, used in every epoch
     adam = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
-    with _chance(config.seed), _threads(config.threads), flush_denormals():
+    generator = torch.Generator().manual_seed(config.seed)
+    # a layer of another package may use torch's own dropout: then all of torch's functions are redirected
+    everything = not method(model.config.method).builtin
+    with drawing_from(generator, all_functions=everything), _threads(config.threads), flush_denormals():
         progress = Progress()
         if state_file is not None and Path(state_file).exists():
-            progress = load_state(state_file, model, adam, owner or {})
-        stopped, diverged = _patience(progress, config), False
+            progress = load_state(state_file, model, adam, generator, owner or {}, mix_versions=mix_versions)
+        stopped, diverged = _patience(progress, config, selection), False
         while stopped is None and progress.epoch < config.epochs:
             began, number = time.perf_counter(), progress.epoch + 1
             for group in adam.param_groups:
                 group["lr"] = config.lr_at(number)
-            loss = _learn(model, graphs, train, config, number, adam, loss_of)
-            val_loss, val_accuracy = _check(model, checks, loss_of)
+            loss = _train_epoch(model, graphs, train, config, number, adam, loss_of)
+            val_loss, val_accuracy, val_score = _validate(model, checks, loss_of, selection, graphs.y[val])
             bad = _not_finite(model, loss, val_loss)
             if bad is not None:
                 stopped, diverged = f"{bad} not a number in epoch {number}", True
                 break
             epoch = Epoch(
                 epoch=number, lr=config.lr_at(number), loss=loss, val_loss=val_loss, val_accuracy=val_accuracy,
-                seconds=time.perf_counter() - began,
+                seconds=time.perf_counter() - began, val_score=val_score,
             )  # fmt: skip
             progress.history.append(epoch)
-            if val_accuracy is None or progress.best_accuracy is None or val_accuracy > progress.best_accuracy:
-                progress.best, progress.best_epoch, progress.best_accuracy = snapshot(model), number, val_accuracy
+            if _is_better(epoch, progress, selection):
+                progress.best, progress.best_epoch, progress.best_score = snapshot(model), number, val_score
+                progress.best_loss = math.inf if val_loss is None else val_loss
             if state_file is not None:
-                save_state(state_file, model, adam, progress, owner or {})
+                save_state(state_file, model, adam, generator, progress, owner or {})
             if on_epoch is not None:
                 on_epoch(epoch, progress)
-            stopped = _patience(progress, config)
+            stopped = _patience(progress, config, selection)
     if not progress.best:
         raise TrainingError(f"{graphs.name}: {stopped}. Lower train.lr, set train.clip, or scale the node features")
     model.load_state_dict(progress.best)
     model.eval()
     return Fit(
-        best_epoch=progress.best_epoch, best_accuracy=progress.best_accuracy, history=tuple(progress.history),
-        stopped=stopped, diverged=diverged,
+        best_epoch=progress.best_epoch, best_score=progress.best_score, selected_by=selection.name,
+        history=tuple(progress.history), stopped=stopped, diverged=diverged, notes=_notes(selection),
     )  # fmt: skip
-
-
-def _fit_direct(
-    model: DirectModel, graphs: GraphSet, train: Ints, val: Ints, config: TrainConfig, weights: Tensor | None,
-    on_epoch: OnEpoch | None,
-) -> Fit:  # fmt: skip
-    """Fit a model that needs no epochs; its history is one line, with the mean log loss of both parts."""
-    began = time.perf_counter()
-    w = None if weights is None else weights.double().numpy()
-    with _threads(config.threads):
-        model.fit_graphs(graphs, train, val, config.seed, None if w is None else w[graphs.y[train]])
-        loss, _ = _log_loss(model, graphs, train, w)
-        val_loss, val_accuracy = _log_loss(model, graphs, val, w)
-    assert loss is not None  # there are training graphs
-    epoch = Epoch(
-        epoch=1, lr=0.0, loss=loss, val_loss=val_loss, val_accuracy=val_accuracy, seconds=time.perf_counter() - began
-    )
-    progress = Progress(best_epoch=1, best_accuracy=val_accuracy, history=[epoch])
-    if on_epoch is not None:
-        on_epoch(epoch, progress)
-    return Fit(best_epoch=1, best_accuracy=val_accuracy, history=(epoch,))
-
-
-def _log_loss(
-    model: DirectModel, graphs: GraphSet, indices: Ints, weights: npt.NDArray[np.float64] | None
-) -> tuple[float | None, float | None]:
-    """Mean log loss (a probability of 0 counts as 1e-12) and accuracy on some graphs."""
-    if len(indices) == 0:
-        return None, None
-    y, p = graphs.y[indices], model.predict_graphs(graphs, indices)
-    loss = -np.log(np.maximum(p[np.arange(len(y)), y], 1e-12))
-    w = np.ones(len(y)) if weights is None else weights[y]
-    return float((w * loss).sum() / w.sum()), float((p.argmax(axis=1) == y).mean())
 
 
 def order(train: Ints, seed: int, epoch: int) -> Ints:
@@ -171,22 +189,51 @@ def typical_nodes(graphs: GraphSet, train: npt.ArrayLike) -> int:
     return max(1, round(float(sizes.mean()))) if len(sizes) else 1
 
 
-def _learn(
+def _class_weights(graphs: GraphSet, train: Ints, config: TrainConfig) -> Tensor | None:
+    """The weight of every class, (C,); None = all the same."""
+    given = config.class_weights
+    if given == "none":
+        return None
+    if isinstance(given, str):
+        return class_weights(graphs.y[train], graphs.num_classes)
+    unknown = [name for name in given if name not in graphs.class_names]
+    if unknown:
+        known = ", ".join(map(repr, graphs.class_names[:8]))
+        raise ConfigError(f"train.class_weights: {graphs.name} has no class {unknown[0]!r}. Its classes are {known}")
+    return torch.tensor([float(given.get(name, 1.0)) for name in graphs.class_names])
+
+
+def _sample_weights(graphs: GraphSet, train: Ints, given: npt.ArrayLike | None) -> Tensor | None:
+    """The weight of every graph, (G,); None = all the same."""
+    if given is None:
+        return None
+    w = np.asarray(given, dtype=np.float64)
+    if w.shape != (len(graphs),):
+        raise ConfigError(f"sample_weight must have one number per graph, shape ({len(graphs)},), got {w.shape}")
+    if not np.isfinite(w).all() or (w < 0).any() or not w[train].any():
+        raise ConfigError("sample_weight must be finite numbers of at least 0, not all 0 for the training graphs")
+    return torch.from_numpy(w.astype(np.float32))
+
+
+def _train_epoch(
     model: GraphModel, graphs: GraphSet, train: Ints, config: TrainConfig, epoch: int,
-    adam: torch.optim.Adam, loss_of: nn.Module,
+    adam: torch.optim.Adam, loss_of: _Loss,
 ) -> float:  # fmt: skip
     """One pass over the training graphs; returns the mean loss, NaN as soon as it is not a number."""
     model.train()
     shuffled, total = order(train, config.seed, epoch), 0.0
     for start in range(0, len(shuffled), config.batch_size):
-        batch = graphs.batch(shuffled[start : start + config.batch_size])
+        indices = shuffled[start : start + config.batch_size]
+        if loss_of.graphs is not None and not loss_of.graphs[torch.from_numpy(indices)].any():
+            continue  # graphs of weight 0 only
+        batch = graphs.batch(indices)
         adam.zero_grad(set_to_none=True)
         logits, penalty = model.forward_with_penalty(batch.x, batch.ptr, batch.rowptr, batch.col, batch.weight)
-        loss = loss_of(logits, batch.y) + penalty
+        loss = loss_of(logits, batch.y, indices) + penalty
         value = loss.item()
         if not math.isfinite(value):
             return math.nan
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         if config.clip is not None:
             nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         adam.step()
@@ -194,17 +241,30 @@ def _learn(
     return total / len(shuffled)
 
 
-def _check(model: GraphModel, checks: list[Any], loss_of: nn.Module) -> tuple[float | None, float | None]:
-    """Loss and accuracy on the validation part."""
-    G = sum(size for _, size in checks)
+def _validate(
+    model: GraphModel, checks: list[tuple[Any, Ints]], loss_of: _Loss, selection: Selection, y: Ints
+) -> tuple[float | None, float | None, float | None]:
+    """Loss, accuracy and score on the validation part; graph weights are for training only."""
+    G = sum(len(piece) for _, piece in checks)
     if G == 0:
-        return None, None
-    loss, right = 0.0, 0
-    for batch, size in checks:
+        return None, None, None
+    plain = _Loss(loss_of.classes, None)
+    loss, right, answers = 0.0, 0, []
+    for batch, piece in checks:
         logits = logits_of(model, batch)
-        loss += float(loss_of(logits, batch.y)) * size
+        loss += float(plain(logits, batch.y, piece)) * len(piece)
         right += int((logits.argmax(dim=1) == batch.y).sum())
-    return loss / G, right / G
+        answers.append(logits)
+    if not math.isfinite(loss):
+        return loss, right / G, None
+    p = torch.cat(answers).double().softmax(dim=1).numpy()
+    return loss / G, right / G, selection.score(y, p, right / G, loss / G)
+
+
+def _is_better(epoch: Epoch, progress: Progress, selection: Selection) -> bool:
+    if epoch.val_score is None or epoch.val_loss is None or progress.best_score is None:
+        return True  # without a validation part the last epoch counts
+    return selection.better(epoch.val_score, epoch.val_loss, progress.best_score, progress.best_loss)
 
 
 def _not_finite(model: nn.Module, loss: float, val_loss: float | None) -> str | None:
@@ -216,7 +276,7 @@ def _not_finite(model: nn.Module, loss: float, val_loss: float | None) -> str | 
 
 
 def _labelled(graphs: GraphSet, indices: Any, part: str) -> Ints:
-    chosen = np.asarray(indices, dtype=np.int64).reshape(-1)
+    chosen: Ints = np.asarray(indices, dtype=np.int64)
     if len(chosen) and (graphs.y[chosen] < 0).any():
         missing = int((graphs.y[chosen] < 0).sum())
         raise TrainingError(
@@ -225,19 +285,45 @@ def _labelled(graphs: GraphSet, indices: Any, part: str) -> Ints:
     return chosen
 
 
-def _patience(progress: Progress, config: TrainConfig) -> str | None:
-    if config.early_stopping is None or progress.best_accuracy is None:
+def _patience(progress: Progress, config: TrainConfig, selection: Selection) -> str | None:
+    if config.early_stopping is None or progress.best_score is None:
         return None
     waited = progress.epoch - progress.best_epoch
-    return f"no better validation accuracy in {waited} epochs" if waited >= config.early_stopping else None
+    return f"no better {selection.label} in {waited} epochs" if waited >= config.early_stopping else None
 
 
-@contextmanager
-def _chance(seed: int) -> Iterator[None]:
-    """Dropout draws from torch's own generator: seed it for us, and give the caller's back afterwards."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
+def _notes(selection: Selection) -> tuple[str, ...]:
+    return () if selection.note is None else (selection.note,)
+
+
+def _fit_direct(
+    model: DirectModel, graphs: GraphSet, train: Ints, val: Ints, config: TrainConfig, selection: Selection,
+    by_class: Tensor | None, by_graph: Tensor | None, on_epoch: OnEpoch | None,
+) -> Fit:  # fmt: skip
+    """Fit a model that needs no epochs; its history is one line, with the mean log loss of both parts."""
+    began = time.perf_counter()
+    w: npt.NDArray[np.float64] | None = None
+    if by_class is not None or by_graph is not None:
+        w = np.ones(len(train)) if by_class is None else by_class.double().numpy()[graphs.y[train]]
+        w = w if by_graph is None else w * by_graph.double().numpy()[train]
+    with _threads(config.threads):
+        model.fit_graphs(graphs, train, val, config.seed, w)
+        loss = log_loss(graphs.y[train], model.predict_graphs(graphs, train))
+        y, p = graphs.y[val], model.predict_graphs(graphs, val)
+    val_loss, val_accuracy = (log_loss(y, p), accuracy(y, p)) if len(val) else (None, None)
+    assert loss is not None  # there are training graphs
+    score = None
+    if val_loss is not None and val_accuracy is not None:
+        score = selection.score(y, p, val_accuracy, val_loss)
+    epoch = Epoch(
+        epoch=1, lr=0.0, loss=loss, val_loss=val_loss, val_accuracy=val_accuracy,
+        seconds=time.perf_counter() - began, val_score=score,
+    )  # fmt: skip
+    if on_epoch is not None:
+        on_epoch(epoch, Progress(best_epoch=1, best_score=score, history=[epoch]))
+    return Fit(
+        best_epoch=1, best_score=score, selected_by=selection.name, history=(epoch,), notes=_notes(selection)
+    )  # fmt: skip
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Scores of a classifier: one object, the same for train, cv, compare, evaluate and reports.
+"""Scores of a classifier: one table of metrics, and one record that train, cv, compare, evaluate and reports share.
 
 A score that has no meaning for a part of the data (ROC-AUC where only one class occurs) is None, and `notes` says why.
 """
@@ -20,6 +20,119 @@ BINS = 15  # of the calibration error, as in Guo et al. 2017
 
 
 @dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One entry of the table of metrics.
+
+    Args:
+        name: key in Scores, in JSON and of train.select_by.
+        label: name for tables and pages.
+        compute: `compute(y, p, w)` of class numbers (G,), probabilities (G, C) and counts (G,): how often each graph
+            occurs, None = once; returns None where the metric is undefined.
+        greater: whether greater is better.
+        compares: it compares classes, so it is undefined where only one occurs.
+    """
+
+    name: str
+    label: str
+    compute: Callable[[Ints, Floats, Ints | None], float | None]
+    greater: bool = True
+    compares: bool = True
+
+
+def confusion_matrix(y: Ints, p: Floats, w: Ints | None = None) -> npt.NDArray[np.int64]:
+    """Graphs per true class (row) and predicted class (column), (C, C).
+
+    >>> confusion_matrix(np.array([0, 1, 1]), np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])).tolist()
+    [[1, 0], [1, 1]]
+    """
+    C = p.shape[1]
+    counts = np.bincount(y * C + p.argmax(axis=1), weights=w, minlength=C * C)
+    return counts.astype(np.int64).reshape(C, C)
+
+
+def accuracy(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
+    """Share of graphs whose most probable class is right."""
+    M = confusion_matrix(y, p, w)
+    return float(np.trace(M) / M.sum()) if M.sum() else None
+
+
+def balanced_accuracy(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
+    """Mean over the classes of the share of their graphs that is right."""
+    M = confusion_matrix(y, p, w)
+    support = M.sum(axis=1)
+    present = np.flatnonzero(support)
+    return float((np.diag(M)[present] / support[present]).mean()) if len(present) > 1 else None
+
+
+def mcc(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
+    """Matthews correlation: (s·c − Σ_k t_k a_k) / √((s² − Σ t_k²)(s² − Σ a_k²)); 0 where one class is answered for all.
+
+    c right of s graphs, t_k graphs of class k, a_k answers k.
+
+    >>> mcc(np.array([0, 0, 1, 1]), np.array([[1, 0], [1, 0], [0, 1], [1, 0.0]])).__round__(4)
+    0.5774
+    """
+    M = confusion_matrix(y, p, w).astype(np.float64)
+    t, a, s = M.sum(axis=1), M.sum(axis=0), M.sum()
+    if np.count_nonzero(t) < 2:
+        return None
+    spread = (s * s - (t * t).sum()) * (s * s - (a * a).sum())
+    return float((s * np.trace(M) - (t * a).sum()) / np.sqrt(spread)) if spread > 0 else 0.0
+
+
+def f1(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
+    """F1 = 2·TP / (2·TP + FP + FN): of the second class of two, else the mean over the classes that occur."""
+    M = confusion_matrix(y, p, w).astype(np.float64)
+    t, a, right = M.sum(axis=1), M.sum(axis=0), np.diag(M)
+    if np.count_nonzero(t) < 2:
+        return None
+    chosen = np.array([1]) if len(t) == 2 else np.flatnonzero(t)
+    return float((2 * right[chosen] / (t + a)[chosen]).mean())
+
+
+def log_loss(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
+    """Mean of −ln p of the true class; a probability of 0 counts as 1e-12."""
+    if len(y) == 0:
+        return None
+    return float(np.average(-np.log(np.maximum(p[np.arange(len(y)), y], 1e-12)), weights=w))
+
+
+def roc_auc(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
+    """ROC-AUC: of either class of two; of more the mean over the classes that occur, each against the rest."""
+    return _mean_over_classes(_area_under_roc, y, p, w)
+
+
+def pr_auc(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
+    """Average precision: of the second class of two; of more the mean over the classes that occur."""
+    return _mean_over_classes(_average_precision, y, p, w)
+
+
+def calibration(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
+    """Expected calibration error of the predicted class, see calibration_error."""
+    if len(y) == 0:
+        return None
+    if w is not None:
+        y, p = np.repeat(y, w), np.repeat(p, w, axis=0)
+    return calibration_error(p.max(axis=1), p.argmax(axis=1) == y)
+
+
+# the one table of metrics: scores, intervals, train.select_by, tables and pages iterate over it
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric(name="accuracy", label="accuracy", compute=accuracy, compares=False),
+        Metric(name="balanced_accuracy", label="balanced accuracy", compute=balanced_accuracy),
+        Metric(name="roc_auc", label="ROC AUC", compute=roc_auc),
+        Metric(name="pr_auc", label="PR AUC", compute=pr_auc),
+        Metric(name="mcc", label="MCC", compute=mcc),
+        Metric(name="f1", label="F1", compute=f1),
+        Metric(name="log_loss", label="log loss", compute=log_loss, greater=False, compares=False),
+        Metric(name="calibration_error", label="calibration error", compute=calibration, greater=False, compares=False),
+    )
+}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scores:
     """How well probabilities fit the labels of G graphs."""
 
@@ -33,6 +146,9 @@ class Scores:
     confusion: list[list[int]]  # (C, C), row = true class, column = answer
     class_names: list[str]
     pr_auc_class: str | None = None  # the second of two classes; None = the mean over all
+    mcc: float | None = None  # Matthews correlation coefficient
+    f1: float | None = None  # of pr_auc_class; of more than two the mean over the classes
+    log_loss: float | None = None  # mean of −ln p of the true class
     notes: dict[str, str] = field(default_factory=dict)  # name of a score that is None or partial -> reason
 
     def to_dict(self) -> dict[str, Any]:
@@ -41,9 +157,15 @@ class Scores:
 
 
 def score(y: npt.ArrayLike, probability: npt.ArrayLike, class_names: Sequence[str]) -> Scores:
-    """Work out all scores; graphs without a label (y = -1) are left out.
+    """Compute all scores; graphs without a label (y = -1) are left out.
 
-    y (G,) class numbers; probability (G, C), rows sum to 1.
+    Args:
+        y: class numbers, (G,).
+        probability: (G, C), rows sum to 1.
+        class_names: of the C classes.
+
+    Returns:
+        The scores; one that is undefined is None, and `notes` has the reason.
 
     >>> s = score([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], ["no", "yes"])
     >>> s.confusion, s.balanced_accuracy, s.roc_auc, s.pr_auc_class
@@ -69,27 +191,31 @@ def score(y: npt.ArrayLike, probability: npt.ArrayLike, class_names: Sequence[st
     if len(present) == 1:
         balanced = None
         only = f"all {G} graphs are of the class {class_names[present[0]]!r}, and the score compares classes"
-        notes = dict.fromkeys(("balanced_accuracy", "roc_auc", "pr_auc"), only)
-    roc_auc, pr_auc = _ranking(truth, p, present)
+        notes = dict.fromkeys(_COMPARING, only)
+    roc, average_precision = _ranking(truth, p, present)
     if 1 < len(present) < C:
         absent = ", ".join(repr(class_names[c]) for c in range(C) if support[c] == 0)
-        said = f"no graph is of the class {absent}, and the mean is over the other classes"
-        notes = dict.fromkeys(("balanced_accuracy", "roc_auc", "pr_auc"), said)
+        partial = f"no graph is of the class {absent}, and the mean is over the other classes"
+        notes = dict.fromkeys(_COMPARING, partial)
     return Scores(
         graphs=G,
         accuracy=float((answer == truth).mean()),
         balanced_accuracy=balanced,
-        roc_auc=roc_auc,
-        pr_auc=pr_auc,
+        roc_auc=roc,
+        pr_auc=average_precision,
         calibration_error=calibration_error(p.max(axis=1), answer == truth),
         majority=float(support.max() / G),
         confusion=confusion.tolist(),
+        mcc=mcc(truth, p),
+        f1=f1(truth, p),
+        log_loss=log_loss(truth, p),
         notes=notes,
         **named,
     )
 
 
-_NAMES = ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error", "majority")
+_NAMES = (*METRICS, "majority")
+_COMPARING = tuple(metric.name for metric in METRICS.values() if metric.compares)
 
 
 def calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int = BINS) -> float:
@@ -154,3 +280,37 @@ def percent(share: float | None) -> str:
     ('73.97', '–')
     """
     return "–" if share is None else f"{100 * share:.2f}"
+
+
+def _mean_over_classes(rank: Callable[..., float], y: Ints, p: Floats, w: Ints | None) -> float | None:
+    present = np.unique(y if w is None else y[w > 0])
+    if len(present) < 2:
+        return None
+    classes: Sequence[int] = [1] if p.shape[1] == 2 else present.tolist()
+    return float(np.mean([rank(y == c, p[:, c], w) for c in classes]))
+
+
+def _steps(right: npt.NDArray[np.bool_], s: Floats, w: Ints | None) -> tuple[Floats, Floats]:
+    """Positives and negatives with a score of at least each distinct score, highest first."""
+    order = np.argsort(-s, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(s[order])), len(s) - 1)
+    count = np.ones(len(s)) if w is None else w.astype(np.float64)
+    positive = np.cumsum((right * count)[order])[ends]
+    return positive, np.cumsum((~right * count)[order])[ends]
+
+
+def _area_under_roc(right: npt.NDArray[np.bool_], s: Floats, w: Ints | None = None) -> float:
+    """Probability that a positive scores higher than a negative, ties count one half."""
+    positive, negative = _steps(right, s, w)
+    below = np.append(0.0, negative[:-1])
+    gain = np.diff(positive, prepend=0.0)
+    won = (gain * (negative[-1] - negative + (negative - below) / 2)).sum()
+    return float(won / (positive[-1] * negative[-1]))
+
+
+def _average_precision(right: npt.NDArray[np.bool_], s: Floats, w: Ints | None = None) -> float:
+    """Σ_n (R_n − R_{n−1}) P_n over the distinct scores."""
+    positive, negative = _steps(right, s, w)
+    total = positive + negative
+    precision = np.divide(positive, total, out=np.zeros_like(total), where=total > 0)
+    return float((np.diff(positive, prepend=0.0) * precision).sum() / positive[-1])

@@ -27,10 +27,12 @@ from asapool.data.reading import Reading
 from asapool.errors import AsapoolError, CheckpointError, ConfigError, TrainingError
 from asapool.files import read_json, remove, working_in, write_csv, write_json, write_text
 from asapool.models import GraphModel, build, checkpoint
+from asapool.training.assessment import against_trivial, intervals, warnings_for
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
 from asapool.training.metrics import score
 from asapool.training.prediction_files import write_predictions
 from asapool.training.predictions import predict
+from asapool.training.selection import resolve_rule
 from asapool.training.settings import RunSettings, read_for
 from asapool.training.state import Epoch
 
@@ -55,10 +57,23 @@ def start(
     on_epoch: OnEpoch | None = None,
     reading: Reading | None = None,
 ) -> dict[str, Any]:
-    """Train in a new folder; returns the content of metrics.json. reading: what resolve left out, for the record."""
+    """Train in a new folder.
+
+    Args:
+        settings: all four tables.
+        graphs: the data set that the settings name.
+        folder: where the files go.
+        overwrite: replace a run that is there.
+        on_epoch: called after every epoch.
+        reading: what reading left out of the data set, for the record.
+
+    Returns:
+        The content of metrics.json.
+    """
     split = settings.split.make(graphs)
-    # the number of threads decides how sums are cut, so it is a setting like any other
-    train = replace(settings.train, threads=settings.train.threads or torch.get_num_threads())
+    # the number of threads decides how sums are cut, so it is a setting like any other; so is the rule for the epoch
+    rule = resolve_rule(settings.train.select_by, graphs.y[split.train], settings.train.weighted)
+    train = replace(settings.train, threads=settings.train.threads or torch.get_num_threads(), select_by=rule)
     settings = replace(settings, train=train)
     with working_in(folder) as path:
         if (path / "runs.jsonl").exists():
@@ -71,18 +86,26 @@ def start(
                 f"{path}: already holds a run. Go on with it by --resume {path}, replace it by --overwrite, "
                 "or choose another folder with --out"
             )
-        for name in (
-            *FILES,
-            "report.html",
-        ):  # the mark of a finished run goes first, so that a kill in between leaves no false one
+        for name in (*FILES, "report.html"):  # metrics.json first, so that a kill in between leaves no finished run
             remove(path / name)
         write_json(path / "split.json", split.to_json(), durable=True)
         write_text(path / "config.toml", settings.to_toml(HEADING), durable=True)
-        return _carry_out(settings, graphs, split, path, on_epoch, reading)
+        return _carry_out(settings, graphs, split, path, on_epoch, reading, False)
 
 
-def resume(folder: str | PathLike[str], *, on_epoch: OnEpoch | None = None) -> dict[str, Any]:
-    """Go on with a run that was stopped; one that is finished is only read."""
+def resume(
+    folder: str | PathLike[str], *, on_epoch: OnEpoch | None = None, mix_versions: bool = False
+) -> dict[str, Any]:
+    """Continue a run that was stopped; one that is finished is only read.
+
+    Args:
+        folder: of the run.
+        on_epoch: called after every epoch.
+        mix_versions: continue a run of a version whose trainings give other numbers.
+
+    Returns:
+        The content of metrics.json.
+    """
     path = Path(folder)
     if not (path / "config.toml").exists():
         raise CheckpointError(
@@ -93,14 +116,16 @@ def resume(folder: str | PathLike[str], *, on_epoch: OnEpoch | None = None) -> d
             metrics: dict[str, Any] = read_json(path / "metrics.json")
             return metrics
         settings, split = RunSettings.from_file(path / "config.toml"), Split.load(path / "split.json")
+        if settings.train.select_by == "auto":  # 0.1.0 wrote no rule, and had one only
+            settings = replace(settings, train=replace(settings.train, select_by="paper"))
         reading = read_for(settings.data, settings.split)
         graphs = reading.graphs
         split.check(graphs)
-        return _carry_out(settings, graphs, split, path, on_epoch, reading)
+        return _carry_out(settings, graphs, split, path, on_epoch, reading, mix_versions)
 
 
 def extent(folder: str | PathLike[str]) -> tuple[int, int]:
-    """Epochs and graphs of a stopped run, for a progress bar; zeros where that cannot be told."""
+    """Epochs and graphs of a stopped run, for a progress bar; zeros where they are unknown."""
     try:
         epochs = RunSettings.from_file(Path(folder) / "config.toml").train.epochs
         return epochs, int(read_json(Path(folder) / "split.json")["graphs"])
@@ -109,7 +134,7 @@ def extent(folder: str | PathLike[str]) -> tuple[int, int]:
 
 
 def new_folder(root: Path, name: str) -> Path:
-    """The first of root/name, root/name-2, root/name-3, … that is not there yet."""
+    """The first of root/name, root/name-2, root/name-3, … that does not exist."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip(".-") or "run"
     number = 2
     path = root / safe
@@ -119,19 +144,24 @@ def new_folder(root: Path, name: str) -> Path:
 
 
 def _carry_out(
-    settings: RunSettings, graphs: GraphSet, split: Split, path: Path, on_epoch: OnEpoch | None, reading: Reading | None
-) -> dict[str, Any]:
+    settings: RunSettings, graphs: GraphSet, split: Split, path: Path, on_epoch: OnEpoch | None,
+    reading: Reading | None, mix_versions: bool,
+) -> dict[str, Any]:  # fmt: skip
     size = typical_nodes(graphs, split.train)
     model = build(settings.model, graphs.num_features, graphs.num_classes, seed=settings.train.seed, typical_nodes=size)
+    train = settings.train.to_dict()
+    if train.get("select_by") == "paper":  # the only rule of 0.1.0, which wrote none
+        del train["select_by"]
     owner = {
-        "settings": _digest({"model": settings.model.to_dict(), "train": settings.train.to_dict()}),
+        "settings": _digest({"model": settings.model.to_dict(), "train": train}),
         "data": graphs.fingerprint,
         "split": _digest(split.to_json()),
     }
     done = fit(
-        model, graphs, split, settings.train, on_epoch=on_epoch, state_file=path / "state.safetensors", owner=owner
-    )
-    metrics = _judge(settings, graphs, split, model, done)
+        model, graphs, split, settings.train, on_epoch=on_epoch, state_file=path / "state.safetensors", owner=owner,
+        mix_versions=mix_versions,
+    )  # fmt: skip
+    metrics = _evaluate(settings, graphs, split, model, done)
     if reading is not None:
         metrics["data"] |= reading.counts()
     _write(path, settings, graphs, split, model, done, metrics)
@@ -144,13 +174,17 @@ def _carry_out(
     return metrics
 
 
-def _judge(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit) -> dict[str, Any]:
+def _evaluate(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit) -> dict[str, Any]:
     """The content of metrics.json."""
 
-    def scores(part: Any) -> dict[str, Any] | None:
-        return score(graphs.y[part], predict(model, graphs, part), graphs.class_names).to_dict() if len(part) else None
+    def scores(y: Any, p: Any) -> dict[str, Any] | None:
+        return score(y, p, graphs.class_names).to_dict() if len(y) else None
 
     common = int(np.bincount(graphs.y[split.train], minlength=graphs.num_classes).argmax())
+    val, test = ((graphs.y[part], predict(model, graphs, part)) for part in (split.val, split.test))
+    trivial = against_trivial(*test, common)
+    warnings = [*done.notes, *warnings_for(*val, graphs.class_names, "validation", {})]
+    warnings += warnings_for(*test, graphs.class_names, "test", trivial)
     majority = float((graphs.y[split.test] == common).mean()) if len(split.test) else None
     return {
         "version": 1,
@@ -167,12 +201,16 @@ def _judge(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphMo
         "best_epoch": done.best_epoch,
         "epochs": len(done.history),
         "stopped": done.stopped,
-        "train": scores(split.train),
-        "validation": scores(split.val),
-        "test": scores(split.test),
+        "train": scores(graphs.y[split.train], predict(model, graphs, split.train)),
+        "selected_by": done.selected_by,
+        "validation": scores(*val),
+        "test": scores(*test),
+        "test_intervals": intervals(*test) if len(split.test) else None,
         "majority_class": {"class": graphs.class_names[common], "test_accuracy": majority},
+        "trivial": trivial,
+        "warnings": warnings,
         "seconds": sum(epoch.seconds for epoch in done.history),
-        "versions": {"asapool": __version__, "torch": torch.__version__},
+        "versions": {"asapool": __version__, "torch": torch.__version__, "numerics": checkpoint.NUMERICS},
     }
 
 
@@ -180,21 +218,21 @@ def _write(
     path: Path, settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit,
     metrics: dict[str, Any],
 ) -> None:  # fmt: skip
-    # nothing that a clock says goes into the model's file: the same run must give the same bytes
-    told = {
+    # nothing that depends on the time goes into the model file: the same run must give the same bytes
+    summary = {
         "train": settings.train.to_dict(),
         "best_epoch": done.best_epoch,
         "epochs": len(done.history),
         "stopped": done.stopped,
     }
-    told |= {
+    summary |= {
         "validation": metrics["validation"],
         "test": metrics["test"],
         "source": settings.data.source,
         "name": graphs.name,
     }
     checkpoint.save(
-        path / "model.safetensors", model, classes=graphs.class_names, recipe=graphs.recipe, summary=told,
+        path / "model.safetensors", model, classes=graphs.class_names, recipe=graphs.recipe, summary=summary,
         fingerprint=graphs.fingerprint,
     )  # fmt: skip
     write_csv(path / "history.csv", [f.name for f in fields(Epoch)], map(astuple, done.history), durable=True)

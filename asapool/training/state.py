@@ -1,4 +1,4 @@
-"""Where a training stands after an epoch: weights, Adam's moments, the state of chance, the best weights, the history.
+"""Where a training stands after an epoch: weights, Adam's moments, RNG state, the best weights, the history.
 
 Everything is in one safetensors file (no pickle), so that one rename makes it appear whole: a process killed at any
 moment leaves the state of the last finished epoch, and going on from there gives the bytes of an undisturbed run.
@@ -19,8 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from asapool import __version__
 from asapool.errors import CheckpointError
 from asapool.files import writing
+from asapool.models.checkpoint import NUMERICS
 
 VERSION = 1
 
@@ -35,6 +37,7 @@ class Epoch:
     val_loss: float | None
     val_accuracy: float | None
     seconds: float
+    val_score: float | None = None  # what train.select_by chooses by
 
 
 @dataclass(kw_only=True)
@@ -43,7 +46,8 @@ class Progress:
 
     best: dict[str, Tensor] = field(default_factory=dict)  # weights of the best epoch
     best_epoch: int = 0
-    best_accuracy: float | None = None
+    best_score: float | None = None  # on the validation part, of what train.select_by names
+    best_loss: float = math.inf  # validation loss of the best epoch
     history: list[Epoch] = field(default_factory=list)
 
     @property
@@ -58,43 +62,70 @@ def snapshot(model: nn.Module) -> dict[str, Tensor]:
 
 
 def save_state(
-    path: str | PathLike[str], model: nn.Module, adam: torch.optim.Optimizer, progress: Progress, owner: dict[str, Any]
-) -> None:
-    """Write the state; owner says whose it is (settings, data, split), and must be the same when it is read."""
+    path: str | PathLike[str], model: nn.Module, adam: torch.optim.Optimizer, generator: torch.Generator,
+    progress: Progress, owner: dict[str, Any],
+) -> None:  # fmt: skip
+    """Write the state.
+
+    Args:
+        path: the file.
+        model, adam, generator, progress: what is written; the generator is the one that dropout draws from.
+        owner: digests of settings, data and split, which must be the same when the state is read.
+    """
     from safetensors.torch import save
 
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     tensors |= {f"best.{name}": value for name, value in progress.best.items()}
     for number, moments in adam.state_dict()["state"].items():
         tensors |= {f"adam.{number}.{name}": value for name, value in moments.items()}
-    tensors["chance"] = torch.get_rng_state()
+    tensors["chance"] = generator.get_state()  # the name is that of 0.1.0
     # a table of numbers and not text: it is written after every epoch, and grows with every epoch
     tensors["history"] = torch.tensor([_row(epoch) for epoch in progress.history], dtype=torch.float64)
     vectors, index = pack(tensors)
-    said = {
+    header = {
         "version": VERSION,
+        "asapool": __version__,
+        "numerics": NUMERICS,
         "owner": owner,
         "best_epoch": progress.best_epoch,
-        "best_accuracy": progress.best_accuracy,
+        "best_score": progress.best_score,
+        "best_loss": progress.best_loss if math.isfinite(progress.best_loss) else None,
         "index": index,
     }
-    content = save(vectors, {"asapool.state": json.dumps(said)})
+    content = save(vectors, {"asapool.state": json.dumps(header)})
     with writing(path) as out:
         out.write(content)
 
 
 def load_state(
-    path: str | PathLike[str], model: nn.Module, adam: torch.optim.Optimizer, owner: dict[str, Any]
-) -> Progress:
-    """Put model, optimiser and torch's state of chance back to where save_state found them."""
-    tensors, said = _read(path)
-    if said.get("version") != VERSION:
-        raise CheckpointError(f"{path}: has version {said.get('version')!r}, expected {VERSION}. Train anew")
+    path: str | PathLike[str], model: nn.Module, adam: torch.optim.Optimizer, generator: torch.Generator,
+    owner: dict[str, Any], *, mix_versions: bool = False,
+) -> Progress:  # fmt: skip
+    """Restore model, optimiser and generator.
+
+    Args:
+        path: a file that save_state wrote.
+        model, adam, generator: what is restored.
+        owner: as given to save_state.
+        mix_versions: take the state of a version whose trainings give other numbers.
+
+    Returns:
+        What the training has reached.
+    """
+    tensors, header = _read(path)
+    if header.get("version") != VERSION:
+        raise CheckpointError(f"{path}: has version {header.get('version')!r}, expected {VERSION}. Train anew")
+    numerics, writer = header.get("numerics", 1), header.get("asapool", "0.1.0")
+    if numerics != NUMERICS and not mix_versions:
+        raise CheckpointError(
+            f"{path}: was written by asapool {writer}, whose trainings give other numbers than those of {__version__}. "
+            "Finish the run with that version, or continue it with mix_versions (--mix-versions)"
+        )
     for name, value in owner.items():
-        if said["owner"].get(name) != value:
+        if header["owner"].get(name) != value:
             raise CheckpointError(
-                f"{path}: belongs to a run with another {name} ({said['owner'].get(name)!r}, now {value!r}). "
-                "Go on with the settings and data of that run, or train anew in another folder"
+                f"{path}: belongs to a run with another {name} ({header['owner'].get(name)!r}, now {value!r}). "
+                "Continue with the settings and data of that run, or train anew in another folder"
             )
     try:
         model.load_state_dict(_part(tensors, "model."))
@@ -103,11 +134,12 @@ def load_state(
             number, moment = name.split(".")
             state.setdefault(int(number), {})[moment] = value
         adam.load_state_dict({"state": state, "param_groups": adam.state_dict()["param_groups"]})
-        torch.set_rng_state(tensors["chance"])
+        generator.set_state(tensors["chance"])
         return Progress(
             best=_part(tensors, "best."),
-            best_epoch=said["best_epoch"],
-            best_accuracy=said["best_accuracy"],
+            best_epoch=header["best_epoch"],
+            best_score=header.get("best_score", header.get("best_accuracy")),  # 0.1.0 chose by accuracy
+            best_loss=math.inf if header.get("best_loss") is None else header["best_loss"],
             history=[_epoch(row) for row in tensors["history"].tolist()],
         )
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
@@ -148,7 +180,7 @@ def _row(epoch: Epoch) -> list[float]:
 
 def _epoch(row: list[float]) -> Epoch:
     """The epoch that _row was given."""
-    names = [f.name for f in fields(Epoch)]
+    names = [f.name for f in fields(Epoch)][: len(row)]  # 0.1.0 has one column less
     values: dict[str, Any] = {k: None if math.isnan(v) else v for k, v in zip(names, row, strict=True)}
     return Epoch(**values | {"epoch": int(row[0])})
 
@@ -158,9 +190,9 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]
 
     try:
         with safe_open(path, framework="pt") as file:
-            said = json.loads((file.metadata() or {})["asapool.state"])
+            header = json.loads((file.metadata() or {})["asapool.state"])
             vectors = {kind: file.get_tensor(kind) for kind in file.keys()}  # noqa: SIM118 (not a dict)
-            return unpack(vectors, said["index"]), said
+            return unpack(vectors, header["index"]), header
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
         raise CheckpointError(f"{path}: is not a training state ({error}). Remove the file and train anew") from None
 

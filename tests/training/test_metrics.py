@@ -5,7 +5,7 @@ import pytest
 from sklearn import metrics as sk
 
 from asapool.errors import InputError
-from asapool.training.metrics import calibration_error, score
+from asapool.training.metrics import METRICS, calibration_error, score
 
 NAMES = ["no", "yes"]
 
@@ -43,7 +43,7 @@ def test_one_class_only_gives_none_and_says_why():
     assert (s.balanced_accuracy, s.roc_auc, s.pr_auc) == (None, None, None)
     assert s.accuracy == pytest.approx(2 / 3)
     assert s.calibration_error is not None
-    assert set(s.notes) == {"balanced_accuracy", "roc_auc", "pr_auc"}
+    assert set(s.notes) == {"balanced_accuracy", "roc_auc", "pr_auc", "mcc", "f1"}
     assert "'yes'" in s.notes["roc_auc"]
 
 
@@ -77,3 +77,36 @@ def test_the_calibration_error_by_hand():
 def test_a_wrong_shape_is_refused():
     with pytest.raises(InputError, match=r"shape \(2, 2\)"):
         score([0, 1], [[1.0], [1.0]], NAMES)
+
+
+def test_every_metric_by_hand():
+    """Four graphs, one error: class 1 found once of twice, and ranked above one of two others in the other case."""
+    y, p = np.array([0, 0, 1, 1]), np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.7, 0.3]])
+    value = {name: metric.compute(y, p, None) for name, metric in METRICS.items()}
+    assert value["accuracy"] == 0.75
+    assert value["balanced_accuracy"] == 0.75
+    assert value["roc_auc"] == 0.75  # of four pairs, 0.3 against 0.4 is wrong
+    assert value["pr_auc"] == pytest.approx(1 / 2 + 1 / 2 * 2 / 3)
+    assert value["f1"] == pytest.approx(2 / 3)
+    assert value["mcc"] == pytest.approx((4 * 3 - (2 * 3 + 2 * 1)) / np.sqrt((16 - 8) * (16 - 10)))
+    assert value["log_loss"] == pytest.approx(-np.log([0.9, 0.6, 0.8, 0.3]).mean())
+
+
+@pytest.mark.parametrize("C", [2, 4])
+def test_metrics_are_sklearns_and_counts_repeat_graphs(C):
+    from sklearn import metrics as sk
+
+    draw = np.random.default_rng(C)
+    for _ in range(30):
+        y = np.append(np.arange(C), draw.integers(0, C, 20))
+        p = draw.integers(1, 6, (len(y), C)).astype(float)  # ties are common
+        p /= p.sum(axis=1, keepdims=True)
+        s = score(y, p, [str(c) for c in range(C)])
+        assert s.mcc == pytest.approx(sk.matthews_corrcoef(y, p.argmax(axis=1)))
+        assert s.f1 == pytest.approx(sk.f1_score(y, p.argmax(axis=1), average="binary" if C == 2 else "macro"))
+        assert METRICS["roc_auc"].compute(y, p, None) == pytest.approx(s.roc_auc)
+        assert METRICS["pr_auc"].compute(y, p, None) == pytest.approx(s.pr_auc)
+        w = draw.integers(0, 4, len(y)) + (np.arange(len(y)) < C)
+        for metric in METRICS.values():
+            repeated = metric.compute(np.repeat(y, w), np.repeat(p, w, axis=0), None)
+            assert metric.compute(y, p, w) == pytest.approx(repeated)

@@ -1,0 +1,49 @@
+"""A worthless model is called one, and a good one is not; intervals cover what they say."""
+
+import numpy as np
+import pytest
+
+from asapool.training.assessment import against_trivial, intervals, warnings_for
+from asapool.training.metrics import METRICS
+
+
+def test_intervals_have_the_width_of_the_binomial_distribution():
+    y = np.zeros(400, int)
+    y[200:] = 1
+    p = np.tile([0.9, 0.1], (400, 1))
+    p[200:] = [0.1, 0.9]
+    p[:40] = [0.1, 0.9]  # 40 of 400 are wrong: 0.9 ± 1.96·√(0.9·0.1/400)
+    low, high = intervals(y, p)["accuracy"]
+    assert (low, high) == (pytest.approx(0.8706, abs=0.006), pytest.approx(0.9294, abs=0.006))
+    assert set(intervals(y, p, resamples=10)) == set(METRICS)
+
+
+def test_intervals_are_none_where_a_metric_is():
+    result = intervals([1, 1, 1], [[0.2, 0.8], [0.9, 0.1], [0.4, 0.6]], resamples=20)
+    assert result["roc_auc"] is None
+    assert result["accuracy"] is not None
+    assert intervals([-1], [[0.5, 0.5]]) == dict.fromkeys(METRICS)
+
+
+def test_the_trivial_answer_by_hand():
+    """Six of class 0, four of class 1; the model gets all but one: better on 4 graphs, worse on 1, p = 6/32."""
+    y = np.array([0] * 6 + [1] * 4)
+    p = np.eye(2)[[1, 0, 0, 0, 0, 0, 1, 1, 1, 1]]
+    result = against_trivial(y, p, 0)
+    assert (result["accuracy"], result["p_accuracy"]) == (0.6, pytest.approx(6 / 32))
+    assert result["better"]  # by its ranking: ROC-AUC 11/12
+    guess = np.full((10, 2), 0.5)
+    assert against_trivial(y, guess, 0) == {"accuracy": 0.6, "p_accuracy": 1.0, "p_roc_auc": 1.0, "better": False}
+    assert against_trivial([], np.zeros((0, 2)), 0)["better"] is None
+
+
+def test_warnings_name_what_is_wrong():
+    y, p = np.array([0, 0, 1]), np.array([[0.9, 0.1]] * 3)
+    texts = warnings_for(y, p, ["no", "yes"], "test", against_trivial(y, p, 0))
+    assert texts[0] == "the model answers 'no' for all 3 test graphs"
+    assert "not shown to be better than always answering with the most frequent class" in texts[1]
+    assert warnings_for([1, 1], np.eye(2), ["no", "yes"], "validation", {}) == [
+        "all 2 validation graphs are of the class 'yes'"
+    ]
+    good = np.arange(40) % 2
+    assert warnings_for(good, np.eye(2)[good], ["no", "yes"], "test", against_trivial(good, np.eye(2)[good], 0)) == []
