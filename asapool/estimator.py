@@ -21,9 +21,12 @@ from asapool.data import GraphSet, load
 from asapool.data.recipe import MAKES_X
 from asapool.errors import ConfigError, DataError, InputError
 from asapool.models import ModelConfig, build
+from asapool.models.batches import edge_channels
 from asapool.training.config import TrainConfig
 from asapool.training.fitting import fit, typical_nodes
 from asapool.training.predictions import predict
+from asapool.training.presets import DEFAULT_METHOD, preset
+from asapool.training.settings import overlay
 
 Ints = npt.NDArray[np.int64]
 MISSING = ("nan", "<NA>", "NaT")  # how Python's, NumPy's and pandas' marks of nothing read
@@ -36,7 +39,8 @@ class ASAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     labels), which may be left out where the graphs carry them. model_options and train_options reach every further
     setting of asapool.models.ModelConfig and asapool.training.TrainConfig.
 
-    method, hidden, levels, ratio, dropout: the model. epochs, batch_size, lr, class_weight (None or "balanced"),
+    method, hidden, levels, ratio, dropout: the model. Settings that are None follow from the method and, in `asap+`,
+    from the number of graphs. epochs, batch_size, lr, class_weight (None or "balanced"),
     early_stopping: the training. validation_fraction: share of each class's graphs by which the best epoch is chosen;
     0 = train on all and keep the last epoch. random_state: a whole number makes fits repeatable to the byte.
 
@@ -50,15 +54,15 @@ class ASAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        method: str = "asap",
+        method: str = DEFAULT_METHOD,
         *,
-        hidden: int = 64,
-        levels: int = 3,
-        ratio: float | int | tuple[float | int, ...] = 0.5,
-        dropout: float = 0.5,
-        epochs: int = 100,
-        batch_size: int = 128,
-        lr: float = 0.01,
+        hidden: int | None = None,
+        levels: int | None = None,
+        ratio: float | int | tuple[float | int, ...] | None = None,
+        dropout: float | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        lr: float | None = None,
         class_weight: str | None = None,
         early_stopping: int | None = None,
         validation_fraction: float = 0.1,
@@ -92,12 +96,16 @@ class ASAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from labelled graphs."""
         chance = check_random_state(self.random_state)
         seed = int(chance.randint(2**31 - 1))
-        model, train = self._configs(seed)
+        self._configs(seed, None)  # refuses mistakes before anything large is read
         graphs = pack(X, labels="required" if y is None else "ignored")
         classes, graphs = _with_classes(graphs, y)
+        model, train = self._configs(seed, len(graphs))
         parts = _hold_out(graphs.y, self.validation_fraction, np.random.default_rng(seed))
         size = typical_nodes(graphs, parts.train)
-        network = build(model, graphs.num_features, graphs.num_classes, seed=seed, typical_nodes=size)
+        network = build(
+            model, graphs.num_features, graphs.num_classes, seed=seed, typical_nodes=size,
+            edge_channels=edge_channels(graphs),
+        )  # fmt: skip
         done = fit(network, graphs, parts, train)
         if done.diverged:
             said = f"{done.stopped}; the weights of epoch {done.best_epoch} are kept. Lower lr"
@@ -124,16 +132,16 @@ class ASAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         answer: npt.NDArray[Any] = self.classes_[p.argmax(axis=1)]
         return answer
 
-    def _configs(self, seed: int) -> tuple[ModelConfig, TrainConfig]:
+    def _configs(self, seed: int, graphs: int | None) -> tuple[ModelConfig, TrainConfig]:
+        """The settings: those given, over those that follow from the method and the number of graphs."""
         if self.class_weight not in (None, "balanced"):
             raise ConfigError(f"class_weight must be None or 'balanced', got {self.class_weight!r}")
         model = {name: getattr(self, name) for name in ("method", "hidden", "levels", "ratio", "dropout")}
         train = {name: getattr(self, name) for name in ("epochs", "batch_size", "lr", "early_stopping")}
         train |= {"class_weights": self.class_weight or "none", "seed": seed}
-        return (
-            ModelConfig.from_dict({**model, **(self.model_options or {})}),
-            TrainConfig.from_dict({**train, **(self.train_options or {})}),
-        )
+        given = {"model": model | dict(self.model_options or {}), "train": train | dict(self.train_options or {})}
+        tables = overlay(preset("", given["model"]["method"], graphs), given)
+        return ModelConfig.from_dict(tables["model"]), TrainConfig.from_dict(tables["train"])
 
 
 def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None) -> GraphSet:

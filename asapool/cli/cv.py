@@ -80,13 +80,12 @@ def cross_validate_methods(
     engine: e.EngineOptions,
 ) -> None:  # fmt: skip
     """Cross-validate methods (None = that of the settings) and show one table."""
-    from dataclasses import replace
-
     from asapool.cli._live import Watch
     from asapool.experiments.crossval import check_plan, methods_plan, short_name
     from asapool.experiments.experiment import carry_out
     from asapool.training import resolve_reading
     from asapool.training.presets import seeds as authors_seeds
+    from asapool.training.settings import settings_of_methods
 
     worker = engine.named("inline" if engine.jobs in (None, 1) else "local")
     tables = o.with_settings(tables, cross.settings)
@@ -97,10 +96,11 @@ def cross_validate_methods(
     note_reading(reading)
     graphs = reading.graphs
     names = methods or [chosen.model.method]
+    settings = settings_of_methods(names, graphs, tables, cross.config)
     plan = methods_plan(
         graphs,
-        {name: replace(chosen.model, method=name) for name in names},
-        train=chosen.train,
+        {name: one.model for name, one in settings.items()},
+        train={name: one.train for name, one in settings.items()},
         folds=cross.folds,
         seeds=authors_seeds(cross.seeds) if cross.seed is None else range(cross.seed, cross.seed + cross.seeds),
         protocol=o.protocol_named(cross.protocol),

@@ -27,6 +27,8 @@ class Batch:
     col: Tensor  # (E,) int64
     weight: Tensor | None  # (E,) float32, None = all ones
     y: Tensor  # (B,) int64, -1 = no label; or (B, T) float32, NaN = missing
+    edge_attr: Tensor | None = None  # (E, D) float32, where they were asked for
+    graph_attr: Tensor | None = None  # (B, D) float32, numbers that belong to a whole graph
 
     def __len__(self) -> int:
         return int(self.ptr.shape[0]) - 1
@@ -51,8 +53,13 @@ class Batch:
         weight = None if self.weight is None else self.weight.to(device)
         return Batch(
             self.x.to(device), self.ptr.to(device), self.rowptr.to(device), self.col.to(device), weight,
-            self.y.to(device),
+            self.y.to(device), *(None if t is None else t.to(device) for t in (self.edge_attr, self.graph_attr)),
         )  # fmt: skip
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
+        """The tensors that every model takes."""
+        return self.x, self.ptr, self.rowptr, self.col, self.weight
 
 
 class Cutter:
@@ -68,11 +75,11 @@ class Cutter:
         self.begin, self.counts = begin[:-1], np.diff(begin)  # (G,) first edge, edges
         self.degree = _narrow(np.diff(graphs.rowptr))  # (N,)
         self.local = _narrow(graphs.col - self.first.repeat(self.counts))  # (E,) columns, counted within the graph
-        self.x, self.weight = graphs.x, graphs.weight
+        self.x, self.weight, self.edge_attr = graphs.x, graphs.weight, graphs.edge_attr
         self.y = graphs.y if graphs.y.ndim == 1 else graphs.y.astype(np.float32)
         self.hot = _hot(graphs.x)
 
-    def cut(self, indices: Ints) -> Batch:
+    def cut(self, indices: Ints, edge_attr: bool = False) -> Batch:
         """The graphs named by indices (B,), in that order; the tensors share no memory with the set."""
         from torch import from_numpy
 
@@ -89,6 +96,9 @@ class Cutter:
             col=from_numpy(ptr[:-1].repeat(counts) + self.local.take(entries)),
             weight=None if self.weight is None else from_numpy(self.weight.take(entries)),
             y=from_numpy(self.y.take(indices, axis=0)),
+            edge_attr=from_numpy(self.edge_attr.take(entries, axis=0))
+            if edge_attr and self.edge_attr is not None
+            else None,
         )
 
     def _rows(self, nodes: Ints) -> Floats:

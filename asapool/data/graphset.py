@@ -156,9 +156,9 @@ class GraphSet:
             recipe=self.recipe,
         )
 
-    def batch(self, indices: Indices) -> Batch:
-        """The graphs named by indices, in that order, as torch tensors."""
-        return self._cutter.cut(self._resolve(indices))
+    def batch(self, indices: Indices, *, edge_attr: bool = False) -> Batch:
+        """The graphs named by indices, in that order, as torch tensors; with edge features if asked for and present."""
+        return self._cutter.cut(self._resolve(indices), edge_attr)
 
     @cached_property
     def _cutter(self) -> Cutter:

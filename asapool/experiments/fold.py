@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from asapool.data import GraphSet, Split
 from asapool.models import ModelConfig, build
+from asapool.models.batches import edge_channels
 from asapool.training.config import TrainConfig
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
 from asapool.training.metrics import score
@@ -42,7 +43,10 @@ def train_fold(
     # one thread, however many trainings run side by side: the result must not depend on the number of jobs
     config = replace(train, seed=seed, threads=1)
     size = typical_nodes(graphs, split.train)
-    network = build(model, graphs.num_features, graphs.num_classes, seed=seed, typical_nodes=size)
+    network = build(
+        model, graphs.num_features, graphs.num_classes, seed=seed, typical_nodes=size,
+        edge_channels=edge_channels(graphs),
+    )  # fmt: skip
     fitted = fit(network, graphs, split, config, on_epoch=on_epoch)
     probability = predict(network, graphs, split.test)
     validation = score(graphs.y[split.val], predict(network, graphs, split.val), graphs.class_names)

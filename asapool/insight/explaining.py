@@ -15,6 +15,7 @@ from asapool.insight.importance import KINDS, Question, frozen, logits_of
 from asapool.insight.inputs import model_and_graph
 from asapool.insight.levels import Floats, Ints, levels_of
 from asapool.insight.molecule import molecule
+from asapool.models.batches import cut
 
 
 def explain(
@@ -55,7 +56,7 @@ def explain(
     for kind in importance:
         choose("importance", kind, tuple(KINDS))
     found, classes, one = model_and_graph(model, graph, index)
-    batch = one.batch([0])
+    batch = cut(found, one, np.zeros(1, np.int64))
     with frozen(found):
         with torch.no_grad():
             probability: Floats = logits_of(found, batch).double().softmax(dim=1)[0].numpy()

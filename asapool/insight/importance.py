@@ -51,7 +51,7 @@ def frozen(model: GraphModel) -> Iterator[None]:
 
 def logits_of(model: GraphModel, batch: Batch, x: Tensor | None = None) -> Tensor:
     """Logits (B, C) of a batch, with other node features if given."""
-    logits: Tensor = model(batch.x if x is None else x, batch.ptr, batch.rowptr, batch.col, batch.weight)
+    logits: Tensor = model(batch.x if x is None else x, *batch.inputs[1:], **model.more(batch))
     return logits
 
 
@@ -128,6 +128,8 @@ def blanked(batch: Batch, nodes: Tensor) -> Batch:
         col=batch.col.repeat(B) + shift * N,
         weight=None if batch.weight is None else batch.weight.repeat(B),
         y=batch.y.repeat(B),
+        edge_attr=None if batch.edge_attr is None else batch.edge_attr.repeat(B, 1),
+        graph_attr=None if batch.graph_attr is None else batch.graph_attr.repeat(B, 1),
     )
 
 
@@ -155,6 +157,8 @@ def without(batch: Batch, nodes: Tensor) -> Batch:
         col=new_col,
         weight=None if batch.weight is None else batch.weight[entry],
         y=batch.y.repeat(B),
+        edge_attr=None if batch.edge_attr is None else batch.edge_attr[entry],
+        graph_attr=None if batch.graph_attr is None else batch.graph_attr.repeat(B, 1),  # fingerprints stay as they are
     )
 
 

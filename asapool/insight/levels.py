@@ -13,8 +13,7 @@ from torch import Tensor
 from asapool import kernels
 from asapool.data.batch import Batch
 from asapool.kernels import Graph
-from asapool.models import GraphClassifier, GraphModel, method
-from asapool.models.hierarchical import HierarchicalEncoder
+from asapool.models import GraphModel, method
 from asapool.nn.baselines import Coarse
 from asapool.nn.step import PoolStep
 
@@ -98,14 +97,14 @@ def connectivity(nodes: int, source: Ints, target: Ints) -> Connectivity:
 def levels_of(model: GraphModel, batch: Batch) -> tuple[tuple[Level, ...], str]:
     """The levels of one graph, and, for a method that has none, the sentence that says why."""
     why = method(model.config.method).no_levels
-    if why is not None or not isinstance(model, GraphClassifier) or not isinstance(model.encoder, HierarchicalEncoder):
+    steps = getattr(getattr(model, "encoder", None), "steps", None)
+    if why is not None or steps is None:
         why = why or f"The method {model.config.method} does not report its levels"
         return (), f"{why}, so there are no levels to show; gradient and occlusion importance are available."
     levels: list[Level] = []
     origin: Ints = np.arange(batch.x.size(0))  # original node of every node of the level before
     with torch.no_grad():
-        graph = model.pack(batch.x, batch.ptr, batch.rowptr, batch.col, batch.weight)
-        for step in model.encoder.steps(batch.x, graph):
+        for step in steps(batch.x, model.pack(*batch.inputs, batch.edge_attr)):
             level = _clusters(step, origin) if isinstance(step, PoolStep) else _selected(step, origin)
             levels.append(level)
             origin = level.medoid

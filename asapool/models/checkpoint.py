@@ -20,6 +20,7 @@ from torch import Tensor
 
 from asapool.errors import CheckpointError
 from asapool.files import writing
+from asapool.models.batches import check_extras
 from asapool.models.classifier import GraphModel, build
 from asapool.models.config import ModelConfig
 from asapool.models.direct import DirectModel
@@ -65,6 +66,7 @@ class LoadedModel:
                 f"{where}: its nodes have {graphs.num_features} features, the model was trained on {self.in_channels}. "
                 "Load the graphs with the model's recipe"
             )
+        check_extras(self.model, graphs)
         theirs, ours = _plain(graphs.recipe), dict(self.recipe)
         if theirs and ours:  # a set made by hand has no recipe: then the width is all there is to compare
             for key in sorted((theirs.keys() | ours.keys()) - {"classes"}):
@@ -127,6 +129,7 @@ def to_bytes(
             "extra": extra or {},
             "versions": {"asapool": asapool.__version__, "torch": torch.__version__, "numerics": str(NUMERICS)},
         }
+        | ({"edge_channels": model.shape.edge_channels} if model.shape.edge_channels else {})
     )
     words["checksum"] = checksum(words, weights)
     data: bytes = pack(weights, metadata={KEY: _text(words)})
@@ -169,7 +172,7 @@ def load(path: str | PathLike[str]) -> LoadedModel:
         with torch.device("meta"):  # shapes only: neither time nor chance is spent on weights that are replaced at once
             model = build(
                 ModelConfig.from_dict(words["config"]), words["in_channels"], len(classes),
-                typical_nodes=words["typical_nodes"],
+                typical_nodes=words["typical_nodes"], edge_channels=words.get("edge_channels", 0),
             )  # fmt: skip
         model.load_state_dict(weights, assign=True)
         return LoadedModel(

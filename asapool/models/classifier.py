@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch import Tensor, nn
 
@@ -15,7 +17,11 @@ from asapool.models.global_pooling import GlobalEncoder, SumEncoder
 from asapool.models.hierarchical import HierarchicalEncoder
 from asapool.models.methods import Method, method
 from asapool.models.shape import LevelShape, ModelShape
+from asapool.nn.inputs import check_edge_attr
 from asapool.nn.step import PoolStep
+
+if TYPE_CHECKING:
+    from asapool.data.batch import Batch
 
 Encoder = HierarchicalEncoder | GlobalEncoder | SumEncoder
 
@@ -26,10 +32,15 @@ class GraphModel(nn.Module):
     Batches are plain tensors, the fields of asapool.data.Batch: x (N, F) float, ptr (B+1,) first node of each graph,
     rowptr (N+1,) and col (E,) the neighbours j of the edges j → i, ascending in each row, weight (E,) or None for ones.
 
+    Models that can use more of a batch name it in `reads` ("edge_attr" (E, D), "graph_attr" (B, D)) and take it as
+    keyword arguments.
+
     Args:
         config: the settings.
         shape: the sizes of input and output.
     """
+
+    reads: tuple[str, ...] = ()
 
     def __init__(self, config: ModelConfig, shape: ModelShape) -> None:
         super().__init__()
@@ -42,11 +53,40 @@ class GraphModel(nn.Module):
         raise NotImplementedError
 
     def forward_with_penalty(
-        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> tuple[Tensor, Tensor]:
         """The logits (B, C), and the scalar that the method adds to the loss, mostly 0."""
-        logits = self(x, ptr, rowptr, col, weight)
+        logits = self(x, ptr, rowptr, col, weight, **more)
         return logits, logits.new_zeros(())
+
+    def more(self, batch: Batch) -> dict[str, Any]:
+        """The keyword arguments for a batch: those of its fields that the model reads besides the usual ones."""
+        return {name: getattr(batch, name) for name in self.reads}
+
+    def pack(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None,
+        edge_attr: Tensor | None = None,
+    ) -> Graph:  # fmt: skip
+        """The checked batch as the graph that the layers read."""
+        self.check_nodes(x)
+        if rowptr.numel() != x.size(0) + 1:
+            raise InputError(f"rowptr must have one entry more than x has rows, {x.size(0) + 1}, got {rowptr.numel()}")
+        if weight is not None:
+            if weight.numel() != col.numel():
+                raise InputError(f"weight must hold one number per edge, {col.numel()}, got {weight.numel()}")
+            weight = weight.to(x.dtype)
+        if edge_attr is not None:
+            edge_attr = check_edge_attr(edge_attr, col.numel())
+        return kernels.graph_from_rows(
+            ptr, rowptr, col, weight, x.dtype, edge_attr=edge_attr, backend=self.config.backend
+        )
+
+    def check_nodes(self, x: Tensor) -> None:
+        """Refuse node features of another width."""
+        if x.dim() != 2 or x.size(1) != self.in_channels:
+            raise InputError(
+                f"x must have the shape (nodes, {self.in_channels}) that the model was built for, got {tuple(x.shape)}"
+            )
 
 
 class GraphClassifier(GraphModel):
@@ -69,7 +109,7 @@ class GraphClassifier(GraphModel):
         return logits
 
     def forward_with_penalty(
-        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> tuple[Tensor, Tensor]:
         """The logits (B, C), and the scalar that the method adds to the loss: 0 for all but diffpool."""
         r, penalty = self._encode(x, ptr, rowptr, col, weight)
@@ -91,33 +131,16 @@ class GraphClassifier(GraphModel):
             )
         return steps
 
-    def pack(self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None) -> Graph:
-        """The checked batch as the graph that the layers read."""
-        self._check(x)
-        if rowptr.numel() != x.size(0) + 1:
-            raise InputError(f"rowptr must have one entry more than x has rows, {x.size(0) + 1}, got {rowptr.numel()}")
-        if weight is not None:
-            if weight.numel() != col.numel():
-                raise InputError(f"weight must hold one number per edge, {col.numel()}, got {weight.numel()}")
-            weight = weight.to(x.dtype)
-        return kernels.graph_from_rows(ptr, rowptr, col, weight, x.dtype, backend=self.config.backend)
-
     def _encode(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         encoded: tuple[Tensor, Tensor | None]
         if isinstance(self.encoder, SumEncoder):
-            self._check(x)
+            self.check_nodes(x)
             encoded = self.encoder(x, ptr)
         else:
             encoded = self.encoder(x, self.pack(x, ptr, rowptr, col, weight))
         return encoded
-
-    def _check(self, x: Tensor) -> None:
-        if x.dim() != 2 or x.size(1) != self.in_channels:
-            raise InputError(
-                f"x must have the shape (nodes, {self.in_channels}) that the model was built for, got {tuple(x.shape)}"
-            )
 
 
 def with_pool(entry: Method, config: ModelConfig, shape: ModelShape) -> GraphClassifier:
@@ -141,7 +164,7 @@ def mlp(config: ModelConfig, shape: ModelShape) -> GraphClassifier:
 
 def build(
     config: ModelConfig, in_channels: int, num_classes: int, seed: int | None = None, *,
-    typical_nodes: int | None = None,
+    typical_nodes: int | None = None, edge_channels: int = 0,
 ) -> GraphModel:  # fmt: skip
     """Make the model that a config describes, with fresh weights; the same seed gives the same bytes.
 
@@ -152,13 +175,16 @@ def build(
         seed: of the weights; None = they come from torch's global generator, which a seed leaves alone.
         typical_nodes: the size of a typical graph, such as the mean of the training set; only methods with a fixed
             number of clusters (diffpool) need it.
+        edge_channels: D, features of an edge; only methods that use them need it.
 
     >>> model = build(ModelConfig(hidden=16), in_channels=3, num_classes=2, seed=0)
     >>> x, ptr = torch.ones(3, 3), torch.tensor([0, 2, 3])  # an edge, and a node alone
     >>> model(x, ptr, rowptr=torch.tensor([0, 1, 2, 2]), col=torch.tensor([1, 0])).shape
     torch.Size([2, 2])
     """
-    shape = ModelShape(in_channels=in_channels, num_classes=num_classes, typical_nodes=typical_nodes)
+    shape = ModelShape(
+        in_channels=in_channels, num_classes=num_classes, typical_nodes=typical_nodes, edge_channels=edge_channels
+    )
     entry = method(config.method)
     if seed is None:
         return entry.make_model(config, shape)

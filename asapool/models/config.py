@@ -8,10 +8,12 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from asapool.errors import ConfigError, choose
-from asapool.kernels import BACKENDS
+from asapool.kernels import BACKENDS, check_readout
 from asapool.kernels.ratio import check_ratio
 from asapool.models.methods import WIDEST, method
 from asapool.nn.convolutions import CONVOLUTIONS
+from asapool.nn.counts import DEEPEST
+from asapool.nn.norms import NORMS
 from asapool.nn.semantics import TABLE
 
 WORDS: dict[str, tuple[str, ...]] = {
@@ -22,12 +24,27 @@ WORDS: dict[str, tuple[str, ...]] = {
     "fitness": ("leconv", "basic-leconv", "gcn"),
     "aggregate": ("both", "cluster", "none"),
     "backend": BACKENDS,
+    "norm": NORMS,
+    "counts": ("none", "wl", "ecfp"),
 }
+# the defaults of settings for which a method may have its own (Method.defaults)
+USUAL: dict[str, Any] = {
+    "hidden": 64, "levels": 3, "ratio": 0.5, "conv": "gcn", "dropout": 0.5,
+    "first_convs": 1, "level_convs": 1, "norm": "none", "residual": False, "readouts": ("mean", "max"),
+    "level0": False, "counts": "none", "count_depth": 3, "count_buckets": 2048, "edge_features": False,
+    "conv_dropout": 0.0, "count_dropout": 0.0, "readout_dropout": 0.0,
+}  # fmt: skip
+# settings that came after version 0.1.0: where a method does not use them they are left out of files and of the keys of
+# runs, which are then those of 0.1.0
+LATER = tuple(USUAL)[5:]
+FLAGS = ("residual", "level0", "edge_features")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """One graph classifier, in words and numbers. A setting that belongs to another method is kept and not used.
+
+    Settings of the table USUAL may have other defaults in some methods, such as two levels in `asap+`.
 
     >>> ModelConfig(method="topk", ratio=(0.8, 0.5, 0.5)).ratios
     (0.8, 0.5, 0.5)
@@ -37,13 +54,13 @@ class ModelConfig:
     """
 
     method: str = "asap"  # one of asapool.models.methods
-    hidden: int = 64  # width of every layer
-    levels: int = 3  # convolutions, each followed by its pooling in the hierarchical methods
-    ratio: float | int | tuple[float | int, ...] = 0.5  # share of nodes kept, or a whole number; one, or one per level
-    conv: str = "gcn"  # one of asapool.nn.convolutions.CONVOLUTIONS
+    hidden: int = None  # type: ignore[assignment]  # width of every layer
+    levels: int = None  # type: ignore[assignment]  # convolutions, each followed by its pooling in the hierarchical methods
+    ratio: float | int | tuple[float | int, ...] = None  # type: ignore[assignment]  # share of nodes kept, or a whole number; one, or one per level
+    conv: str = None  # type: ignore[assignment]  # one of asapool.nn.convolutions.CONVOLUTIONS
     batch_norm: bool = False  # between a convolution and its ReLU
     jumping: bool = False  # the head sees the summaries of all levels side by side instead of their sum
-    dropout: float = 0.5  # before the last layer
+    dropout: float = None  # type: ignore[assignment]  # before the last layer
     # asap
     attention_dropout: float = 0.0
     semantics: Literal["paper", "authors", "pyg"] = "paper"
@@ -60,23 +77,42 @@ class ModelConfig:
     link_weight: float = 1.0  # diffpool: weight of the link prediction loss
     entropy_weight: float = 1.0  # diffpool: weight of the entropy of the assignment
     backend: Literal["auto", "reference", "fused"] = "auto"
+    # asap+ and none+
+    first_convs: int = None  # type: ignore[assignment]  # convolutions before the first pooling
+    level_convs: int = None  # type: ignore[assignment]  # convolutions after every pooling
+    norm: Literal["none", "batch", "graph", "layer"] = None  # type: ignore[assignment]  # behind every convolution
+    residual: bool = None  # type: ignore[assignment]  # a convolution's output is added to its input
+    readouts: tuple[str, ...] = None  # type: ignore[assignment]  # any of mean, max and sum
+    level0: bool = None  # type: ignore[assignment]  # read out the input and what the first pooling gets too
+    counts: Literal["none", "wl", "ecfp"] = None  # type: ignore[assignment]  # substructure counts beside the readouts
+    count_depth: int = None  # type: ignore[assignment]  # depth of the WL subtrees, or radius of ECFP
+    count_buckets: int = None  # type: ignore[assignment]  # counters that the counts are hashed into
+    edge_features: bool = None  # type: ignore[assignment]  # use them where the graphs have any
+    conv_dropout: float = None  # type: ignore[assignment]  # behind every convolution
+    count_dropout: float = None  # type: ignore[assignment]  # of the counts
+    readout_dropout: float = None  # type: ignore[assignment]  # of all that the head reads
 
     def __post_init__(self) -> None:
         chosen = method(self.method, "model.method")
+        for name, value in (USUAL | dict(chosen.defaults)).items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
         for name, allowed in WORDS.items():
             choose(f"model.{name}", getattr(self, name), allowed)
-        for name in ("hidden", "levels", "hops", "set2set_steps"):
+        for name in ("hidden", "levels", "hops", "set2set_steps", "first_convs", "level_convs", "count_buckets"):
             _whole(name, getattr(self, name))
+        _whole("count_depth", self.count_depth, least=0, most=DEEPEST)
         if self.max_neighbours is not None:
             _whole("max_neighbours", self.max_neighbours)
-        for name in ("batch_norm", "jumping", "soft_edges", "attention_transform"):
+        for name in ("batch_norm", "jumping", "soft_edges", "attention_transform", *FLAGS):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"model.{name} must be true or false, got {getattr(self, name)!r}")
-        for name in ("dropout", "attention_dropout"):
+        for name in ("dropout", "attention_dropout", "conv_dropout", "count_dropout", "readout_dropout"):
             self._number(name, below=1.0)
         for name in ("link_weight", "entropy_weight"):
             self._number(name)
         self._check_ratio()
+        object.__setattr__(self, "readouts", check_readout(self.readouts))
         if chosen.max_hidden is not None and self.hidden > chosen.max_hidden:
             raise ConfigError(
                 f"model.hidden must be at most {chosen.max_hidden} for {self.method}, whose output may have {WIDEST} "
@@ -91,9 +127,9 @@ class ModelConfig:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for TOML and JSON, all settings in order; an absent limit is left out, since TOML has no null."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
-        if isinstance(self.ratio, tuple):
-            plain["ratio"] = list(self.ratio)
-        return plain
+        if not method(self.method).defaults:
+            plain = {name: value for name, value in plain.items() if name not in LATER or value != USUAL[name]}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
@@ -128,6 +164,8 @@ class ModelConfig:
         object.__setattr__(self, name, float(value))
 
 
-def _whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigError(f"model.{name} must be a whole number of at least 1, got {value!r}")
+def _whole(name: str, value: object, least: int = 1, most: int = 2**24) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigError(f"model.{name} must be a whole number of at least {least}, got {value!r}")
+    if value > most:
+        raise ConfigError(f"model.{name} must be at most {most:,}, got {value!r}")

@@ -10,8 +10,8 @@ Builders are written as "module:function" and imported when first used, so that 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
@@ -52,6 +52,8 @@ class Method:
         trainer: "gradient" (by Adam) or "direct" (a `DirectModel`, which fits itself).
         max_hidden: largest model.hidden.
         fixed_size: the model is made for graphs of a typical size, so build() needs typical_nodes.
+        defaults: settings of the model whose default is another one in this method (see models.config.USUAL).
+        schedule: settings of the training whose default is another one in this method.
         builtin: part of asapool itself.
 
     >>> method("topk").kind, method("topk").trainer
@@ -68,6 +70,8 @@ class Method:
     trainer: Trainer = "gradient"
     max_hidden: int | None = None
     fixed_size: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    schedule: Mapping[str, Any] = field(default_factory=dict)
     builtin: bool = False
 
     def __post_init__(self) -> None:
@@ -99,7 +103,30 @@ class Method:
         return {name: getattr(self, name) for name in ("name", "kind", "sentence", "paper", "trainer", "builtin")}
 
 
+# the recipe of asap+ and none+, chosen on validation parts of NCI1, PROTEINS and DD (docs/results.md)
+PLUS: dict[str, Any] = {
+    "levels": 2, "conv": "gin", "first_convs": 2, "level_convs": 1, "norm": "batch", "residual": True,
+    "readouts": ("mean", "max", "sum"), "level0": True, "counts": "wl", "edge_features": True,
+    "conv_dropout": 0.1, "count_dropout": 0.5, "readout_dropout": 0.3,
+}  # fmt: skip
+PLUS_SCHEDULE: dict[str, Any] = {
+    "optimizer": "adamw", "schedule": "onecycle", "epochs": 40, "batch_size": 64, "lr": 0.002, "weight_decay": 0.1,
+    "label_smoothing": 0.05, "clip": 2.0, "select_by": "loss",
+}  # fmt: skip
+
 _BUILTIN = (
+    Method(
+        name="asap+",
+        kind="hierarchical",
+        sentence="ASAP in a stronger network: GIN blocks with batch norm and residuals, readouts at every level, "
+        "subtree counts, edge features.",
+        paper="Ranjan, Sanyal, Talukdar: ASAP, AAAI 2020 (the pooling); Xu et al.: How Powerful are Graph Neural "
+        "Networks?, ICLR 2019; Shervashidze et al.: Weisfeiler-Lehman Graph Kernels, JMLR 2011",
+        build="asapool.models.plus:asap_plus",
+        defaults=PLUS,
+        schedule=PLUS_SCHEDULE,
+        builtin=True,
+    ),
     Method(
         name="asap",
         kind="hierarchical",
@@ -175,12 +202,53 @@ _BUILTIN = (
         builtin=True,
     ),
     Method(
+        name="none+",
+        kind="sanity",
+        sentence="The network of asap+ without its pooling: what pooling brings is the difference.",
+        paper="As asap+, without the pooling",
+        build="asapool.models.plus:none_plus",
+        no_levels="This model does not pool",
+        defaults=PLUS,
+        schedule=PLUS_SCHEDULE,
+        builtin=True,
+    ),
+    Method(
         name="mlp",
         kind="sanity",
         sentence="Sums the node features and never looks at an edge: what structure has to beat.",
         paper="Errica et al.: A Fair Comparison of Graph Neural Networks for Graph Classification, ICLR 2020",
         build="asapool.models.classifier:mlp",
         no_levels="This model sums the nodes and never looks at an edge",
+        builtin=True,
+    ),
+    Method(
+        name="wl",
+        kind="baseline",
+        sentence="Counts Weisfeiler-Lehman subtrees and classifies them with a linear SVM.",
+        paper="Shervashidze et al.: Weisfeiler-Lehman Graph Kernels, JMLR 2011",
+        build="asapool.models.counting:WLSubtree",
+        no_levels="This model counts subtrees and does not pool",
+        trainer="direct",
+        builtin=True,
+    ),
+    Method(
+        name="ecfp",
+        kind="baseline",
+        sentence="Counts the circular substructures of molecules (ECFP4) and classifies them with a random forest.",
+        paper="Rogers, Hahn: Extended-Connectivity Fingerprints, J. Chem. Inf. Model. 2010",
+        build="asapool.models.counting:Ecfp",
+        no_levels="This model counts substructures and does not pool",
+        trainer="direct",
+        builtin=True,
+    ),
+    Method(
+        name="histogram",
+        kind="baseline",
+        sentence="Counts node labels and classifies the counts with a random forest: what structure has to beat.",
+        paper="The usual structure-free baseline, as in Errica et al., ICLR 2020",
+        build="asapool.models.counting:Histogram",
+        no_levels="This model counts node labels and does not pool",
+        trainer="direct",
         builtin=True,
     ),
     Method(
@@ -214,7 +282,7 @@ def method_names(*kinds: Kind, trainer: Trainer | None = None, builtin: bool = F
     """Names of the methods, of all or of some kinds; `builtin` leaves out those of other packages.
 
     >>> method_names("sanity")
-    ('none', 'mlp')
+    ('none', 'none+', 'mlp')
     """
     chosen = [m for m in methods() if (not kinds or m.kind in kinds) and (trainer is None or m.trainer == trainer)]
     return tuple(m.name for m in chosen if m.builtin or not builtin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -9,8 +10,18 @@ from typing import Any
 from asapool.errors import ConfigError, choose
 from asapool.training.selection import SELECT_BY
 
+WORDS: dict[str, tuple[str, ...]] = {
+    "optimizer": ("adam", "adamw"),
+    "schedule": ("steps", "onecycle"),
+    "select_by": SELECT_BY,
+}
 WEIGHTINGS = ("none", "balanced")
-LATER = {"select_by": "auto"}  # settings that 0.1.0 did not have, with their defaults
+# settings that came after version 0.1.0: at their defaults they are left out of files and of the keys of runs, which
+# are then those of 0.1.0
+LATER: dict[str, Any] = {
+    "select_by": "auto", "optimizer": "adam", "schedule": "steps", "label_smoothing": 0.0, "average": 0,
+}  # fmt: skip
+WARM_UP = 0.25  # share of a one-cycle schedule in which the learning rate rises
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +61,10 @@ class TrainConfig:
     seed: int = 0
     threads: int | None = None
     select_by: str = "auto"
+    optimizer: str = "adam"
+    schedule: str = "steps"
+    label_smoothing: float = 0.0
+    average: int = 0
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -59,6 +74,7 @@ class TrainConfig:
             ("threads", 1),
             ("lr_step", 0),
             ("seed", 0),
+            ("average", 0),
         ):
             value = getattr(self, name)
             if value is None and name in ("early_stopping", "threads"):
@@ -73,12 +89,29 @@ class TrainConfig:
                 raise ConfigError(f"train.{name} must be a number, got {value!r}")
             if not (0 < value < float("inf") or (low and value == 0)):
                 raise ConfigError(f"train.{name} must be {'at least' if low else 'greater than'} 0, got {value!r}")
-        choose("train.select_by", self.select_by, SELECT_BY)
+        smoothing: Any = self.label_smoothing
+        if isinstance(smoothing, bool) or not isinstance(smoothing, (int, float)) or not 0 <= smoothing < 1:
+            raise ConfigError(f"train.label_smoothing must be a number in [0, 1), got {smoothing!r}")
+        for name, allowed in WORDS.items():
+            choose(f"train.{name}", getattr(self, name), allowed)
         self._check_class_weights()
 
-    def lr_at(self, epoch: int) -> float:
-        """The learning rate of an epoch; the first epoch is 1."""
-        return self.lr if self.lr_step == 0 else self.lr * self.lr_gamma ** ((epoch - 1) // self.lr_step)
+    def lr_at(self, epoch: int, share: float = 0.0) -> float:
+        """The learning rate of an epoch, the first of which is 1, after a share of its batches.
+
+        "steps": lr · gamma^⌊(epoch − 1)/step⌋. "onecycle": a cosine up from lr/25 to lr in the first quarter of the
+        training, then one down to lr/250,000.
+
+        >>> config = TrainConfig(schedule="onecycle", epochs=4, lr=1.0)
+        >>> [round(config.lr_at(epoch), 3) for epoch in (1, 2, 3, 4)], config.lr_at(4, 1.0) < 1e-5
+        ([0.04, 1.0, 0.75, 0.25], True)
+        """
+        if self.schedule == "steps":
+            return self.lr if self.lr_step == 0 else self.lr * self.lr_gamma ** ((epoch - 1) // self.lr_step)
+        t = (epoch - 1 + share) / self.epochs
+        low, high, t = (self.lr / 25, self.lr, t / WARM_UP) if t < WARM_UP else (
+            self.lr / 250_000, self.lr, 1 - (t - WARM_UP) / (1 - WARM_UP))  # fmt: skip
+        return low + (high - low) * (1 - math.cos(math.pi * t)) / 2
 
     @property
     def weighted(self) -> bool:

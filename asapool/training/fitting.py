@@ -22,6 +22,8 @@ from asapool.errors import ConfigError, TrainingError
 from asapool.kernels.rng import drawing_from
 from asapool.kernels.threads import flush_denormals
 from asapool.models import DirectModel, GraphModel, method
+from asapool.models.batches import check_extras, cut
+from asapool.training.averaging import average_weights, averaged
 from asapool.training.config import TrainConfig
 from asapool.training.metrics import accuracy, log_loss
 from asapool.training.predictions import logits_of, pieces
@@ -69,13 +71,16 @@ class _Loss(NamedTuple):
 
     classes: Tensor | None  # (C,)
     graphs: Tensor | None  # (G,) of the whole set
+    smoothing: float = 0.0  # share of the target that is spread evenly over all classes
 
     def __call__(self, logits: Tensor, y: Tensor, indices: Ints) -> Tensor:
         if self.graphs is None:
-            return functional.cross_entropy(logits, y, weight=self.classes)
+            return functional.cross_entropy(logits, y, weight=self.classes, label_smoothing=self.smoothing)
         w = self.graphs[torch.from_numpy(indices)]
         total = w if self.classes is None else w * self.classes[y]
-        each = functional.cross_entropy(logits, y, weight=self.classes, reduction="none")
+        each = functional.cross_entropy(
+            logits, y, weight=self.classes, reduction="none", label_smoothing=self.smoothing
+        )
         return (w * each).sum() / total.sum()
 
 
@@ -91,7 +96,7 @@ def fit(
     owner: dict[str, Any] | None = None,
     mix_versions: bool = False,
 ) -> Fit:
-    """Train with Adam, and leave the weights of the best epoch in the model.
+    """Train by gradient descent, and leave the weights of the best epoch in the model.
 
     loss = mean_b CE(logits_b, y_b) + penalty; the best epoch is that of the best validation score (config.select_by).
     Without a validation part the last epoch's weights stay. The same seed gives the same bytes, also where trainings
@@ -119,9 +124,11 @@ def fit(
     selection = Selection.choose(config.select_by, graphs.y[train], graphs.y[val], by_class is not None)
     if isinstance(model, DirectModel):
         return _fit_direct(model, graphs, train, val, config, selection, by_class, by_graph, on_epoch)
-    loss_of = _Loss(by_class, by_graph)
-    checks = [(graphs.batch(piece), piece) for piece in pieces(graphs, val)]  # cut once, used in every epoch
-    adam = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
+    loss_of = _Loss(by_class, by_graph, config.label_smoothing)
+    check_extras(model, graphs)
+    checks = [(cut(model, graphs, piece), piece) for piece in pieces(graphs, val)]  # cut once, used in every epoch
+    make = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
+    adam = make(model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
     generator = torch.Generator().manual_seed(config.seed)
     # a layer of another package may use torch's own dropout: then all of torch's functions are redirected
     everything = not method(model.config.method).builtin
@@ -132,11 +139,14 @@ def fit(
         stopped, diverged = _patience(progress, config, selection), False
         while stopped is None and progress.epoch < config.epochs:
             began, number = time.perf_counter(), progress.epoch + 1
-            for group in adam.param_groups:
-                group["lr"] = config.lr_at(number)
             loss = _train_epoch(model, graphs, train, config, number, adam, loss_of)
-            val_loss, val_accuracy, val_score = _validate(model, checks, loss_of, selection, graphs.y[val])
-            bad = _not_finite(model, loss, val_loss)
+            average_weights(progress, model, config.average)
+            with averaged(progress, model):
+                val_loss, val_accuracy, val_score = _validate(model, checks, loss_of, selection, graphs.y[val])
+                bad = _not_finite(model, loss, val_loss)
+                if bad is None and _is_better(val_score, val_loss, progress, selection):
+                    progress.best, progress.best_epoch, progress.best_score = snapshot(model), number, val_score
+                    progress.best_loss = math.inf if val_loss is None else val_loss
             if bad is not None:
                 stopped, diverged = f"{bad} not a number in epoch {number}", True
                 break
@@ -145,9 +155,6 @@ def fit(
                 seconds=time.perf_counter() - began, val_score=val_score,
             )  # fmt: skip
             progress.history.append(epoch)
-            if _is_better(epoch, progress, selection):
-                progress.best, progress.best_epoch, progress.best_score = snapshot(model), number, val_score
-                progress.best_loss = math.inf if val_loss is None else val_loss
             if state_file is not None:
                 save_state(state_file, model, adam, generator, progress, owner or {})
             if on_epoch is not None:
@@ -217,18 +224,20 @@ def _sample_weights(graphs: GraphSet, train: Ints, given: npt.ArrayLike | None) 
 
 def _train_epoch(
     model: GraphModel, graphs: GraphSet, train: Ints, config: TrainConfig, epoch: int,
-    adam: torch.optim.Adam, loss_of: _Loss,
+    adam: torch.optim.Optimizer, loss_of: _Loss,
 ) -> float:  # fmt: skip
     """One pass over the training graphs; returns the mean loss, NaN as soon as it is not a number."""
     model.train()
     shuffled, total = order(train, config.seed, epoch), 0.0
     for start in range(0, len(shuffled), config.batch_size):
+        for group in adam.param_groups:
+            group["lr"] = config.lr_at(epoch, start / len(shuffled))
         indices = shuffled[start : start + config.batch_size]
         if loss_of.graphs is not None and not loss_of.graphs[torch.from_numpy(indices)].any():
             continue  # graphs of weight 0 only
-        batch = graphs.batch(indices)
+        batch = cut(model, graphs, indices)
         adam.zero_grad(set_to_none=True)
-        logits, penalty = model.forward_with_penalty(batch.x, batch.ptr, batch.rowptr, batch.col, batch.weight)
+        logits, penalty = model.forward_with_penalty(*batch.inputs, **model.more(batch))
         loss = loss_of(logits, batch.y, indices) + penalty
         value = loss.item()
         if not math.isfinite(value):
@@ -261,10 +270,11 @@ def _validate(
     return loss / G, right / G, selection.score(y, p, right / G, loss / G)
 
 
-def _is_better(epoch: Epoch, progress: Progress, selection: Selection) -> bool:
-    if epoch.val_score is None or epoch.val_loss is None or progress.best_score is None:
+def _is_better(val_score: float | None, val_loss: float | None, progress: Progress, selection: Selection) -> bool:
+    """Whether the weights of an epoch take the place of the best so far."""
+    if val_score is None or val_loss is None or progress.best_score is None:
         return True  # without a validation part the last epoch counts
-    return selection.better(epoch.val_score, epoch.val_loss, progress.best_score, progress.best_loss)
+    return selection.better(val_score, val_loss, progress.best_score, progress.best_loss)
 
 
 def _not_finite(model: nn.Module, loss: float, val_loss: float | None) -> str | None:

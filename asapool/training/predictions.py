@@ -16,6 +16,7 @@ from asapool.data.batch import Batch
 from asapool.data.loading import read_pieces
 from asapool.errors import DataError
 from asapool.models import DirectModel, GraphModel
+from asapool.models.batches import cut
 from asapool.models.checkpoint import LoadedModel
 from asapool.training.metrics import Scores, score
 
@@ -43,7 +44,7 @@ def logits_of(model: GraphModel, batch: Batch) -> Tensor:
     """The model's answer to a batch, without gradients or dropout, (B, C)."""
     model.eval()
     with torch.inference_mode():
-        logits: Tensor = model(batch.x, batch.ptr, batch.rowptr, batch.col, batch.weight)
+        logits: Tensor = model(*batch.inputs, **model.more(batch))
     return logits
 
 
@@ -57,7 +58,7 @@ def predict(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None =
         return model.predict_graphs(graphs, chosen)
     rows = []
     for piece in pieces(graphs, indices):
-        logits = logits_of(model, graphs.batch(piece)).double()
+        logits = logits_of(model, cut(model, graphs, piece)).double()
         unknown = torch.nonzero(~logits.isfinite().all(dim=1))
         if len(unknown):
             i = int(piece[int(unknown[0])])

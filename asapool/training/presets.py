@@ -1,8 +1,11 @@
-"""The authors' settings per data set, and the seeds of their twenty runs."""
+"""Settings that follow from the method and the data set, the authors' ones among them, and the seeds of their runs."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+from asapool.models.methods import method as find_method
 
 AUTHORS_SEEDS = (
     8971, 85688, 9467, 32830, 28689, 94845, 69840, 50883, 74177, 79585,
@@ -21,14 +24,33 @@ _TABLE["D&D"] = _TABLE["DD"]
 _TABLE["Mutagenicity"] = _TABLE["FRANKENSTEIN"]  # the molecules that FRANKENSTEIN was made of
 
 
-def preset(name: str) -> dict[str, dict[str, Any]]:
-    """The tables [model] and [train] for a data set of that name; empty for one the authors did not use.
+DEFAULT_METHOD = "asap+"  # of train, cv, compare and the estimator
+
+# what follows from the size of a data set, for methods with a schedule of their own: graphs below which it holds
+SIZES: tuple[tuple[float, dict[str, dict[str, Any]]], ...] = (
+    (2_000, {"model": {"hidden": 32}, "train": {"epochs": 20, "lr": 0.001}}),
+    (20_000, {"model": {"hidden": 64}, "train": {"epochs": 40, "lr": 0.005}}),
+    (math.inf, {"model": {"hidden": 64}, "train": {"epochs": 15, "lr": 0.005}}),
+)
+
+
+def preset(name: str, method: str = "asap", graphs: int | None = None) -> dict[str, dict[str, Any]]:
+    """The tables [model] and [train] for a data set of that name and size and a method.
+
+    A method with a schedule of its own has that one on every data set, with a width and a number of epochs that follow
+    from the number of graphs; the others have the authors' settings of the data sets that the authors used.
 
     >>> preset("DD")
     {'model': {'hidden': 16, 'attention_dropout': 0.3}, 'train': {'batch_size': 64, 'lr': 0.01}}
     >>> preset("my molecules")
     {'model': {}, 'train': {}}
+    >>> preset("DD", "asap+", graphs=1178)["model"], preset("DD", "asap+", graphs=1178)["train"]["schedule"]
+    ({'hidden': 32}, 'onecycle')
     """
+    entry = find_method(method)
+    if entry.schedule:
+        size = next(tables for most, tables in SIZES if graphs is None or graphs < most)
+        return {"model": dict(size["model"]), "train": dict(entry.schedule) | size["train"]}
     known = {key.lower(): value for key, value in _TABLE.items()}
     if name.lower() not in known:
         return {"model": {}, "train": {}}

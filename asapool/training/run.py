@@ -27,6 +27,7 @@ from asapool.data.reading import Reading
 from asapool.errors import AsapoolError, CheckpointError, ConfigError, TrainingError
 from asapool.files import read_json, remove, working_in, write_csv, write_json, write_text
 from asapool.models import GraphModel, build, checkpoint
+from asapool.models.batches import edge_channels
 from asapool.training.assessment import against_trivial, intervals, warnings_for
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
 from asapool.training.metrics import score
@@ -148,7 +149,10 @@ def _carry_out(
     reading: Reading | None, mix_versions: bool,
 ) -> dict[str, Any]:  # fmt: skip
     size = typical_nodes(graphs, split.train)
-    model = build(settings.model, graphs.num_features, graphs.num_classes, seed=settings.train.seed, typical_nodes=size)
+    model = build(
+        settings.model, graphs.num_features, graphs.num_classes, seed=settings.train.seed, typical_nodes=size,
+        edge_channels=edge_channels(graphs),
+    )  # fmt: skip
     train = settings.train.to_dict()
     if train.get("select_by") == "paper":  # the only rule of 0.1.0, which wrote none
         del train["select_by"]

@@ -7,7 +7,7 @@ written to its config.toml, which is such a file again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -21,7 +21,7 @@ from asapool.errors import ConfigError, choose
 from asapool.files import read_toml, to_toml
 from asapool.models import ModelConfig
 from asapool.training.config import TrainConfig
-from asapool.training.presets import preset
+from asapool.training.presets import DEFAULT_METHOD, preset
 
 TABLES = ("data", "split", "model", "train")
 Tables = Mapping[str, Mapping[str, Any]]
@@ -156,13 +156,25 @@ def resolve_reading(chosen: Tables, file: str | PathLike[str] | None = None) -> 
     Settings from the command line's tables and a file, over the preset of the data set; and that data set.
     """
     told = read_toml(file, TABLES) if file is not None else {}
-    first = RunSettings.from_dict(overlay(told, chosen))  # refuses mistakes before anything large is read
+    default = {"model": {"method": DEFAULT_METHOD}}
+    first = RunSettings.from_dict(overlay(default, told, chosen))  # refuses mistakes before anything large is read
     data = first.data.settled()
     reading = read_for(data, first.split)
     graphs = reading.graphs
     found = {"data": asdict(data) | {"target": data.target or class_column(data.source, graphs)}}
-    layers = overlay(preset(graphs.name), told, chosen, found)
+    layers = overlay(default, preset(graphs.name, first.model.method, len(graphs)), told, chosen, found)
     return RunSettings.from_dict(layers), reading
+
+
+def settings_of_methods(
+    names: Sequence[str], graphs: GraphSet, chosen: Tables, file: str | PathLike[str] | None = None
+) -> dict[str, RunSettings]:
+    """The settings of several methods on the same graphs; what is given holds for all of them."""
+    given = overlay(read_toml(file, TABLES) if file is not None else {}, chosen)
+    return {
+        name: RunSettings.from_dict(overlay(preset(graphs.name, name, len(graphs)), given, {"model": {"method": name}}))
+        for name in names
+    }
 
 
 def read_graphs(data: DataConfig, split: SplitConfig) -> GraphSet:

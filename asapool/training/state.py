@@ -49,6 +49,7 @@ class Progress:
     best_score: float | None = None  # on the validation part, of what train.select_by names
     best_loss: float = math.inf  # validation loss of the best epoch
     history: list[Epoch] = field(default_factory=list)
+    mean: dict[str, Tensor] = field(default_factory=dict)  # of the weights of the last epochs, where train.average > 0
 
     @property
     def epoch(self) -> int:
@@ -76,6 +77,7 @@ def save_state(
 
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     tensors |= {f"best.{name}": value for name, value in progress.best.items()}
+    tensors |= {f"mean.{name}": value for name, value in progress.mean.items()}
     for number, moments in adam.state_dict()["state"].items():
         tensors |= {f"adam.{number}.{name}": value for name, value in moments.items()}
     tensors["chance"] = generator.get_state()  # the name is that of 0.1.0
@@ -137,6 +139,7 @@ def load_state(
         generator.set_state(tensors["chance"])
         return Progress(
             best=_part(tensors, "best."),
+            mean=_part(tensors, "mean."),
             best_epoch=header["best_epoch"],
             best_score=header.get("best_score", header.get("best_accuracy")),  # 0.1.0 chose by accuracy
             best_loss=math.inf if header.get("best_loss") is None else header["best_loss"],

@@ -34,7 +34,7 @@ def test_a_setting_that_is_not_given_keeps_its_default():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"method": "asp"}, "model.method must be one of 'asap'.*'asp'"),
+        ({"method": "asp"}, "model.method must be one of 'asap.*'asp'"),
         ({"conv": "gat"}, "model.conv must be one of"),
         ({"hidden": 0}, "model.hidden must be a whole number of at least 1, got 0"),
         ({"hidden": 8.0}, "model.hidden must be a whole number"),

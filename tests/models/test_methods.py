@@ -22,9 +22,9 @@ def table(monkeypatch):
 
 def test_every_method_is_listed_once_with_its_kind():
     kinds = {kind: method_names(kind, builtin=True) for kind in ("hierarchical", "global", "sanity")}
-    assert kinds["hierarchical"][:4] == ("asap", "topk", "sagpool", "diffpool")
+    assert kinds["hierarchical"][:5] == ("asap+", "asap", "topk", "sagpool", "diffpool")
     assert kinds["global"][:3] == ("set2set", "global-attention", "sortpool")
-    assert kinds["sanity"][:2] == ("none", "mlp")
+    assert kinds["sanity"][:3] == ("none", "none+", "mlp")
     assert method_names() == tuple(dict.fromkeys(method_names()))
     assert all(entry.sentence.endswith(".") and entry.paper for entry in methods())
 
@@ -75,7 +75,7 @@ def test_a_registered_pooling_is_built_and_an_unknown_one_lists_it(table):
     model = build(ModelConfig(method="mine", hidden=4), 3, 2, seed=0)
     twin = build(ModelConfig(method="topk", hidden=4), 3, 2, seed=0)
     assert model.state_dict().keys() == twin.state_dict().keys()
-    with pytest.raises(ConfigError, match=r"model.method must be one of 'asap'.*'mine', got 'yours'"):
+    with pytest.raises(ConfigError, match=r"model.method must be one of 'asap.*'mine', got 'yours'"):
         ModelConfig(method="yours")
     for name in (3, None, ["asap"], {}):
         with pytest.raises(ConfigError, match=r"model\.method must be one of"):

@@ -1,0 +1,59 @@
+"""From a set of graphs to the batches that a model reads: edge features and counts only where it uses them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.errors import CheckpointError
+from asapool.models.classifier import GraphModel
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from asapool.data import GraphSet
+    from asapool.data.batch import Batch
+
+_COUNTS: WeakKeyDictionary[GraphSet, dict[tuple[int, int], csr_matrix]] = WeakKeyDictionary()  # made once per set
+
+
+def edge_channels(graphs: GraphSet) -> int:
+    """D, the features of an edge; 0 where there are none."""
+    return 0 if graphs.edge_attr is None else int(graphs.edge_attr.shape[1])
+
+
+def cut(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.int64]) -> Batch:
+    """The graphs named by indices as a batch with all that the model reads."""
+    batch = graphs.batch(indices, edge_attr="edge_attr" in model.reads)
+    if "graph_attr" not in model.reads:
+        return batch
+    from torch import from_numpy
+
+    counts = _ecfp(graphs, model.config.count_depth, model.config.count_buckets)
+    return replace(batch, graph_attr=from_numpy(counts[indices].toarray()))
+
+
+def check_extras(model: GraphModel, graphs: GraphSet) -> None:
+    """Refuse graphs without the edge features or the molecules that the model reads."""
+    if "edge_attr" in model.reads and edge_channels(graphs) != model.shape.edge_channels:
+        raise CheckpointError(
+            f"{graphs.name}: its edges have {edge_channels(graphs)} features, the model was trained on "
+            f"{model.shape.edge_channels}. Give graphs with the edge features of the training data"
+        )
+    if "graph_attr" in model.reads:
+        from asapool.data.fingerprints import smiles_of
+
+        smiles_of(graphs)
+
+
+def _ecfp(graphs: GraphSet, radius: int, buckets: int) -> csr_matrix:
+    from asapool.data.fingerprints import ecfp_counts
+
+    known = _COUNTS.setdefault(graphs, {})
+    if (radius, buckets) not in known:
+        known[radius, buckets] = ecfp_counts(graphs, radius, buckets)
+    return known[radius, buckets]

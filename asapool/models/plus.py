@@ -1,0 +1,204 @@
+"""The networks `asap+` and `none+`: normalised GIN blocks, readouts at every level and subtree counts beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from asapool.errors import ConfigError, InputError
+from asapool.kernels import Graph
+from asapool.models.classifier import GraphModel
+from asapool.models.config import ModelConfig
+from asapool.models.pools import asap
+from asapool.models.shape import LevelShape, ModelShape
+from asapool.nn.convolutions import convolution
+from asapool.nn.counts import WLCounts
+from asapool.nn.gin import GIN, GINE
+from asapool.nn.norms import NodeNorm, normalisation
+from asapool.nn.readout import Readout
+from asapool.nn.semantics import semantics_named
+from asapool.nn.step import PoolStep
+
+
+class PlusBlock(nn.Module):
+    """x' = x + dropout(ReLU(norm(conv(x, graph)))); without `residual`, or where the width changes, x is not added.
+
+    The convolution "gin" is GINE where the graphs have edge features.
+    """
+
+    def __init__(self, config: ModelConfig, in_channels: int, edge_channels: int) -> None:
+        super().__init__()
+        inner = config.norm == "batch"
+        self.conv: nn.Module
+        if config.conv == "gin" and edge_channels:
+            self.conv = GINE(
+                in_channels, config.hidden, edge_channels, train_eps=True, batch_norm=inner, backend=config.backend
+            )
+        elif config.conv == "gin":
+            self.conv = GIN(in_channels, config.hidden, train_eps=True, batch_norm=inner, backend=config.backend)
+        else:
+            loops = semantics_named(config.semantics).loops
+            self.conv = convolution(config.conv, in_channels, config.hidden, loops=loops, backend=config.backend)
+        self.norm = normalisation(config.norm, config.hidden, backend=config.backend)
+        self.dropout = nn.Dropout(config.conv_dropout)
+        self.residual = config.residual and in_channels == config.hidden
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        """x (N, in) of a packed graph; returns (N, hidden)."""
+        y: Tensor = self.dropout(self.norm(self.conv(x, graph), graph.pattern.ptr).relu())
+        return x + y if self.residual else y
+
+
+class PlusEncoder(nn.Module):
+    """One row per graph: r = readout(x) ‖ readout(x⁰) ‖ … ‖ readout(x^L).
+
+    x⁰ = blocks(x, A), x^l, A^l = pool(x^{l-1}, A^{l-1}) and then x^l = blocks(x^l, A^l). Without `level0` the readouts
+    of x and x⁰ are left out; the method "none+" leaves the poolings out. Sums are read as sign(s) log(1 + |s|).
+    """
+
+    def __init__(
+        self, config: ModelConfig, shape: ModelShape, make_pool: Callable[[LevelShape], nn.Module] | None
+    ) -> None:
+        super().__init__()
+        edges, width = shape.edge_channels if config.edge_features else 0, config.hidden
+        self.level0 = config.level0
+        self.before = nn.ModuleList(
+            PlusBlock(config, width if k else shape.in_channels, edges) for k in range(config.first_convs)
+        )
+        levels = [
+            LevelShape(index=k, in_channels=width, typical_nodes=shape.typical_nodes) for k in range(config.levels)
+        ]
+        self.pools = nn.ModuleList([] if make_pool is None else [make_pool(level) for level in levels])
+        self.after = nn.ModuleList(
+            nn.ModuleList(PlusBlock(config, width, 0) for _ in range(config.level_convs)) for _ in levels
+        )
+        self.readout = Readout(config.readouts, backend=config.backend)
+        self.sums = config.readouts.index("sum") if "sum" in config.readouts else None
+        channels = [shape.in_channels, width] * config.level0 + [width] * config.levels
+        self.out_channels = len(config.readouts) * sum(channels)
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        """x (N, F) of a packed graph; returns r (B, out)."""
+        read = [(x, graph), *self.levels(x, graph)]
+        return torch.cat([self._read(*level) for level in (read if self.level0 else read[2:])], dim=1)
+
+    def _read(self, x: Tensor, graph: Graph) -> Tensor:
+        r: Tensor = self.readout(x, ptr=graph.pattern.ptr)
+        if self.sums is None:
+            return r
+        parts = list(torch.split(r, x.size(1), dim=1))
+        s = parts[self.sums]
+        parts[self.sums] = s.sign() * s.abs().log1p()  # sizes of graphs differ by factors, not by amounts
+        return torch.cat(parts, dim=1)
+
+    def levels(self, x: Tensor, graph: Graph, steps: list[PoolStep] | None = None) -> Iterator[tuple[Tensor, Graph]]:
+        """x^l and its graph, level by level from 0; what the poolings did is added to `steps`."""
+        for block in self.before:
+            x = block(x, graph)
+        yield x, graph
+        for level, blocks in enumerate(self.after):
+            if len(self.pools):
+                pool: Any = self.pools[level]
+                step: PoolStep = pool.step(x, graph)
+                assert step.after is not None
+                if steps is not None:
+                    steps.append(step)
+                x, graph = step.x, step.after
+            for block in cast(nn.ModuleList, blocks):
+                x = block(x, graph)
+            yield x, graph
+
+    def steps(self, x: Tensor, graph: Graph) -> Iterator[PoolStep]:
+        """What every level's pooling did, finest first."""
+        made: list[PoolStep] = []
+        for _ in self.levels(x, graph, made):
+            pass
+        yield from made
+
+
+class PlusModel(GraphModel):
+    """logits = W₂ dropout(ReLU(W₁ dropout(norm(r) ‖ c))), with c = ReLU(norm(V dropout(log(1 + counts)))) if counted.
+
+    The counts "wl" follow from the graph itself; "ecfp" come with the batch as graph_attr (B, count_buckets).
+
+    Args:
+        config: the settings.
+        shape: the sizes of input and output.
+        make_pool: makes the pooling of a level; None = the network does not pool.
+    """
+
+    def __init__(
+        self, config: ModelConfig, shape: ModelShape, make_pool: Callable[[LevelShape], nn.Module] | None = None
+    ) -> None:
+        super().__init__(config, shape)
+        with_edges = config.edge_features and shape.edge_channels > 0
+        self.reads = ("edge_attr",) * with_edges + ("graph_attr",) * (config.counts == "ecfp")
+        self.encoder = PlusEncoder(config, shape, make_pool)
+        width, hidden = self.encoder.out_channels, config.hidden
+        self.norm = NodeNorm(width)
+        self.wl = WLCounts(config.count_depth, config.count_buckets) if config.counts == "wl" else None
+        self.count_lin = None if config.counts == "none" else nn.Linear(config.count_buckets, hidden)
+        self.count_dropout = nn.Dropout(config.count_dropout)
+        self.count_norm = None if config.counts == "none" else NodeNorm(hidden)
+        self.lin1 = nn.Linear(width + (0 if config.counts == "none" else hidden), 2 * hidden)
+        self.readout_dropout = nn.Dropout(config.readout_dropout)
+        self.dropout = nn.Dropout(config.dropout)
+        self.lin2 = nn.Linear(2 * hidden, shape.num_classes)
+
+    def forward(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, *,
+        edge_attr: Tensor | None = None, graph_attr: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """The logits (B, C)."""
+        edge_attr = self._edges(edge_attr)
+        r = self.norm(self.encoder(x, self.pack(x, ptr, rowptr, col, weight, edge_attr)))
+        if self.count_lin is not None and self.count_norm is not None:
+            counts = self.wl(x, ptr, rowptr, col, edge_attr) if self.wl is not None else self._graphs(graph_attr, r)
+            r = torch.cat([r, self.count_norm(self.count_lin(self.count_dropout(counts.log1p()))).relu()], dim=1)
+        logits: Tensor = self.lin2(self.dropout(self.lin1(self.readout_dropout(r)).relu()))
+        return logits
+
+    def hierarchy(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, *,
+        edge_attr: Tensor | None = None, graph_attr: Tensor | None = None,
+    ) -> list[PoolStep]:  # fmt: skip
+        """Every level's pooling, finest first: the clusters, what was kept, the graph after it."""
+        if not self.encoder.pools:
+            raise ConfigError(
+                f"the method {self.config.method!r} does not pool, so it has no hierarchy of clusters. Use 'asap+'"
+            )
+        return list(self.encoder.steps(x, self.pack(x, ptr, rowptr, col, weight, self._edges(edge_attr))))
+
+    def _edges(self, edge_attr: Tensor | None) -> Tensor | None:
+        """The edge features, where the model was built for some."""
+        if "edge_attr" not in self.reads:
+            return None
+        if edge_attr is None or edge_attr.dim() != 2 or edge_attr.size(1) != self.shape.edge_channels:
+            given = "none" if edge_attr is None else str(tuple(edge_attr.shape))
+            raise InputError(
+                f"edge_attr must have the shape (edges, {self.shape.edge_channels}) that the model was built for, "
+                f"got {given}"
+            )
+        return edge_attr
+
+    def _graphs(self, graph_attr: Tensor | None, r: Tensor) -> Tensor:
+        """The counts that came with the batch."""
+        expected = (r.size(0), self.config.count_buckets)
+        if graph_attr is None or tuple(graph_attr.shape) != expected:
+            given = "none" if graph_attr is None else str(tuple(graph_attr.shape))
+            raise InputError(f"graph_attr must hold the ECFP counts of every graph, shape {expected}, got {given}")
+        return graph_attr.to(r.dtype)
+
+
+def asap_plus(config: ModelConfig, shape: ModelShape) -> PlusModel:
+    """The network with ASAP."""
+    return PlusModel(config, shape, partial(asap, config))
+
+
+def none_plus(config: ModelConfig, shape: ModelShape) -> PlusModel:
+    """The network without pooling."""
+    return PlusModel(config, shape)

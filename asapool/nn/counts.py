@@ -1,0 +1,110 @@
+"""Hashed Weisfeiler-Lehman subtree counts: how often each rooted neighbourhood occurs in a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from asapool.errors import ConfigError
+
+GRID = (
+    8.0  # node and edge features are rounded to eighths before they are hashed, so that rounding errors do not matter
+)
+DEEPEST = 16
+
+
+def wl_labels(x: Tensor, rowptr: Tensor, col: Tensor, depth: int, edge_attr: Tensor | None = None) -> Iterator[Tensor]:
+    """The Weisfeiler-Lehman labels of all nodes, (N,) int64, for depth 0, 1, …, `depth`.
+
+    c⁰_i = h(x_i), cᵈ_i = h(cᵈ⁻¹_i, Σ_{j→i} h(cᵈ⁻¹_j, e_ij)) with a 64-bit hash h; sums wrap around, so neither the
+    order of the neighbours nor the place of a graph in its batch plays a part.
+
+    Args:
+        x: node features (N, F).
+        rowptr: first edge of each node, (N+1,).
+        col: neighbours j of the edges j → i, (E,).
+        depth: number of refinements.
+        edge_attr: edge features (E, D); None = all edges are alike.
+
+    Yields:
+        The labels after each refinement.
+
+    >>> path = torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1])
+    >>> [len(labels.unique()) for labels in wl_labels(torch.ones(3, 1), *path, depth=1)]
+    [1, 2]
+    """
+    edge = None if edge_attr is None else _hash_rows(edge_attr, salt=2)
+    labels = _hash_rows(x, salt=1)
+    yield labels
+    for d in range(1, depth + 1):
+        token = labels[col]
+        token = _mix(token if edge is None else token ^ edge)
+        total = torch.cat([token.new_zeros(1), token.cumsum(0)])  # differences of wrapped sums are exact modulo 2⁶⁴
+        around = total[rowptr[1:]] - total[rowptr[:-1]]
+        labels = _mix(_mix(labels + d) + around)
+        yield labels
+
+
+class WLCounts(nn.Module):
+    """Count the rooted neighbourhoods of each graph in a fixed number of buckets.
+
+    z_bk = |{(i, d) : i in graph b, d ≤ depth, cᵈ_i mod buckets = k}|, with the labels c of `wl_labels`. Nothing is
+    learned, and equal graphs have equal counts on every machine.
+
+    Args:
+        depth: number of refinements; depth 0 counts node labels.
+        buckets: number of counters; different neighbourhoods rarely share one.
+
+    >>> path = torch.tensor([0, 3]), torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1])
+    >>> WLCounts(depth=1, buckets=64)(torch.ones(3, 1), *path).sort(descending=True).values[0, :4].tolist()
+    [3.0, 2.0, 1.0, 0.0]
+    """
+
+    def __init__(self, depth: int = 3, buckets: int = 2048) -> None:
+        super().__init__()
+        for name, value, least, most in (("depth", depth, 0, DEEPEST), ("buckets", buckets, 1, 2**20)):
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise ConfigError(f"WLCounts: {name} must be a whole number from {least} to {most}, got {value!r}")
+        self.depth, self.buckets = depth, buckets
+
+    def forward(self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The fields of a batch: x (N, F), ptr (B+1,), rowptr (N+1,), col (E,), edge_attr (E, D); (B, buckets)."""
+        B = ptr.numel() - 1
+        with torch.no_grad():
+            first = torch.repeat_interleave(ptr.diff(), output_size=x.size(0)) * self.buckets
+            flat = x.new_zeros(B * self.buckets)
+            for labels in wl_labels(x, rowptr, col, self.depth, edge_attr):
+                flat.index_add_(0, first + labels.remainder(self.buckets), torch.ones_like(labels, dtype=x.dtype))
+        return flat.view(B, self.buckets)
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"depth={self.depth}, buckets={self.buckets}"
+
+
+def _hash_rows(x: Tensor, salt: int) -> Tensor:
+    """One hash per row, (N,) int64, of the features rounded to eighths and cut at ±1024.
+
+    Two sums with random whole weights below 2²⁶: all partial sums stay below 2⁵³, so a matrix product in float64 gives
+    them exactly, in any order and on any machine.
+    """
+    F = x.size(1)
+    weights = _mix(torch.arange(2 * F, device=x.device) + 1_000_003 * salt) & (2**26 - 1)
+    whole = (x.detach() * GRID).round_().clamp_(-(2**13), 2**13).double()
+    sums = (whole @ weights.view(F, 2).double()).to(torch.int64)
+    return _mix(_mix(sums[:, 0] + salt) + sums[:, 1])
+
+
+def _mix(z: Tensor) -> Tensor:
+    """The finaliser of SplitMix64: every bit of the input reaches every bit of the output."""
+    z = z + -7046029254386353131
+    z = (z ^ _shift(z, 30)) * -4658895280553007687
+    z = (z ^ _shift(z, 27)) * -7723592293110705685
+    return z ^ _shift(z, 31)
+
+
+def _shift(z: Tensor, bits: int) -> Tensor:
+    """z >> bits with zeros coming in from the left, although int64 has a sign."""
+    return (z >> bits) & ((1 << (64 - bits)) - 1)
