@@ -201,11 +201,13 @@ def load_plan(
     cells = []
     for row in rows:
         for entry in data:
-            layers = [preset(entry.name), file.tables, {"model": {"semantics": semantics}}, entry.tables, row.tables]
+            named = overlay(file.tables, entry.tables, row.tables, row.on_data(entry.name)).get("model", {})
+            layers = [preset(entry.name, named.get("method", "asap"))]
+            layers += [file.tables, {"model": {"semantics": semantics}}, entry.tables, row.tables]
             layers += [row.on_data(entry.name)]
             layers += [SMOKE] if smoke else []
             tables = overlay(*layers, {"train": {"epochs": epochs}})
-            if tables["model"].get("method", "asap") != "asap":
+            if not tables["model"].get("method", "asap").startswith("asap"):
                 tables["model"].pop("semantics", None)  # of no meaning there: the training must not look like another
             cells.append(
                 Cell(

@@ -110,7 +110,7 @@ PLUS: dict[str, Any] = {
     "conv_dropout": 0.1, "count_dropout": 0.5, "readout_dropout": 0.3,
 }  # fmt: skip
 PLUS_SCHEDULE: dict[str, Any] = {
-    "optimizer": "adamw", "schedule": "onecycle", "epochs": 40, "batch_size": 64, "lr": 0.002, "weight_decay": 0.1,
+    "optimizer": "adamw", "schedule": "onecycle", "epochs": 40, "batch_size": 64, "lr": 0.005, "weight_decay": 0.1,
     "label_smoothing": 0.05, "clip": 2.0, "select_by": "loss",
 }  # fmt: skip
 

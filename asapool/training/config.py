@@ -44,6 +44,10 @@ class TrainConfig:
         select_by: the validation score by which the epoch is chosen: "accuracy", "balanced_accuracy", "roc_auc",
             "pr_auc", "mcc", "f1", "calibration_error" or "loss", ties broken by the loss; "paper" = accuracy, the first
             epoch of equals; "auto" = "paper" where classes are about even and not weighted, else "roc_auc".
+        optimizer: "adam", or "adamw", where the weight decay is no part of the gradient.
+        schedule: of the learning rate: "steps", or "onecycle", which leaves lr_step and lr_gamma unused.
+        label_smoothing: share of the target that is spread evenly over all classes.
+        average: validate and keep the mean of the weights of the last so many epochs; 0 = those of the last alone.
 
     >>> TrainConfig(epochs=20).lr_at(50), TrainConfig().lr_at(51)
     (0.01, 0.005)

@@ -49,8 +49,8 @@ def preset(name: str, method: str = "asap", graphs: int | None = None) -> dict[s
     """
     entry = find_method(method)
     if entry.schedule:
-        size = next(tables for most, tables in SIZES if graphs is None or graphs < most)
-        return {"model": dict(size["model"]), "train": dict(entry.schedule) | size["train"]}
+        size = {} if graphs is None else next(tables for most, tables in SIZES if graphs < most)
+        return {"model": dict(size.get("model", {})), "train": dict(entry.schedule) | size.get("train", {})}
     known = {key.lower(): value for key, value in _TABLE.items()}
     if name.lower() not in known:
         return {"model": {}, "train": {}}

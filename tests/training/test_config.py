@@ -105,7 +105,7 @@ def test_a_broken_file_is_refused(tmp_path, text, says):
 
 def test_the_command_line_wins_over_the_file_and_the_file_over_the_preset(tmp_path, shared_datasets):
     file = tmp_path / "c.toml"
-    file.write_text("[train]\nlr = 0.5\nbatch_size = 7\n[model]\nhidden = 9\n")
+    file.write_text("[train]\nlr = 0.5\nbatch_size = 7\n[model]\nhidden = 9\nmethod = 'asap'\n")
     chosen, graphs = resolve({"data": {"source": str(shared_datasets / "PROTEINS.zip")}, "train": {"lr": 0.25}}, file)
     assert (chosen.train.lr, chosen.train.batch_size, chosen.model.hidden) == (0.25, 7, 9)
     assert chosen.model.attention_dropout == 0.1  # only the preset speaks of it
@@ -129,3 +129,46 @@ def test_a_split_file_and_its_kind_belong_together():
     for split in ({"kind": "file"}, {"kind": "scaffold", "file": "x.json"}):
         with pytest.raises(ConfigError, match="belong together"):
             RunSettings.from_dict({"split": split})
+
+
+def test_one_cycle_rises_for_a_quarter_and_falls_for_the_rest():
+    config = TrainConfig(schedule="onecycle", epochs=8, lr=1.0)
+    assert config.lr_at(1) == pytest.approx(1 / 25)
+    assert config.lr_at(2) == pytest.approx((1 + 1 / 25) / 2)  # half of the way up
+    assert config.lr_at(3) == 1.0
+    assert config.lr_at(6) == pytest.approx(0.5, abs=1e-5)  # half of the way down
+    assert config.lr_at(8, 1.0) == pytest.approx(1 / 250_000)
+    assert config.lr_at(2, 1.0) == pytest.approx(config.lr_at(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("optimizer", "sgd"), ("schedule", "cosine"), ("label_smoothing", 1.0), ("label_smoothing", True),
+        ("average", -1), ("keep", "best"),
+    ],
+)  # fmt: skip
+def test_a_later_setting_out_of_range_is_refused_by_name(name, value):
+    with pytest.raises(ConfigError, match=rf"train\.{name} must be"):
+        TrainConfig(**{name: value})
+
+
+def test_settings_later_than_0_1_0_are_written_only_where_they_are_used():
+    assert "schedule" not in TrainConfig().to_dict()
+    used = TrainConfig(schedule="onecycle", optimizer="adamw", average=3, keep="last", label_smoothing=0.1)
+    assert TrainConfig.from_dict(used.to_dict()) == used
+
+
+def test_a_method_brings_its_schedule_and_an_explicit_setting_wins():
+    source = {"data": {"source": "synthetic:cycles?graphs=12"}}
+    chosen, _ = resolve(source)
+    assert (chosen.model.method, chosen.model.hidden, chosen.train.schedule) == ("asap+", 32, "onecycle")
+    chosen, _ = resolve(source | {"train": {"schedule": "steps", "lr": 0.3}, "model": {"hidden": 7}})
+    assert (chosen.model.hidden, chosen.train.schedule, chosen.train.lr, chosen.train.optimizer) == (
+        7,
+        "steps",
+        0.3,
+        "adamw",
+    )
+    chosen, _ = resolve(source | {"model": {"method": "asap"}})
+    assert (chosen.model.levels, chosen.train, chosen.model.conv) == (3, TrainConfig(), "gcn")

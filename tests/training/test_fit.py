@@ -290,3 +290,47 @@ def test_a_rare_class_is_learned_where_accuracy_would_keep_a_model_that_never_an
     done = fit(fresh(graphs), graphs, one_class, replace(QUICK, select_by="f1"))
     assert (done.selected_by, len(done.notes)) == ("loss", 1)
     assert "one class only" in done.notes[0]
+
+
+def test_a_cut_training_of_asap_plus_with_averaged_weights_ends_in_the_same_bytes(graphs, parts, tmp_path):
+    config = replace(
+        QUICK,
+        epochs=4,
+        optimizer="adamw",
+        schedule="onecycle",
+        average=3,
+        label_smoothing=0.1,
+        clip=2.0,
+        select_by="loss",
+    )
+    plus = ModelConfig(method="asap+", hidden=8)
+
+    class Stop(Exception):
+        pass
+
+    def stop(epoch, progress):
+        if epoch.epoch == 2:
+            raise Stop
+
+    whole, cut = fresh(graphs, plus), fresh(graphs, plus)
+    done = fit(whole, graphs, parts, config)
+    with pytest.raises(Stop):
+        fit(cut, graphs, parts, config, on_epoch=stop, state_file=tmp_path / "state")
+    cut = fresh(graphs, plus)
+    fit(cut, graphs, parts, config, state_file=tmp_path / "state")
+    assert content(cut) == content(whole)
+    losses = [epoch.val_loss for epoch in done.history]
+    assert done.best_epoch == losses.index(min(losses)) + 1
+
+
+def test_the_mean_of_weights_by_hand():
+    from asapool.training.averaging import average_weights, averaged
+
+    layer, progress = torch.nn.Linear(1, 1, bias=False), Progress()
+    for number, (weight, mean) in enumerate([(2.0, 2.0), (4.0, 3.0), (9.0, 6.0)]):  # over about two epochs
+        torch.nn.init.constant_(layer.weight, weight)
+        average_weights(progress, layer, 2)
+        progress.history.append(number)
+        with averaged(progress, layer):
+            assert layer.weight.item() == mean
+        assert layer.weight.item() == weight
