@@ -202,7 +202,7 @@ def load_plan(
     for row in rows:
         for entry in data:
             named = overlay(file.tables, entry.tables, row.tables, row.on_data(entry.name)).get("model", {})
-            layers = [preset(entry.name, named.get("method", "asap"))]
+            layers: list[Mapping[str, Mapping[str, Any]]] = [preset(entry.name, named.get("method", "asap"))]
             layers += [file.tables, {"model": {"semantics": semantics}}, entry.tables, row.tables]
             layers += [row.on_data(entry.name)]
             layers += [SMOKE] if smoke else []

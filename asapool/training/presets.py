@@ -47,7 +47,7 @@ def preset(name: str, method: str = "asap", graphs: int | None = None) -> dict[s
     >>> preset("DD", "asap+", graphs=1178)["model"], preset("DD", "asap+", graphs=1178)["train"]["schedule"]
     ({'hidden': 32}, 'onecycle')
     """
-    entry = find_method(method)
+    entry = find_method(method, "model.method")
     if entry.schedule:
         size = {} if graphs is None else next(tables for most, tables in SIZES if graphs < most)
         return {"model": dict(size.get("model", {})), "train": dict(entry.schedule) | size.get("train", {})}

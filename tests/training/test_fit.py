@@ -305,16 +305,16 @@ def test_a_cut_training_of_asap_plus_with_averaged_weights_ends_in_the_same_byte
     )
     plus = ModelConfig(method="asap+", hidden=8)
 
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     def stop(epoch, progress):
         if epoch.epoch == 2:
-            raise Stop
+            raise StopError
 
     whole, cut = fresh(graphs, plus), fresh(graphs, plus)
     done = fit(whole, graphs, parts, config)
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         fit(cut, graphs, parts, config, on_epoch=stop, state_file=tmp_path / "state")
     cut = fresh(graphs, plus)
     fit(cut, graphs, parts, config, state_file=tmp_path / "state")
