@@ -2,6 +2,7 @@
 
     AsapoolError
     ├── InputError       (ValueError)   a tensor handed to a layer has a wrong shape, dtype or value
+    │   └── GraphTooLargeError          pooling a graph would need more memory than allowed
     ├── ConfigError      (ValueError)   a setting is unknown or out of range
     ├── DataError        (ValueError)   a file or graph cannot be read as what it claims to be
     ├── CheckpointError  (ValueError)   a saved model or run does not fit what it is used for
@@ -26,6 +27,17 @@ class AsapoolError(Exception):
 
 class InputError(AsapoolError, ValueError):
     """A tensor handed to a layer has a wrong shape, dtype or value."""
+
+
+class GraphTooLargeError(InputError):
+    """Pooling one graph of a batch would need more memory than allowed; `graph` is its position in the batch."""
+
+    def __init__(self, graph: int, message: str) -> None:
+        super().__init__(message)
+        self.graph = graph
+
+    def __reduce__(self) -> tuple[type[GraphTooLargeError], tuple[int, str]]:
+        return type(self), (self.graph, str(self))
 
 
 class ConfigError(AsapoolError, ValueError):

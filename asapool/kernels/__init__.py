@@ -276,10 +276,19 @@ def dropout_mask(entries: int, p: float, like: Tensor, *, backend: str = "auto")
 
 
 def coarsen(
-    clusters: Pattern, alpha: Tensor, pattern: Pattern, hat: Tensor, perm: Tensor, ptr: Tensor, *, backend: str = "auto"
+    clusters: Pattern,
+    alpha: Tensor,
+    pattern: Pattern,
+    hat: Tensor,
+    perm: Tensor,
+    ptr: Tensor,
+    max_neighbours: int | None = None,
+    *,
+    backend: str = "auto",
 ) -> tuple[Pattern, Tensor]:
-    """A^p = Ŝᵀ Â Ŝ."""
-    pooled, weight = backend_for(backend, alpha, hat, on=pattern).coarsen(clusters, alpha, pattern, hat, perm, ptr)
+    """A^p = Ŝᵀ Â Ŝ; with max_neighbours, a graph beyond the limit keeps just its strongest edges while it is formed."""
+    module = backend_for(backend, alpha, hat, on=pattern)
+    pooled, weight = module.coarsen(clusters, alpha, pattern, hat, perm, ptr, max_neighbours)
     return pooled, weight
 
 

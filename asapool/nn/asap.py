@@ -313,7 +313,9 @@ class ASAPooling(nn.Module):
             clusters, alpha = assignment
             S = alpha if self.rules.through_s else alpha.detach()
             hat = graph.hat(self.rules.loops)
-            pattern, weight = kernels.coarsen(clusters, S, graph.pattern, hat, perm, ptr, backend=self.backend)
+            pattern, weight = kernels.coarsen(
+                clusters, S, graph.pattern, hat, perm, ptr, self.max_neighbours, backend=self.backend
+            )
             if edge_attr is not None:
                 edges = (graph.pattern, graph.weight, edge_attr)
                 edge_attr = kernels.coarsen_features(clusters, S, *edges, perm, pattern, backend=self.backend)

@@ -25,19 +25,27 @@ class NodeNorm(nn.BatchNorm1d):
         """x (N, F), or (B, N, F) with the sizes `ptr` of a padded batch; returns the same shape."""
         if isinstance(ptr, Padding):
             return self._padded(input, ptr)
+        if torch.compiler.is_compiling():  # the number of nodes is unknown then, and nn.BatchNorm1d asks for it
+            count = input.new_ones(input.size(0)).sum()
+            mean = input.sum(0) / count
+            return self._normalised(input, mean, (input - mean).square().sum(0) / count, count)
         if self.training and input.size(0) < 2:
             return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         return super().forward(input)
 
     def _padded(self, x: Tensor, ptr: Padding) -> Tensor:
         """The same over the real nodes of a padded batch."""
+        return self._normalised(x, *node_statistics(x, ptr))
+
+    def _normalised(self, x: Tensor, mean: Tensor, variance: Tensor, count: Tensor) -> Tensor:
+        """Normalise by the statistics of `count` nodes, or by the running ones outside of training."""
         assert self.running_mean is not None  # noted for the type checker: statistics are always tracked
         assert self.running_var is not None
-        mean, variance = self.running_mean, self.running_var
-        if self.training:
-            mean, variance, count = node_statistics(x, ptr)
+        if not self.training:
+            mean, variance = self.running_mean, self.running_var
+        else:
             several = count > 1  # a single node has no variance
-            share = torch.where(several, self.momentum or 0.0, 0.0)
+            share = torch.where(several, self.momentum or 0.0, 0.0).to(mean.dtype)
             with torch.no_grad():
                 self.running_mean.lerp_(mean, share)
                 self.running_var.lerp_(variance * (count / (count - 1).clamp(min=1)), share)

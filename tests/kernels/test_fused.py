@@ -152,7 +152,7 @@ def sample_arguments():
         "gate": (grad(x), grad(phi), perm),
         "gather": (*P, grad(alpha), grad(x), grad(phi), perm),
         "dropout_mask": (torch.tensor([3]), 50, 0.3, token),
-        "coarsen": (*P, *P, grad(alpha), grad(hat), perm, ptr, kept_ptr),
+        "coarsen": (*P, *P, grad(alpha), grad(hat), perm, ptr, kept_ptr, 0),
         "induce": (pattern.rowptr, pattern.col, perm),
         "list_edges": (*P, grad(weight), pattern.diag, perm.new_tensor(range(len(x)))),
         "readout": (grad(x), ptr, "sum,max"),

@@ -1,5 +1,8 @@
 """Denormals are flushed to zero inside flush_denormals, in the calling thread and the loops' threads alike."""
 
+import subprocess
+import sys
+import textwrap
 from threading import Event, Thread
 
 import pytest
@@ -90,3 +93,34 @@ def test_other_defaults_of_torch_do_not_matter():
             assert flushes_denormals()
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+LOADER = """
+    import torch
+    from torch.utils.data import DataLoader
+    from asapool.nn import ASAPooling
+
+    path = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+    pool = ASAPooling(512).eval()
+
+    class Pooled(torch.utils.data.Dataset):
+        def __len__(self):
+            return 4
+
+        @torch.no_grad()
+        def __getitem__(self, i):
+            return pool(torch.full((4, 512), float(i + 1)), path).x
+
+    torch.set_num_threads(2)
+    torch.mm(torch.randn(600, 600), torch.randn(600, 600))  # torch's threads exist before the workers are forked
+    expected = torch.stack([Pooled()[i] for i in range(4)])
+    got = torch.cat(list(DataLoader(Pooled(), num_workers=2, multiprocessing_context="fork")))
+    print(torch.allclose(got, expected))
+"""
+
+
+def test_a_forked_dataloader_worker_pools_while_the_parent_has_two_threads():
+    """DataLoader gives its workers one thread each, so they never wait for threads that a fork does not copy."""
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(LOADER)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.stdout.strip() == "True", done.stderr

@@ -1,4 +1,4 @@
-"""Weights and edges as other programs hold them: old checkpoints, sparse adjacencies, bipartite sizes, printing."""
+"""Weights and edges as other programs hold them: old checkpoints, sparse adjacencies; and how layers print."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def forms(edge_index, edge_weight, N):
     adj_t = torch.sparse_coo_tensor(edge_index.flip(0), edge_weight, (N, N)).coalesce()
     yield adj_t
     yield adj_t.to_sparse_csr()
-    yield torch.sparse_coo_tensor(edge_index, edge_weight, (N, N)).coalesce().t()
+    yield torch.sparse_coo_tensor(edge_index, edge_weight, (N, N)).t().coalesce()
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")

@@ -10,11 +10,13 @@ from asapool.kernels.dense.select import rows
 
 
 def coarsen(
-    clusters: DensePattern, alpha: Tensor, pattern: DensePattern, hat: Tensor, perm: Tensor, ptr: Padding
-) -> tuple[DensePattern, Tensor]:
+    clusters: DensePattern, alpha: Tensor, pattern: DensePattern, hat: Tensor, perm: Tensor, ptr: Padding,
+    max_neighbours: int | None = None,
+) -> tuple[DensePattern, Tensor]:  # fmt: skip
     """Connect kept clusters that share a node or an edge: A^p = Ŝᵀ Â Ŝ with Ŝ_lp = α_{perm[p], l}.
 
-    alpha, hat (B, N, N); perm (B, K); returns the structure and the weights (B, K, K).
+    alpha, hat (B, N, N); perm (B, K); returns the structure and the weights (B, K, K). max_neighbours has no effect
+    here: a padded batch holds K × K weights anyway.
     """
     S_t = rows(perm, alpha)  # (B, K, N)
     member = rows(perm, clusters.entries).to(torch.float32)

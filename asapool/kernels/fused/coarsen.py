@@ -15,6 +15,7 @@ from asapool.kernels.fused.compiled import Loop, helper, run_rows
 from asapool.kernels.fused.operation import PATTERN_FIELDS, array, differentiable, empty
 from asapool.kernels.fused.pattern import complete, rows_from
 from asapool.kernels.graph import Array, Pattern, Rows
+from asapool.kernels.limits import max_pooled_edges, refuse
 
 STRETCH = 256  # kept clusters of a large graph that are one piece of work
 
@@ -26,27 +27,86 @@ def _is_dense(n, k, E):  # type: ignore[no-untyped-def]
 
 
 @Loop
-def _units(ptr, kept, rowptr):  # type: ignore[no-untyped-def]
+def _pooled_edges(b, ptr, kept, clusters, edges, perm):  # type: ignore[no-untyped-def]
+    """At most that many entries has A^p of graph b; see reference.check_size."""
+    rowptr, col = clusters
+    a_rowptr, a_col = edges
+    lo, n, k = ptr[b], ptr[b + 1] - ptr[b], kept[b + 1] - kept[b]
+    holders, ways, total = np.zeros(n, np.int64), np.zeros(n, np.int64), 0
+    for p in range(kept[b], kept[b + 1]):
+        for e in range(rowptr[perm[p]], rowptr[perm[p] + 1]):
+            holders[col[e] - lo] += 1
+    for j in range(n):
+        for e in range(a_rowptr[lo + j], a_rowptr[lo + j + 1]):
+            ways[j] += holders[a_col[e] - lo]
+    for p in range(kept[b], kept[b + 1]):
+        walks = 0
+        for e in range(rowptr[perm[p]], rowptr[perm[p] + 1]):
+            walks += ways[col[e] - lo]
+        total += min(k, walks)
+    return total
+
+
+def _too_large(clusters: Rows, edges: Rows, perm: Array, ptr: Array, kept: Array, most: int) -> Array:
+    """Which graphs have more pooled edges than allowed; an error about the first of them without max_neighbours."""
+    limit, size = max_pooled_edges(), np.diff(kept)
+    large: Array = size * size > limit
+    for b in np.flatnonzero(large):
+        count = _pooled_edges(b, ptr, kept, clusters[:2], edges[:2], perm)
+        large[b] = count > limit
+        if large[b] and not most:
+            refuse(int(b), int(ptr[b + 1] - ptr[b]), int(count))
+    return large
+
+
+def _mutual(
+    pieces: tuple[Array, Array, Array], edges: Rows, hat: Array, ptr: Array, kept: Array, large: Array
+) -> tuple[Array, Array, Array]:
+    """Row lengths, columns and values where entries of thinned graphs stay only if their mirror image did.
+
+    This is for graphs with a symmetric Â, so that A^p stays symmetric; see reference.strongest.
+    """
+    counts, cols, values = pieces
+    K, end = int(kept[-1]), np.concatenate([[0], np.cumsum(counts)])
+    stays = np.ones(cols.size, bool)
+    for b in np.flatnonzero(large):
+        rows, entries = slice(ptr[b], ptr[b + 1]), slice(edges.rowptr[ptr[b]], edges.rowptr[ptr[b + 1]])
+        if not np.array_equal(edges.rowptr[rows], edges.rowptr_t[rows]):
+            continue
+        if not np.array_equal(edges.col[entries], edges.col_t[entries]):
+            continue
+        if not np.allclose(hat[entries], hat[edges.edge_t[entries]], rtol=1e-3, atol=1e-6):
+            continue
+        here = slice(end[kept[b]], end[kept[b + 1]])
+        p, q = np.repeat(np.arange(kept[b], kept[b + 1]), counts[kept[b] : kept[b + 1]]), cols[here]
+        stays[here] = np.isin(q * K + p, p * K + q)
+    row = np.repeat(np.arange(K), counts)
+    return np.bincount(row[stays], minlength=K), cols[stays], values[stays]
+
+
+@Loop
+def _units(ptr, kept, rowptr, large):  # type: ignore[no-untyped-def]
     """The pieces of work, and how long they take in all: a graph in dense rows, or a stretch of one that is sparse.
 
-    Each row is: first node, nodes, first kept cluster, kept clusters, dense or not, and of a sparse graph the first and
-    last row of A^p and of Â that belong to the piece.
+    Each row is: first node, nodes, first kept cluster, kept clusters, whether dense, of a sparse graph the first and
+    last row of A^p and of Â that belong to the piece, and whether its rows are thinned (large, which is never dense).
     """
     count, work = 0, 0
     for b in range(ptr.size - 1):
         n, k, E = ptr[b + 1] - ptr[b], kept[b + 1] - kept[b], rowptr[ptr[b + 1]] - rowptr[ptr[b]]
-        dense = _is_dense(n, k, E)
+        dense = _is_dense(n, k, E) and not large[b]
         count += 1 if dense else (k + STRETCH - 1) // STRETCH
         work += 3 * E * width(k) if dense else 200 * E
-    units, u = np.empty((count, 9), np.int64), 0
+    units, u = np.empty((count, 10), np.int64), 0
     for b in range(ptr.size - 1):
         n, k, E = ptr[b + 1] - ptr[b], kept[b + 1] - kept[b], rowptr[ptr[b + 1]] - rowptr[ptr[b]]
-        dense = _is_dense(n, k, E)
+        dense = _is_dense(n, k, E) and not large[b]
         pieces = 1 if dense else (k + STRETCH - 1) // STRETCH
         for piece in range(pieces):
             units[u, 0], units[u, 1], units[u, 2], units[u, 3], units[u, 4] = ptr[b], n, kept[b], k, dense
             units[u, 5], units[u, 6] = kept[b] + piece * k // pieces, kept[b] + (piece + 1) * k // pieces
             units[u, 7], units[u, 8] = ptr[b] + piece * n // pieces, ptr[b] + (piece + 1) * n // pieces
+            units[u, 9] = large[b]
             u += 1
     return units, work
 
@@ -65,7 +125,7 @@ def _largest(start, stop, units):  # type: ignore[no-untyped-def]
 
 
 @Loop
-def _coarsen_units(start, stop, units, S, A, T, counts):  # type: ignore[no-untyped-def]
+def _coarsen_units(start, stop, units, S, A, T, most, counts):  # type: ignore[no-untyped-def]
     """Rows of Ŝᵀ Â Ŝ, one unit after the other."""
     kind = S[2].dtype
     numbers, words, n, k = _largest(start, stop, units)
@@ -81,8 +141,10 @@ def _coarsen_units(start, stop, units, S, A, T, counts):  # type: ignore[no-unty
                 cols, values = grow(cols, values, size, block[3] * block[3])
             size = coarsen_dense(block, S, A, scratch, bit_scratch, cols, values, size, counts)
         else:
-            stretch = units[u, 5], units[u, 6]
-            cols, values, size = coarsen_sparse(*stretch, block, S, A, T, sparse_scratch, cols, values, size, counts)
+            stretch, keep = (units[u, 5], units[u, 6]), most if units[u, 9] else 0
+            cols, values, size = coarsen_sparse(
+                *stretch, block, S, A, T, keep, sparse_scratch, cols, values, size, counts
+            )
     return cols[:size], values[:size]
 
 
@@ -123,24 +185,31 @@ def _by_node(rowptr, col, value, perm, wanted):  # type: ignore[no-untyped-def]
 
 
 def _forward(
-    clusters: Rows, edges: Rows, alpha: Tensor, hat: Tensor, perm: Tensor, ptr: Tensor, kept: Tensor
+    clusters: Rows, edges: Rows, alpha: Tensor, hat: Tensor, perm: Tensor, ptr: Tensor, kept: Tensor, most: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    S = (clusters.rowptr, clusters.col, array(alpha), perm.numpy())
+    perm_, ptr_, kept_ = perm.numpy(), ptr.numpy(), kept.numpy()
+    S = (clusters.rowptr, clusters.col, array(alpha), perm_)
     A = (edges.rowptr, edges.col, array(hat))
-    units, work = _units(ptr.numpy(), kept.numpy(), edges.rowptr)
+    large = _too_large(clusters, edges, perm_, ptr_, kept_, most)
+    units, work = _units(ptr_, kept_, edges.rowptr, large)
     T, counts = _by_node(*S, not units[:, 4].all()), torch.empty_like(perm)
-    pieces = run_rows(_coarsen_units, len(units), work, units, S, A, T, counts.numpy())
-    weight = torch.from_numpy(np.concatenate([v for _, v in pieces])) if pieces else alpha.new_empty(0)
-    return weight, *complete(*rows_from(counts, [c for c, _ in pieces]))
+    pieces = run_rows(_coarsen_units, len(units), work, units, S, A, T, most, counts.numpy())
+    values = np.concatenate([v for _, v in pieces]) if pieces else S[2][:0].copy()
+    cols = [c for c, _ in pieces]
+    if large.any():
+        formed = counts.numpy(), np.concatenate(cols), values
+        thinned, col, values = _mutual(formed, edges, A[2], ptr_, kept_, large)
+        counts, cols = torch.from_numpy(thinned), [col]
+    return torch.from_numpy(values), *complete(*rows_from(counts, cols))
 
 
 def _backward(
     clusters: Rows, edges: Rows, gradient: Tensor, alpha: Tensor, hat: Tensor, perm: Tensor, ptr: Tensor, kept: Tensor,
-    rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor, edge_t: Tensor, need: list[bool],
+    rowptr: Tensor, col: Tensor, rowptr_t: Tensor, col_t: Tensor, edge_t: Tensor, most: int, need: list[bool],
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     S = (clusters.rowptr, clusters.col, array(alpha), perm.numpy())
     A, G = (edges.rowptr, edges.col, array(hat)), (rowptr.numpy(), col.numpy(), gradient.numpy())
-    units, work = _units(ptr.numpy(), kept.numpy(), edges.rowptr)
+    units, work = _units(ptr.numpy(), kept.numpy(), edges.rowptr, np.zeros(ptr.numel(), np.bool_))
     dalpha = np.zeros_like(S[2]) if need[0] else S[2][:0]
     dhat = np.empty_like(A[2]) if need[1] else A[2][:0]
     dense = units[:, 4] == 1
@@ -175,17 +244,17 @@ def _fake(perm: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, 
     return torch.empty_like(six[1], dtype=alpha.dtype), *six
 
 
-INPUTS = "Tensor alpha, Tensor hat, Tensor perm, Tensor ptr, Tensor kept"
+TENSORS = "Tensor alpha, Tensor hat, Tensor perm, Tensor ptr, Tensor kept"
 _coarsen_op = differentiable(
     "coarsen",
     patterns=2,
-    inputs=INPUTS,
+    inputs=f"{TENSORS}, int most=0",
     outputs=f"(Tensor, {STRUCTURE})",
     wrt=("alpha", "hat"),
-    saved=f"{INPUTS}, " + ", ".join(f"Tensor {part}" for part in PATTERN_FIELDS),
-    saves=lambda inputs, out: (*inputs, out[1], out[2], out[4], out[5], out[6]),
+    saved=f"{TENSORS}, " + ", ".join(f"Tensor {name}" for name in PATTERN_FIELDS) + ", int most",
+    saves=lambda inputs, out: (*inputs[:5], out[1], out[2], out[4], out[5], out[6], inputs[5]),
     forward=_forward,
-    fake=lambda clusters, edges, alpha, hat, perm, ptr, kept: _fake(perm, alpha),
+    fake=lambda clusters, edges, alpha, hat, perm, ptr, kept, most: _fake(perm, alpha),
     backward=_backward,
     backward_fake=lambda clusters, edges, g, alpha, hat, *rest: (
         torch.empty_like(alpha) if rest[-1][0] else empty(alpha),
@@ -195,8 +264,9 @@ _coarsen_op = differentiable(
 
 
 def coarsen(
-    clusters: Pattern, alpha: Tensor, pattern: Pattern, hat: Tensor, perm: Tensor, ptr: Tensor
-) -> tuple[Pattern, Tensor]:
-    """As reference.coarsen."""
-    weight, *six = _coarsen_op(clusters, pattern, alpha, hat, perm, pattern.ptr, ptr)
+    clusters: Pattern, alpha: Tensor, pattern: Pattern, hat: Tensor, perm: Tensor, ptr: Tensor,
+    max_neighbours: int | None = None,
+) -> tuple[Pattern, Tensor]:  # fmt: skip
+    """As reference.coarsen; with max_neighbours a graph beyond the limit is thinned while it is formed."""
+    weight, *six = _coarsen_op(clusters, pattern, alpha, hat, perm, pattern.ptr, ptr, max_neighbours or 0)
     return Pattern(ptr, *six), weight

@@ -45,8 +45,38 @@ def grow(cols, values, size, more):  # type: ignore[no-untyped-def]
 
 
 @helper
-def coarsen_sparse(start, stop, block, S, A, T, scratch, cols, values, size, counts):  # type: ignore[no-untyped-def]
+def thin(p, most, first, size, cols, values):  # type: ignore[no-untyped-def]
+    """Keep the diagonal and the `most` strongest other entries of row p, first … size; returns the new size."""
+    count = size - first
+    if count <= most + 1:
+        return size
+    strength = np.empty(count - 1, values.dtype)
+    n = 0
+    for e in range(first, size):
+        if cols[e] != p:  # A^p has its whole diagonal
+            strength[n] = values[e]
+            n += 1
+    least = np.partition(strength, n - most)[n - most]
+    tied = most  # entries equal to the least that stay, those with the lowest columns
+    for k in range(n):
+        tied -= 1 if strength[k] > least else 0
+    end = first
+    for e in range(first, size):
+        stays = cols[e] == p or values[e] > least
+        if not stays and values[e] == least and tied > 0:
+            stays = True
+            tied -= 1
+        if stays:
+            cols[end], values[end] = cols[e], values[e]
+            end += 1
+    return end
+
+
+@helper
+def coarsen_sparse(start, stop, block, S, A, T, most, scratch, cols, values, size, counts):  # type: ignore[no-untyped-def]
     """Rows of A^p, columns ascending, written behind `size`; returns the arrays, which may have grown, and the size.
+
+    most: if positive, only the diagonal and that many of the strongest other entries of each row are kept.
 
     Whether an entry is met for the first time is unpredictable for the processor, so what was met is recorded
     without a branch: nodes in a list whose end moves on by new[·], which is 1 just once; clusters as bits, which come
@@ -107,6 +137,8 @@ def coarsen_sparse(start, stop, block, S, A, T, scratch, cols, values, size, cou
                 new_cluster[q] = 1
         for e in range(first, size):
             out[cols[e] - k0] = zero
+        if most > 0:
+            size = thin(p, most, first, size, cols, values)
         counts[p] = size - first
     return cols, values, size
 

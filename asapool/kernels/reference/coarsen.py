@@ -9,23 +9,45 @@ from torch import Tensor
 
 from asapool.kernels.custom_op import STRUCTURE, fake_structure
 from asapool.kernels.graph import Pattern
+from asapool.kernels.limits import max_pooled_edges, refuse
 from asapool.kernels.reference.pattern import from_keys, sparse, times, times_in_op
 
 
 def coarsen(
-    clusters: Pattern, alpha: Tensor, pattern: Pattern, hat: Tensor, perm: Tensor, ptr: Tensor
-) -> tuple[Pattern, Tensor]:
+    clusters: Pattern, alpha: Tensor, pattern: Pattern, hat: Tensor, perm: Tensor, ptr: Tensor,
+    max_neighbours: int | None = None,
+) -> tuple[Pattern, Tensor]:  # fmt: skip
     """Connect kept clusters that share a node or an edge: A^p = Ŝᵀ Â Ŝ with Ŝ_lp = α_{perm[p], l}.
 
     alpha (E_c,) over the clusters; hat (E,) = Â over the edges; perm (K,), ptr (B+1,) of the kept.
     Returns the pooled structure and its weights (E^p,), differentiable with respect to both α and Â.
+    A graph with more edges than asapool.kernels.limits allows is refused; max_neighbours has no effect here.
     """
     if torch.compiler.is_compiling():
         weight, *structure = _coarsen_op(*clusters.tensors[:2], alpha, *pattern.tensors[:2], hat, perm)
         return Pattern(ptr, *structure), weight
+    check_size(clusters, pattern, perm, ptr)
     S, A = _factors(clusters.rowptr, clusters.col, alpha, pattern.rowptr, pattern.col, hat, perm)
     pooled = times(S.t(), times(A, S)).coalesce()
     return _pattern(pooled, ptr), pooled.values().to(alpha.dtype)
+
+
+def check_size(clusters: Pattern, pattern: Pattern, perm: Tensor, ptr: Tensor) -> None:
+    """Refuse a graph whose A^p may have more entries than allowed: at most min(K, walks from cluster to cluster) a row.
+
+    A walk goes from cluster p to a member j, along an edge to l, and to a kept cluster that holds l.
+    """
+    limit, kept = max_pooled_edges(), ptr.diff()
+    if int(kept.max()) ** 2 <= limit if kept.numel() else True:
+        return
+    p = _kept_clusters(clusters.rowptr, clusters.col, perm)
+    holders = torch.bincount(clusters.col[p >= 0], minlength=pattern.diag.numel())
+    ways = torch.zeros_like(holders).index_add(0, pattern.row, holders[pattern.col])
+    walks = torch.zeros_like(holders).index_add(0, clusters.row, ways[clusters.col])[perm]
+    batch = torch.repeat_interleave(kept, output_size=perm.numel())
+    edges = torch.zeros_like(kept).index_add(0, batch, torch.minimum(walks, kept[batch]))
+    for b in (edges > limit).nonzero().view(-1).tolist():
+        refuse(b, int(pattern.ptr[b + 1] - pattern.ptr[b]), int(edges[b]))
 
 
 def _factors(
