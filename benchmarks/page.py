@@ -81,10 +81,10 @@ process for the next one, where by default the system takes it back and hands it
 The number of threads is torch's: `torch.set_num_threads(n)`. For cross-validation on a machine with few cores, one
 thread per process is the best use; `asapool cv -j` does that.
 
-Forked processes: after a process has used two or more threads, a child made by `os.fork` that asks torch for two threads
-again hangs in torch's own matrix products, with any library; call `torch.set_num_threads(1)` first thing in the child,
-or start it with `multiprocessing`'s `spawn`. `DataLoader(num_workers=...)` sets one thread in its workers, so asapool's
-layers work in them (there is a test). asapool's own worker processes are spawned.
+Forked processes: after a process has used two or more threads, a child made by `os.fork` that asks torch for two
+threads again hangs in torch's own matrix products, with any library; call `torch.set_num_threads(1)` first thing in the
+child, or start it with `multiprocessing`'s `spawn`. `DataLoader(num_workers=...)` sets one thread in its workers, so
+asapool's layers work in them (there is a test). asapool's own worker processes are spawned.
 """
 
 
