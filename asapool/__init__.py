@@ -18,7 +18,7 @@ if "torch" not in sys.modules:  # torch reads these when it is loaded; your own 
     # Large tensors in large pages, as numpy has its arrays: a fresh one is quicker to touch.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PUBLIC = {
     "ASAPClassifier": "asapool.estimator",

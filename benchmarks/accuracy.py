@@ -31,7 +31,7 @@ from asapool.files import read_json, write_json, write_text
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
-FIRST = ("table2", "table-rates", "table-semantics", *paper.ABLATIONS, "table-hyper")
+FIRST = ("table2", "table-plus", "ablation-plus", "table-rates", "table-semantics", *paper.ABLATIONS, "table-hyper")
 
 HEAD = """# What we measured, beside the paper
 

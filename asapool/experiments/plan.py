@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from asapool.errors import CheckpointError, ConfigError, choose
@@ -197,7 +199,7 @@ def load_plan(
     file = path_or_name if isinstance(path_or_name, PlanFile) else read_plan(path_or_name)
     rows = file.rows_named(methods)
     data = file.data_named(datasets, data_root, smoke)
-    splits = {} if smoke else {entry.name: SplitFile.read(entry.splits) for entry in data if entry.splits is not None}
+    splits = {} if smoke else {entry.name: _splits(entry, data_root) for entry in data if entry.splits is not None}
     cells = []
     for row in rows:
         for entry in data:
@@ -244,11 +246,22 @@ def splits_needed(protocol: str) -> bool:
 
 def _folds(file: PlanFile, splits: Mapping[str, SplitFile]) -> int:
     """Those of the split files, or else those of the plan."""
-    counts = {name: len(one.folds) for name, one in splits.items()}
+    stated = {entry.name for entry in file.data if entry.splits_digest is not None}  # the plan has their number too
+    counts = {name: file.folds if name in stated else len(one.folds) for name, one in splits.items()}
     if len(set(counts.values())) > 1:
         found = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise ConfigError(f"{file.place}: the split files have different numbers of folds ({found}). Use one plan each")
     return next(iter(counts.values()), file.folds)
+
+
+def _splits(entry: DataEntry, data_root: str | PathLike[str] | None) -> SplitFile:
+    """The split file of a data set: as the plan names it, or in the folder of the data sets."""
+    assert entry.splits is not None  # noted for the type checker: the caller asks only for those that have one
+    roots = [Path(root) for root in (data_root, os.environ.get("ASAPOOL_DATA")) if root]
+    path = next((p for p in (Path(entry.splits), *(root / entry.splits for root in roots)) if p.exists()), None)
+    if entry.splits_digest is None:
+        return SplitFile.read(path or entry.splits)
+    return SplitFile(str((path or Path(entry.splits)).absolute()), entry.splits_digest)
 
 
 def load_graphs(plans: Sequence[Plan]) -> dict[str, GraphSet]:

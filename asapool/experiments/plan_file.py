@@ -45,6 +45,7 @@ class DataEntry:
     tables: Mapping[str, Mapping[str, Any]]
     on_request: bool = False
     splits: str | None = None  # file of published splits
+    splits_digest: str | None = None  # of its folds, where the plan states it: then the file is read only to train
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +213,9 @@ def grid_points(name: str, grid: Mapping[str, Mapping[str, Any]]) -> list[tuple[
 
 
 def _data(entry: dict[str, Any], path: Path) -> DataEntry:
-    _known(entry, ("name", "model", "train", "on_request", "splits", *SOURCE), path, "setting of [[data]]")
+    _known(
+        entry, ("name", "model", "train", "on_request", "splits", "splits_digest", *SOURCE), path, "setting of [[data]]"
+    )
     name = _short(entry.get("name"), path, "the name of a [[data]]")
     source = {key: entry[key] for key in SOURCE if key in entry}
     try:
@@ -224,7 +227,10 @@ def _data(entry: dict[str, Any], path: Path) -> DataEntry:
     splits = entry.get("splits")
     if splits is not None:
         splits = _place(_name(splits, path, "splits of a [[data]]"), path, "splits")
-    return DataEntry(name, source, _tables(entry, path), asked, splits)
+    digest = entry.get("splits_digest")
+    if digest is not None:
+        digest = _name(digest, path, "splits_digest of a [[data]]")
+    return DataEntry(name, source, _tables(entry, path), asked, splits, digest)
 
 
 def _or_instead(entry: DataEntry, root: str | PathLike[str] | None) -> DataEntry:
