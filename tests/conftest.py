@@ -5,8 +5,8 @@ import os
 # Some virtual machines announce AMX and end a process that uses it, as torch's bfloat16 products then do.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
-import pytest  # noqa: E402
-import torch  # noqa: E402
+import pytest
+import torch
 
 torch.set_num_threads(1)
 
