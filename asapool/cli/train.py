@@ -40,7 +40,7 @@ SelectBy = Annotated[
 Mix = Annotated[
     bool,
     typer.Option(
-        "--mix-versions", rich_help_panel=o.OUTPUT, help="Resume a run of a version that trains with other numbers."
+        "--mix-versions", rich_help_panel=o.OUTPUT, help="Resume a folder that another version of asapool began."
     ),
 ]
 Resume = Annotated[

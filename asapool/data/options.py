@@ -44,7 +44,13 @@ class ReadOptions:
             choose("task", self.task, KINDS)
         if isinstance(self.target, (list, tuple)) and not all(isinstance(name, str) for name in self.target):
             raise ConfigError(f"target must be the name of a column or a list of names, got {self.target!r}")
-        for name in ("data_root", "smiles", "id_column", "encoding", *(("target",) * isinstance(self.target, str))):
+        for name in (
+            "data_root",
+            "smiles",
+            "id_column",
+            "encoding",
+            *(() if isinstance(self.target, (list, tuple)) else ("target",)),
+        ):
             value = getattr(self, name)
             if not isinstance(value, (str, Path)) and (value is not None or name == "encoding"):
                 raise ConfigError(f"{name} must be text, got {value!r}. Write it in quotes")

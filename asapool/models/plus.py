@@ -17,6 +17,7 @@ from asapool.models.pools import asap
 from asapool.models.shape import LevelShape, ModelShape
 from asapool.nn.convolutions import convolution
 from asapool.nn.counts import WLCounts
+from asapool.nn.dropout import Dropout
 from asapool.nn.gin import GIN, GINE
 from asapool.nn.norms import NodeNorm, normalisation
 from asapool.nn.readout import Readout
@@ -44,7 +45,7 @@ class PlusBlock(nn.Module):
             loops = semantics_named(config.semantics).loops
             self.conv = convolution(config.conv, in_channels, config.hidden, loops=loops, backend=config.backend)
         self.norm = normalisation(config.norm, config.hidden, backend=config.backend)
-        self.dropout = nn.Dropout(config.conv_dropout)
+        self.dropout = Dropout(config.conv_dropout)
         self.residual = config.residual and in_channels == config.hidden
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
@@ -142,11 +143,11 @@ class PlusModel(GraphModel):
         self.norm = NodeNorm(width)
         self.wl = WLCounts(config.count_depth, config.count_buckets) if config.counts == "wl" else None
         self.count_lin = None if config.counts == "none" else nn.Linear(config.count_buckets, hidden)
-        self.count_dropout = nn.Dropout(config.count_dropout)
+        self.count_dropout = Dropout(config.count_dropout)
         self.count_norm = None if config.counts == "none" else NodeNorm(hidden)
         self.lin1 = nn.Linear(width + (0 if config.counts == "none" else hidden), 2 * hidden)
-        self.readout_dropout = nn.Dropout(config.readout_dropout)
-        self.dropout = nn.Dropout(config.dropout)
+        self.readout_dropout = Dropout(config.readout_dropout)
+        self.dropout = Dropout(config.dropout)
         self.lin2 = nn.Linear(2 * hidden, shape.num_classes)
 
     def forward(

@@ -19,6 +19,7 @@ class SAGE(nn.Module):
 
     GraphSAGE's mean aggregator (NeurIPS 2017), weighted; a node without neighbours has W x_i + b.
 
+    >>> import torch
     >>> layer = SAGE(1, 1)
     >>> _ = torch.nn.init.ones_(layer.W.weight), torch.nn.init.ones_(layer.V.weight), torch.nn.init.zeros_(layer.W.bias)
     >>> layer(torch.tensor([[1.], [5.], [2.]]), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).view(-1).tolist()

@@ -50,7 +50,7 @@ def test_info_says_where_the_classes_came_from(asapool, tmp_path):
     (tmp_path / "m.csv").write_text("smiles,Toxic\nC,0\nCC,1\nCCC,?\n")
     code, out, err = asapool("data", "info", tmp_path / "m.csv")
     assert code == 0
-    assert any(line.split() == ["class", "column", "Toxic"] for line in out.splitlines())
+    assert any(line.split() == ["label", "column", "Toxic"] for line in out.splitlines())
     assert err.startswith("treated as missing labels: '?' (1 rows)")
     assert json.loads(asapool("data", "info", tmp_path / "m.csv", "--json")[1])["class_column"] == "Toxic"
     (tmp_path / "m.csv").write_text("smiles,Target,Active\nC,0,1\n")

@@ -36,7 +36,9 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("options", [{}, {"conv": "sage", "batch_norm": True, "jumping": True, "ratio": (0.8, 0.5, 2)}])
+@pytest.mark.parametrize(
+    "options", [{}, {"conv": "sage", "batch_norm": True, "jumping": True, "levels": 3, "ratio": (0.8, 0.5, 2)}]
+)
 def test_the_same_logits_come_back(method, options, path):
     model = made(method, **options)
     model(*GRAPHS)  # batch norm has seen something

@@ -162,7 +162,7 @@ def test_wrong_tensors(arguments, message):
         ({"ratio": "half"}, "ratio must be a number, got 'half'"),
         ({"ratio": True}, "ratio must be a number, got True"),
         ({"hops": 0}, "hops must be a whole number of at least 1, got 0"),
-        ({"attention": "gat"}, "attention must be one of 'm2t', 't2t', 's2t', got 'gat'"),
+        ({"attention": "gat"}, "attention must be one of 'm2t', 't2t', 's2t', 'dynamic', got 'gat'"),
         ({"master": "sum"}, "master must be one of 'max', 'mean', got 'sum'"),
         ({"fitness": "le"}, "fitness must be one of 'leconv', 'basic-leconv', 'gcn', got 'le'"),
         ({"aggregate": "all"}, "aggregate must be one of 'both', 'cluster', 'none', got 'all'"),

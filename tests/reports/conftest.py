@@ -20,7 +20,7 @@ def run_folder(tmp_path_factory):
     settings, graphs = resolve(
         {
             "data": {"source": "nci-alerts"}, "split": {"kind": "stratified", "val": 0.05, "test": 0.05, "seed": 0},
-            "model": {"hidden": 16}, "train": {"epochs": 2, "seed": 0},
+            "model": {"method": "asap", "hidden": 16}, "train": {"epochs": 2, "seed": 0},
         }
     )  # fmt: skip
     few = graphs.subset(range(500))

@@ -145,7 +145,7 @@ def test_one_cycle_rises_for_a_quarter_and_falls_for_the_rest():
     ("name", "value"),
     [
         ("optimizer", "sgd"), ("schedule", "cosine"), ("label_smoothing", 1.0), ("label_smoothing", True),
-        ("average", -1), ("keep", "best"),
+        ("average", -1), ("select_by", "best"),
     ],
 )  # fmt: skip
 def test_a_later_setting_out_of_range_is_refused_by_name(name, value):
@@ -155,7 +155,7 @@ def test_a_later_setting_out_of_range_is_refused_by_name(name, value):
 
 def test_settings_later_than_0_1_0_are_written_only_where_they_are_used():
     assert "schedule" not in TrainConfig().to_dict()
-    used = TrainConfig(schedule="onecycle", optimizer="adamw", average=3, keep="last", label_smoothing=0.1)
+    used = TrainConfig(schedule="onecycle", optimizer="adamw", average=3, select_by="loss", label_smoothing=0.1)
     assert TrainConfig.from_dict(used.to_dict()) == used
 
 

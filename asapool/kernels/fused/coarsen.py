@@ -254,7 +254,7 @@ _coarsen_op = differentiable(
     saved=f"{TENSORS}, " + ", ".join(f"Tensor {name}" for name in PATTERN_FIELDS) + ", int most",
     saves=lambda inputs, out: (*inputs[:5], out[1], out[2], out[4], out[5], out[6], inputs[5]),
     forward=_forward,
-    fake=lambda clusters, edges, alpha, hat, perm, ptr, kept, most: _fake(perm, alpha),
+    fake=lambda clusters, edges, alpha, hat, perm, *rest: _fake(perm, alpha),
     backward=_backward,
     backward_fake=lambda clusters, edges, g, alpha, hat, *rest: (
         torch.empty_like(alpha) if rest[-1][0] else empty(alpha),
