@@ -5,6 +5,7 @@ import torch
 
 from asapool import kernels
 from asapool.errors import InputError
+from asapool.kernels.limits import limit_pooled_edges
 from asapool.nn import GINE, ASAPooling, Pooled, SAGPooling, TopKPooling
 from tests import oracle
 from tests.graphs import PATH4, random_batch, with_random_parameters
@@ -118,3 +119,21 @@ def test_bad_edge_features_are_named(backend):
         pool(x, edges, weight, batch, edge_attr=attr / 0 * 0)
     with pytest.raises(InputError, match="without edge features"):
         pool.explain(x, edges, weight, batch).pooled_with_features()
+
+
+def test_a_graph_that_is_thinned_while_it_is_formed():
+    """The edges that stay have the features, and gradients, that they have without a limit."""
+    g = torch.Generator().manual_seed(0)
+    spokes = torch.stack([torch.zeros(59, dtype=torch.int64), torch.arange(1, 60)])
+    edges = torch.cat([spokes, spokes.flip(0)], dim=1)
+    x, attr = torch.randn(60, 3, generator=g).double(), torch.randn(118, 2, generator=g).double()
+    pool = with_random_parameters(ASAPooling(3, 0.5, max_neighbours=4, backend="fused").double())
+    results = []
+    for limit in (10**6, 100):
+        e = attr.clone().requires_grad_()
+        with limit_pooled_edges(limit):
+            out = pool(x, edges, edge_attr=e)
+        (out.edge_attr * out.edge_weight[:, None]).square().sum().backward()
+        results.append([*out, e.grad])
+    for whole, thinned in zip(*results, strict=True):
+        torch.testing.assert_close(thinned, whole)

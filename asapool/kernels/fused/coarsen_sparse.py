@@ -98,16 +98,16 @@ def coarsen_sparse(start, stop, block, S, A, T, most, scratch, cols, values, siz
                 n += new_node[m]
                 new_node[m] = 0
                 row[m] += a * a_value[e]
-        low, high, most = K, 0, 0
+        low, high, walks = K, 0, 0
         for k in range(n):
             begin, end = t_rowptr[lo + nodes[k]], t_rowptr[lo + nodes[k] + 1]
             new_node[nodes[k]] = 1
             if end > begin:
-                low, high, most = min(low, t_col[begin] - k0), max(high, t_col[end - 1] - k0), most + end - begin
-        if size + min(most, K) > cols.size:
-            cols, values = grow(cols, values, size, min(most, K))
+                low, high, walks = min(low, t_col[begin] - k0), max(high, t_col[end - 1] - k0), walks + end - begin
+        if size + min(walks, K) > cols.size:
+            cols, values = grow(cols, values, size, min(walks, K))
         first = size
-        if high - low < 64 * most:
+        if high - low < 64 * walks:
             for k in range(n):
                 t = row[nodes[k]]
                 row[nodes[k]] = zero

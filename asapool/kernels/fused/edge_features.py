@@ -34,7 +34,7 @@ def _feature_rows(start, stop, ptrs, sizes, S, A, T, pooled, weights, means):  #
         np.empty(sizes[0], np.int64),
         np.ones(sizes[0], np.uint8),
     )
-    place, b = np.empty(sizes[1], np.int64), 0
+    place, b = np.full(sizes[1], -1, np.int64), 0  # of kept cluster q in row p; -1 where a thinned row has no entry
     for p in range(start, stop):
         while kept[b + 1] <= p:
             b += 1
@@ -62,12 +62,15 @@ def _feature_rows(start, stop, ptrs, sizes, S, A, T, pooled, weights, means):  #
             new[m] = 1
             for k in range(t_rowptr[lo + m], t_rowptr[lo + m + 1]):
                 e, a = place[t_col[k] - k0], t_value[k]
+                if e < 0:
+                    continue
                 weights[e] += a * row[m, 0]
                 for d in range(D):
                     means[e, d] += a * row[m, d + 1]
             for c in range(D + 1):
                 row[m, c] = zero
         for e in range(p_rowptr[p], p_rowptr[p + 1]):
+            place[p_col[e] - k0] = -1
             if weights[e] <= tiny:
                 weights[e] = zero
             for d in range(D):
