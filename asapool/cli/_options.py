@@ -116,9 +116,6 @@ FirstSeed = Annotated[
     int | None,
     typer.Option(min=0, metavar="N", rich_help_panel=TRAINING, help="First seed, instead of the authors' list."),
 ]
-Seeds = Annotated[
-    int, typer.Option(min=1, metavar="N", rich_help_panel=TRAINING, help="How many of the authors' seeds to use.")
-]
 Folds = Annotated[int, typer.Option(min=3, metavar="N", rich_help_panel=TRAINING, help="Number of folds.")]
 Protocol = Annotated[
     str, typer.Option(metavar="KIND", rich_help_panel=TRAINING, help="Folds: authors (shuffled) or stratified-folds.")

@@ -34,6 +34,16 @@ MixVersions = Annotated[
         "--mix-versions", rich_help_panel=o.OUTPUT, help="Resume a folder that another version of asapool began."
     ),
 ]
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        rich_help_panel=o.TRAINING,
+        help="How many of the authors' seeds to use.",
+        show_default="1; 3 with --splits",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +51,7 @@ class CrossOptions:
     """The options that cv and compare share."""
 
     folds: o.Folds = 10
-    seeds: o.Seeds = 1
+    seeds: Seeds = None
     seed: o.FirstSeed = None
     protocol: o.Protocol = "authors"
     splits: Splits = None
@@ -96,13 +106,14 @@ def cross_validate_methods(
     note_reading(reading)
     graphs = reading.graphs
     names = methods or [chosen.model.method]
+    count = cross.seeds or (3 if cross.splits is not None else 1)  # published splits: the mean of three trainings
     settings = settings_of_methods(names, graphs, tables, cross.config)
     plan = methods_plan(
         graphs,
         {name: one.model for name, one in settings.items()},
         train={name: one.train for name, one in settings.items()},
         folds=cross.folds,
-        seeds=authors_seeds(cross.seeds) if cross.seed is None else range(cross.seed, cross.seed + cross.seeds),
+        seeds=authors_seeds(count) if cross.seed is None else range(cross.seed, cross.seed + count),
         protocol=o.protocol_named(cross.protocol),
         splits=cross.splits,
         source=chosen.data,

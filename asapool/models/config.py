@@ -19,7 +19,8 @@ from asapool.nn.semantics import TABLE
 WORDS: dict[str, tuple[str, ...]] = {
     "conv": tuple(CONVOLUTIONS),
     "semantics": tuple(TABLE),
-    "attention": ("m2t", "t2t", "s2t"),
+    "attention": ("m2t", "t2t", "s2t", "dynamic"),
+    "assign": ("clusters", "members"),
     "master": ("max", "mean"),
     "fitness": ("leconv", "basic-leconv", "gcn"),
     "aggregate": ("both", "cluster", "none"),
@@ -32,7 +33,7 @@ USUAL: dict[str, Any] = {
     "hidden": 64, "levels": 3, "ratio": 0.5, "conv": "gcn", "dropout": 0.5,
     "first_convs": 1, "level_convs": 1, "norm": "none", "residual": False, "readouts": ("mean", "max"),
     "level0": False, "counts": "none", "count_depth": 3, "count_buckets": 2048, "edge_features": False,
-    "conv_dropout": 0.0, "count_dropout": 0.0, "readout_dropout": 0.0,
+    "conv_dropout": 0.0, "count_dropout": 0.0, "readout_dropout": 0.0, "assign": "clusters",
 }  # fmt: skip
 # settings that came after version 0.1.0: where a method does not use them they are left out of files and of the keys of
 # runs, which are then those of 0.1.0
@@ -65,7 +66,7 @@ class ModelConfig:
     attention_dropout: float = 0.0
     semantics: Literal["paper", "authors", "pyg"] = "paper"
     hops: int = 1
-    attention: Literal["m2t", "t2t", "s2t"] = "m2t"
+    attention: Literal["m2t", "t2t", "s2t", "dynamic"] = "m2t"
     master: Literal["max", "mean"] = "max"
     fitness: Literal["leconv", "basic-leconv", "gcn"] = "leconv"
     aggregate: Literal["both", "cluster", "none"] = "both"
@@ -77,6 +78,7 @@ class ModelConfig:
     link_weight: float = 1.0  # diffpool: weight of the link prediction loss
     entropy_weight: float = 1.0  # diffpool: weight of the entropy of the assignment
     backend: Literal["auto", "reference", "fused"] = "auto"
+    assign: Literal["clusters", "members"] = None  # type: ignore[assignment]  # asap: which memberships sum to 1
     # asap+ and none+
     first_convs: int = None  # type: ignore[assignment]  # convolutions before the first pooling
     level_convs: int = None  # type: ignore[assignment]  # convolutions after every pooling

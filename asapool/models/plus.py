@@ -75,7 +75,7 @@ class PlusEncoder(nn.Module):
         ]
         self.pools = nn.ModuleList([] if make_pool is None else [make_pool(level) for level in levels])
         self.after = nn.ModuleList(
-            nn.ModuleList(PlusBlock(config, width, 0) for _ in range(config.level_convs)) for _ in levels
+            nn.ModuleList(PlusBlock(config, width, edges) for _ in range(config.level_convs)) for _ in levels
         )
         self.readout = Readout(config.readouts, backend=config.backend)
         self.sums = config.readouts.index("sum") if "sum" in config.readouts else None

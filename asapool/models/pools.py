@@ -32,6 +32,7 @@ def asap(config: ModelConfig, level: LevelShape) -> ASAPooling:
         dropout=config.attention_dropout,
         hops=config.hops,
         attention=config.attention,
+        assign=config.assign,
         master=config.master,
         fitness=config.fitness,
         aggregate=config.aggregate,
