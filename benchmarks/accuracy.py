@@ -43,7 +43,7 @@ the seeds, as in the paper; the deviation over the folds of a seed stands beside
 training can be off. Every cell says how many seeds and folds stand behind it; the paper has 20 × 10. A verdict is
 "within" where our mean lies inside the paper's mean ± its deviation. Seeds that have not finished all folds count
 neither in ± nor in a verdict, which says so. p values are of paired tests on the folds that both rows finished (the
-corrected resampled t-test, with Holm's adjustment within a column). Claims in words are judged on the finished seeds
+corrected resampled t-test, with Holm's adjustment within a column). Claims in words are tested on the finished seeds
 that the rows in question share. They hold, or do not, where a test gives p < 0.05 or a 95 % interval lies on one side,
 and are too close to call otherwise; below each table stands which test that is.
 
@@ -105,7 +105,7 @@ def page(results: Path) -> str:
         for v in evaluate_claims(table)
     ]
     if claims:
-        head = ["claim", "so far", "judged on", "the numbers are in"]
+        head = ["claim", "so far", "tested on", "the numbers are in"]
         parts += ["## The paper's claims in words\n", markdown(head, claims)]
     for table in tables:
         parts += [f"## {table.title} (`{table.name}`)\n", to_markdown(table, heading=False, marks=False)]
@@ -123,7 +123,7 @@ def page(results: Path) -> str:
 def _plan(name: str, records: Mapping[str, RunRecord]) -> Plan | None:
     """The plan on the data sets where some of it was trained; None where there is nothing to compare yet.
 
-    Plans share trainings, so a single filled row does not mean that anybody asked for that table.
+    Plans share trainings, so a single filled row does not mean that the table was trained.
     """
     there = {paper.canonical(record.run.data) for record in records.values()}
     wanted = [entry.name for entry in read_plan(name).data]
@@ -164,10 +164,10 @@ def _statistics(place: Path) -> list[dict[str, Any]]:
 
 
 def _counted(row: Mapping[str, Any]) -> DataRow:
-    told = row["paper"]
+    theirs = row["paper"]
     return DataRow(
         name=row["name"], ours=paper.Statistics(**row["ours"]), other=row["other"],
-        paper=None if told is None else paper.Statistics(**told),
+        paper=None if theirs is None else paper.Statistics(**theirs),
     )  # fmt: skip
 
 

@@ -51,7 +51,8 @@ def _score(key: str, head: str) -> Column:
         return (cell.scores or {}).get(key)
 
     wide = key != "roc_auc"
-    return Column(key, head, lambda c, t: _two(value(c)), lambda c, t: number(value(c)), _comparison, wide)
+    text = (lambda c, t: number(value(c))) if head else None
+    return Column(key, head, lambda c, t: _two(value(c)), text, _comparison, wide)
 
 
 def _test(
@@ -113,7 +114,7 @@ COLUMNS: tuple[Column, ...] = (
     _score("balanced_accuracy", "balanced"),
     _score("roc_auc", "ROC AUC"),
     _score("pr_auc", "PR AUC"),
-    _score("calibration_error", "calibration error"),
+    _score("calibration_error", ""),
     _field("seconds", "s/training", _comparison),
 )  # fmt: skip
 
@@ -134,7 +135,6 @@ MEANINGS = {
     "balanced_accuracy": "Mean over the classes of the share that is predicted correctly, in percent.",
     "roc_auc": "Area under the ROC curve, in percent.",
     "pr_auc": "Area under the precision-recall curve (average precision), in percent.",
-    "calibration_error": "Expected difference between the probability of a prediction and its accuracy, in percent.",
     "seconds": "Mean time of a training, in seconds.",
 }
 

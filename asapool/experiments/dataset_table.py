@@ -60,7 +60,7 @@ class StatisticsTable:
     def to_markdown(self) -> str:
         """Ours, with the paper's in brackets where they differ."""
         head = ["data set", *WORDS.values(), "the paper"]
-        return markdown(head, [[r.name, *map(_number, r.ours), _said(r)] for r in self.rows])
+        return markdown(head, [[r.name, *map(_number, r.ours), _paper_text(r)] for r in self.rows])
 
     def to_csv(self) -> str:
         """A line per data set."""
@@ -89,10 +89,10 @@ def _number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.2f}"
 
 
-def _said(row: DataRow) -> str:
+def _paper_text(row: DataRow) -> str:
     if row.paper is None:
         return "–"
-    told = ", ".join(map(_number, row.paper))
+    numbers = ", ".join(map(_number, row.paper))
     if row.other:
-        return f"{row.other} {told} (other data)"
-    return "the same" if row.verdict == "the same" else f"{told} (different)"
+        return f"{row.other} {numbers} (other data)"
+    return "the same" if row.verdict == "the same" else f"{numbers} (different)"

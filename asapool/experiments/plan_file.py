@@ -286,9 +286,11 @@ def _place(value: str, path: Path, what: str) -> str:
     beside = path.parent / value
     try:
         return str(beside.resolve()) if beside.exists() else value
-    except OSError as error:
-        told = f"{what} of a [[data]]: {value[:60]!r}… cannot be looked for ({error.strerror})"
-        raise ConfigError(f"{path}: {told}") from None
+    except (OSError, ValueError) as error:  # too long, or with a NUL
+        where = f"{path}: {what} of a [[data]]"
+        raise ConfigError(
+            f"{where}: {value[:60]!r}… cannot be looked for ({getattr(error, 'strerror', None) or error})"
+        ) from None
 
 
 def _whole(value: Any, path: Path, what: str) -> int:

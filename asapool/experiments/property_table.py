@@ -82,8 +82,8 @@ def table1(models: Mapping[str, ModelConfig] | None = None, seed: int = 0) -> Pr
         ticks = TICKS.get(name)
         measured = measure(layer_of(config), seed)
         found[name] = {
-            p: PropertyCell(holds=holds, evidence=told, paper=None if ticks is None else p in ticks)
-            for p, (holds, told) in measured.items()
+            p: PropertyCell(holds=holds, evidence=evidence, paper=None if ticks is None else p in ticks)
+            for p, (holds, evidence) in measured.items()
         }
     return PropertyTable(findings=found)
 

@@ -36,8 +36,8 @@ class Board:
 
     def news(self) -> dict[str, tuple[int, int, float | None]]:
         """What was noted since the last question."""
-        told, self._news = self._news, {}
-        return told
+        news, self._news = self._news, {}
+        return news
 
     def node(self, key: str) -> str | None:
         """The node that works on a Run, or did last."""

@@ -96,16 +96,18 @@ def notes(table: Table) -> list[str]:
     """What a reader must know before believing the numbers."""
     from asapool.experiments.verdicts import leader
 
-    said = []
+    sentences = []
     if any(cell.paper is not None for cell in table.cells) and not table.comparable:
         epochs = sorted({cell.settings["train"]["epochs"] for cell in table.cells} - {paper.EPOCHS})
         counts = ", ".join(map(str, epochs))
-        said.append(f"Trained for {counts} epochs, the paper for {paper.EPOCHS}: there is no verdict on its numbers.")
+        sentences.append(
+            f"Trained for {counts} epochs, the paper for {paper.EPOCHS}: there is no verdict on its numbers."
+        )
     if table.comparison:
-        said += [result.sentence for column in table.columns if (result := leader(table, column)) is not None]
+        sentences += [result.sentence for column in table.columns if (result := leader(table, column)) is not None]
     if len(table.versions) > 1:
-        said.append(f"The trainings were made by asapool {', '.join(table.versions)}.")
-    return said
+        sentences.append(f"The trainings were made by asapool {', '.join(table.versions)}.")
+    return sentences
 
 
 def trainings(cell: TableCell, table: Table, marks: bool = True) -> str:

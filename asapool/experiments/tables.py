@@ -45,7 +45,7 @@ class TableCell:
         expected: All trainings of the cell.
         paper: The paper's number.
         difference: Ours − the paper's; on complete seeds alone, once there is one.
-        verdict: Whether ours lies within the paper's mean ± its deviation; None where that cannot be said.
+        verdict: Whether ours lies within the paper's mean ± its deviation; None where there is no basis for one.
         chosen: In a plan that chooses: the best of its column on validation.
         validation: Mean validation accuracy.
         test: Of the chosen: its test accuracy.

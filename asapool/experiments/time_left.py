@@ -1,4 +1,4 @@
-"""How long an experiment will still take, told from the epochs that were trained so far.
+"""How long an experiment will still take, estimated from the epochs that were trained so far.
 
 One training may take minutes, so waiting for the first one to end would leave a person without an estimate; its epochs
 are much alike, and a few seconds of them are enough.

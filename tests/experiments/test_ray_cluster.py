@@ -168,7 +168,9 @@ def test_something_else_that_listens_is_not_waited_for(graphs, monkeypatch):
     monkeypatch.setattr(ray_connection, "WELCOME", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(ConfigError, match=rf"what listens at {address} is no Ray that lets us in \(2 s\)"):
+        with pytest.raises(
+            ConfigError, match=rf"Ray at {address} refuses the connection: there is no answer within 2 s\. If the"
+        ):
             list(RayEngine(address).work([one(graphs)], {graphs.fingerprint: graphs}, silent))
 
 
@@ -252,3 +254,29 @@ def test_a_node_that_is_killed_costs_no_run_and_no_second_attempt(cluster, tmp_p
     complete(tmp_path)
     assert len(records) == len(done) == 8
     assert sum(handed_out.values()) > 8  # what the node was working on was handed out again
+
+
+GUARDED = """
+import subprocess, sys, time
+from asapool.experiments.ray_connection import guarded
+with guarded(sys.argv[1]):
+    command = [sys.executable, "-c", "import time; time.sleep(120)", sys.argv[1]]
+    child = subprocess.Popen(command, start_new_session=True)
+    print(child.pid, flush=True)
+    time.sleep(120)
+"""
+
+
+def test_a_guard_ends_what_a_killed_driver_leaves_behind(tmp_path):
+    folder = tmp_path / "session"
+    folder.mkdir()
+    (folder / "file").touch()
+    driver = subprocess.Popen([sys.executable, "-c", GUARDED, folder], stdout=subprocess.PIPE, cwd=ROOT, text=True)
+    left = int(driver.stdout.readline())
+    assert Path(f"/proc/{left}").exists()
+    driver.kill()
+    driver.communicate()
+    end = time.monotonic() + 30
+    while folder.exists() or Path(f"/proc/{left}").exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
