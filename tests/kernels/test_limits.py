@@ -55,7 +55,7 @@ def test_sparse_graphs_are_not_refused_for_their_size(backend):
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("semantics", ["paper", "authors", "pyg"])
 def test_thinned_while_formed_as_after(directed, semantics):
-    """Not with seed 1: its complete directed graph has an asymmetric A and, all clusters being equal, a symmetric A^p."""
+    """Not with seed 1: its complete directed graph has an asymmetric A, and equal clusters, hence a symmetric A^p."""
     for seed in (0, 2, 3, 4, 5, 6):
         x, edge_index, weight, batch = random_batch(seed, weighted=True, directed=directed, dtype=torch.float64)
         torch.manual_seed(seed)
