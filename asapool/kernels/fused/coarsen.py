@@ -248,7 +248,7 @@ TENSORS = "Tensor alpha, Tensor hat, Tensor perm, Tensor ptr, Tensor kept"
 _coarsen_op = differentiable(
     "coarsen",
     patterns=2,
-    inputs=f"{TENSORS}, int most=0",
+    inputs=f"{TENSORS}, int most",
     outputs=f"(Tensor, {STRUCTURE})",
     wrt=("alpha", "hat"),
     saved=f"{TENSORS}, " + ", ".join(f"Tensor {name}" for name in PATTERN_FIELDS) + ", int most",

@@ -73,10 +73,10 @@ def thin(p, most, first, size, cols, values):  # type: ignore[no-untyped-def]
 
 
 @helper
-def coarsen_sparse(start, stop, block, S, A, T, most, scratch, cols, values, size, counts):  # type: ignore[no-untyped-def]
+def coarsen_sparse(start, stop, block, S, A, T, keep, scratch, cols, values, size, counts):  # type: ignore[no-untyped-def]
     """Rows of A^p, columns ascending, written behind `size`; returns the arrays, which may have grown, and the size.
 
-    most: if positive, only the diagonal and that many of the strongest other entries of each row are kept.
+    keep: if positive, only the diagonal and that many of the strongest other entries of each row are kept.
 
     Whether an entry is met for the first time is unpredictable for the processor, so what was met is recorded
     without a branch: nodes in a list whose end moves on by new[·], which is 1 just once; clusters as bits, which come
@@ -137,8 +137,8 @@ def coarsen_sparse(start, stop, block, S, A, T, most, scratch, cols, values, siz
                 new_cluster[q] = 1
         for e in range(first, size):
             out[cols[e] - k0] = zero
-        if most > 0:
-            size = thin(p, most, first, size, cols, values)
+        if keep > 0:
+            size = thin(p, keep, first, size, cols, values)
         counts[p] = size - first
     return cols, values, size
 
