@@ -265,7 +265,7 @@ class ASAPooling(nn.Module):
         else:
             w = attention.w[attention.channels :]
             if not inside:
-                v, c = attention.folded()
+                v, c = (t.to(x.dtype) for t in attention.folded())  # autocast makes them bfloat16
                 c = c + attention.c
         mask = attention.mask(clusters.col.numel(), x)
         formed: Formed = fused.form(spec, x, n, graph.weight, W, b, w, v, c, *fitness.stacked(), mask, *matrices)
