@@ -95,7 +95,7 @@ def test_published_splits_take_the_place_of_folds(tmp_path):
         "cv", *SMALL, "--method", "mlp", "--splits", tmp_path / "splits.json", "--out", tmp_path / "a", "--json"
     )
     table = json.loads(said.stdout)
-    assert (table["protocol"], table["folds"], table["cells"][0]["folds"]) == ("splits", 3, 3)
+    assert (table["protocol"], table["folds"], table["cells"][0]["folds"]) == ("splits", 3, 9)  # three seeds per fold
     with pytest.raises(DataError, match="cannot be read"):
         call("cv", *SMALL, "--splits", tmp_path / "none.json", "--out", tmp_path / "b")
     assert not (tmp_path / "b").exists()
