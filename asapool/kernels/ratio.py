@@ -18,8 +18,8 @@ def check_ratio(ratio: float | int) -> float | int:
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float, np.integer, np.floating)):
         raise ConfigError(f"ratio must be a number, got {ratio!r}")
     if isinstance(ratio, (int, np.integer)):
-        if ratio < 1:
-            raise ConfigError(f"ratio as a whole number must keep at least 1 cluster, got {ratio}")
+        if not 1 <= ratio < 2**31:
+            raise ConfigError(f"ratio as a whole number must keep 1 to 2³¹ − 1 clusters, got {str(ratio)[:30]}")
         return int(ratio)
     if not 0 < ratio <= 1:
         raise ConfigError(f"ratio must lie in (0, 1], or be a whole number of clusters to keep, got {ratio}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -23,6 +24,7 @@ from asapool.files import writing
 from asapool.models.batches import check_extras
 from asapool.models.classifier import GraphModel, build
 from asapool.models.config import ModelConfig
+from asapool.models.content import check_content, newer
 from asapool.models.direct import DirectModel
 
 if TYPE_CHECKING:
@@ -161,20 +163,39 @@ def find(path: str | PathLike[str]) -> Path:
 
 
 def load(path: str | PathLike[str]) -> LoadedModel:
-    """Read a model that `save` wrote; anything else gives a CheckpointError that says what is wrong."""
+    """Read a model that `save` wrote.
+
+    Args:
+        path: a run folder or a model file.
+
+    Returns:
+        The model in evaluation mode, with what is known about it. A model of a newer version of asapool is read with a
+        warning; anything that is no model is a CheckpointError that says why.
+    """
+    import asapool
+
     path = find(path)
     words, weights = _read(path)
     where = f"{path}: "
     if words.pop("checksum", None) != checksum(words, weights):
         raise CheckpointError(f"{where}the content does not match its checksum, so the file is damaged. {AGAIN}")
+    again = AGAIN
     try:
+        check_content(words)
+        writer = words["versions"].get("asapool")
+        if newer(writer, asapool.__version__):
+            again = f"It was written by asapool {writer}, and this is {asapool.__version__}: update asapool"
         classes = tuple(words["classes"])
-        with torch.device("meta"):  # shapes only: neither time nor chance is spent on weights that are replaced at once
+        with torch.device("meta"):  # shapes only: the weights are replaced at once
             model = build(
                 ModelConfig.from_dict(words["config"]), words["in_channels"], len(classes),
                 typical_nodes=words["typical_nodes"], edge_channels=words.get("edge_channels", 0),
             )  # fmt: skip
+        if not isinstance(model, DirectModel):
+            _check_dtypes(model, weights)
         model.load_state_dict(weights, assign=True)
+        if again != AGAIN:
+            warnings.warn(f"{path}: {again[0].lower()}{again[1:]} if it behaves oddly", stacklevel=2)
         return LoadedModel(
             model=model.eval(),
             classes=classes,
@@ -187,7 +208,13 @@ def load(path: str | PathLike[str]) -> LoadedModel:
         )
     except Exception as error:  # the checksum is right, so some other program wrote it, and wrongly
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise CheckpointError(f"{where}the model in it cannot be rebuilt ({reason}). {AGAIN}") from error
+        raise CheckpointError(f"{where}the model in it cannot be rebuilt ({reason}). {again}") from error
+
+
+def _check_dtypes(model: GraphModel, weights: Mapping[str, Tensor]) -> None:
+    for name, expected in model.state_dict().items():
+        if name in weights and weights[name].dtype != expected.dtype:
+            raise ValueError(f"{name} must be {expected.dtype}, got {weights[name].dtype}")
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

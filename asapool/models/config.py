@@ -38,6 +38,11 @@ USUAL: dict[str, Any] = {
 # settings that came after version 0.1.0: where a method does not use them they are left out of files and of the keys of
 # runs, which are then those of 0.1.0
 LATER = tuple(USUAL)[5:]
+# largest values: beyond them a model fits into no memory, or takes hours to build
+MOST = {
+    "hidden": 2**14, "levels": 64, "hops": 64, "set2set_steps": 1000, "first_convs": 64, "level_convs": 64,
+    "count_buckets": 2**24,
+}  # fmt: skip
 FLAGS = ("residual", "level0", "edge_features")
 
 
@@ -101,11 +106,11 @@ class ModelConfig:
                 object.__setattr__(self, name, value)
         for name, allowed in WORDS.items():
             choose(f"model.{name}", getattr(self, name), allowed)
-        for name in ("hidden", "levels", "hops", "set2set_steps", "first_convs", "level_convs", "count_buckets"):
-            _whole(name, getattr(self, name))
+        for name, most in MOST.items():
+            _whole(name, getattr(self, name), most=most)
         _whole("count_depth", self.count_depth, least=0, most=DEEPEST)
         if self.max_neighbours is not None:
-            _whole("max_neighbours", self.max_neighbours)
+            _whole("max_neighbours", self.max_neighbours, most=2**31)
         for name in ("batch_norm", "jumping", "soft_edges", "attention_transform", *FLAGS):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"model.{name} must be true or false, got {getattr(self, name)!r}")
@@ -160,14 +165,14 @@ class ModelConfig:
     def _number(self, name: str, below: float | None = None) -> None:
         value = getattr(self, name)
         span = "0 or more" if below is None else f"in [0, {below:g})"
-        fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+        fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e30
         if not fits or (below is not None and value >= below):
             raise ConfigError(f"model.{name} must be a number {span}, got {value!r}")
         object.__setattr__(self, name, float(value))
 
 
-def _whole(name: str, value: object, least: int = 1, most: int = 2**24) -> None:
+def _whole(name: str, value: object, least: int = 1, *, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ConfigError(f"model.{name} must be a whole number of at least {least}, got {value!r}")
     if value > most:
-        raise ConfigError(f"model.{name} must be at most {most:,}, got {value!r}")
+        raise ConfigError(f"model.{name} must be at most {most:,}, got {str(value)[:30]}")

@@ -13,11 +13,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
+from safetensors.torch import load as load_tensors
 from safetensors.torch import save as pack_tensors
 
 from asapool.errors import CheckpointError, WriteError
 from asapool.models import ModelConfig, build, checkpoint, method_names
 from tests.models.batches import pack, random_graphs
+from tests.models.fuzz_checkpoint import fuzz
 
 METHODS = method_names(trainer="gradient", builtin=True)
 
@@ -275,3 +277,66 @@ def test_what_cannot_be_saved_gets_a_sentence(path):
     with pytest.raises(CheckpointError, match="plain data only: object is not plain data"):
         checkpoint.save(path, made(), **WORDS, extra={"thing": object()})
     assert not path.exists()
+
+
+def test_wrong_content_with_a_right_checksum_gets_one_sentence():
+    """A few hundred of them; python -m tests.models.fuzz_checkpoint 20000 tries more."""
+    assert fuzz(280, seed=5) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"recipe": {"features": "labels", "labels": [[None, 1]]}},
+            r"recipe\.labels has a wrong value, \[\[None",
+        ),
+        ({"config": {"method": "topk", "ratio": 10**30}}, "ratio as a whole number must keep 1 to"),
+        ({"config": {"method": "topk", "hidden": 10**9}}, r"model\.hidden must be at most 16,384"),
+        ({"config": {"method": "topk", "levels": 100_000}}, r"model\.levels must be at most 64"),
+        ({"classes": ["a", "a"]}, "classes has a wrong value"),
+        ({"summary": None}, "summary has a wrong value, None"),
+        ({"versions": {"asapool": "99.0.0"}, "summary": 1}, None),
+    ],
+)
+def test_entries_of_a_wrong_kind_are_named(path, change, words):
+    data = content_of(GOOD) | change
+    data.pop("checksum")
+    data["checksum"] = checkpoint.checksum(data, weights_of(GOOD))
+    words = words or r"summary has a wrong value"
+    refused(path, pack_tensors(weights_of(GOOD), metadata={checkpoint.KEY: json.dumps(data)}), words)
+
+
+def test_float16_weights_are_refused(path):
+    weights = {name: value.half() for name, value in weights_of(GOOD).items()}
+    data = content_of(GOOD)
+    data.pop("checksum")
+    data["checksum"] = checkpoint.checksum(data, weights)
+    data = pack_tensors(weights, metadata={checkpoint.KEY: json.dumps(data)})
+    refused(path, data, r"must be torch\.float32, got torch\.float16")
+
+
+def test_a_model_of_a_newer_version_says_so(path):
+    data = content_of(GOOD)
+    data.pop("checksum")
+    data["versions"] = {"asapool": "99.0.0", "torch": "9"}
+    for config, complaint in ((data["config"], None), ({"method": "quantum"}, "written by asapool 99.0.0.*update")):
+        data["config"] = config
+        data.pop("checksum", None)
+        data["checksum"] = checkpoint.checksum(data, weights_of(GOOD))
+        path.write_bytes(pack_tensors(weights_of(GOOD), metadata={checkpoint.KEY: json.dumps(data)}))
+        if complaint is None:
+            with pytest.warns(UserWarning, match=r"written by asapool 99\.0\.0, and this is"):
+                checkpoint.load(path)
+        else:
+            with pytest.raises(CheckpointError, match=complaint):
+                checkpoint.load(path)
+
+
+def content_of(data):
+    size = int.from_bytes(data[:8], "little")
+    return json.loads(json.loads(data[8 : 8 + size])["__metadata__"][checkpoint.KEY])
+
+
+def weights_of(data):
+    return load_tensors(data)

@@ -1,0 +1,145 @@
+"""Model files with a correct checksum and wrong content: each loads and predicts, or gives one sentence.
+
+python -m tests.models.fuzz_checkpoint 20000 [seed]
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import sys
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save as pack_tensors
+
+from asapool.data import load
+from asapool.errors import AsapoolError
+from asapool.models import ModelConfig, build, checkpoint
+from asapool.training import TrainConfig, fit
+from asapool.training.predictions import predict_source
+
+JUNK = [
+    None, True, False, 0, -1, 1, 2, 3, 10**6, 10**9, 10**30, -(10**30), 0.5, -0.5, 1e308, float("nan"), float("inf"),
+    "", "asap", "mlp", "diffpool", "set2set", "majority", "labels", "smiles", "degree", "x" * 300, "\ud800", [], [[]],
+    [None], [[None, 1]], [0.5], [0.5, 0.5, 0.5], ["a", "a"], {}, {"a": 1}, [[["C"]]], "auto", "fused",
+]  # fmt: skip
+DTYPES = [torch.float16, torch.float64, torch.bfloat16, torch.int64, torch.int32, torch.bool]
+
+
+def bases(folder: Path):
+    """Small trained models of several kinds, each as (content, weights, source that it predicts)."""
+    table, lines = folder / "molecules.csv", folder / "graphs.jsonl"
+    smiles = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CC1", "CCCl", "O=C=O", "CCS"]
+    table.write_text("id,smiles,label\n" + "".join(f"m{k},{s},{'ab'[k % 2]}\n" for k, s in enumerate(smiles)))
+    rows = [{"edges": [[0, 1], [1, 2]], "nodes": ["C", "CN"[k % 2], "O"], "label": "ab"[k % 2]} for k in range(8)]
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = []
+    for source in (table, lines):
+        graphs = load(source)
+        for method in ("asap", "topk", "none", "mlp", "set2set", "diffpool", "majority"):
+            config = ModelConfig(method=method, hidden=4, levels=2, backend="reference")
+            model = build(config, graphs.num_features, graphs.num_classes, seed=0, typical_nodes=4)
+            if method == "majority":
+                parts = type("Parts", (), {"train": range(8), "val": []})
+                fit(model, graphs, parts, TrainConfig())
+            file = folder / "base.safetensors"
+            checkpoint.save(file, model, classes=graphs.class_names, recipe=graphs.recipe, fingerprint="abc")
+            with safe_open(file, framework="pt") as opened:
+                content = json.loads(opened.metadata()[checkpoint.KEY])
+                weights = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
+            made.append((content, weights, source))
+    return made
+
+
+def change_content(content, draw):
+    """Replace, remove or add one entry somewhere in the content."""
+    place = content
+    while True:
+        if isinstance(place, dict) and place:
+            key = draw.choice(sorted(place))
+        elif isinstance(place, list) and place:
+            key = draw.randrange(len(place))
+        else:
+            return
+        if isinstance(place[key], (dict, list)) and place[key] and draw.random() < 0.7:
+            place = place[key]
+            continue
+        kind = draw.random()
+        if kind < 0.7:
+            place[key] = copy.deepcopy(draw.choice(JUNK))
+        elif kind < 0.85:
+            del place[key]
+        elif isinstance(place, dict):
+            place[draw.choice(["extra", "ratio", "labels", "x"])] = copy.deepcopy(draw.choice(JUNK))
+        else:
+            place.append(copy.deepcopy(draw.choice(JUNK)))
+        return
+
+
+def change_weights(weights, draw):
+    """Change type, shape, values or name of one weight."""
+    if not weights:
+        return
+    name = draw.choice(sorted(weights))
+    value, kind = weights.pop(name), draw.randrange(6)
+    if kind == 0:
+        weights[name] = value.to(draw.choice(DTYPES))
+    elif kind == 1:
+        weights[name] = value.reshape(-1)[: draw.randrange(value.numel() + 1)].clone()
+    elif kind == 2:
+        fill = draw.choice([float("nan"), float("inf"), 1e38, 0.0, -1.0])
+        weights[name] = torch.full_like(value, fill if value.is_floating_point() else 7)
+    elif kind == 3:
+        weights[f"{name}x"] = value
+    elif kind == 4:
+        weights[name] = value[None].clone()
+    # else it is left out
+
+
+def attempt(base, draw, folder: Path):
+    """One changed file; returns None, or the traceback of what should have been a sentence."""
+    content, weights = copy.deepcopy(base[0]), {name: value.clone() for name, value in base[1].items()}
+    content.pop("checksum")
+    for _ in range(draw.choice([1, 1, 1, 2, 3])):
+        change_weights(weights, draw) if draw.random() < 0.25 else change_content(content, draw)
+    file = folder / "changed.safetensors"
+    try:
+        content["checksum"] = checkpoint.checksum(content, weights)
+        file.write_bytes(pack_tensors(weights, metadata={checkpoint.KEY: json.dumps(content)}))
+    except Exception:  # not a file that can exist, such as one of half a surrogate
+        return None
+    try:
+        for graphs, p in predict_source(checkpoint.load(file), base[2]):
+            assert p.shape == (len(graphs), len(content["classes"]))
+    except AsapoolError as error:
+        return None if "\n" not in str(error).strip() else f"more than one line: {error}"
+    except Exception:
+        return f"{json.dumps(content)[:2000]}\n{traceback.format_exc()}"
+    return None
+
+
+def fuzz(times: int, seed: int = 0) -> list[str]:
+    """The tracebacks of so many changed files."""
+    draw, failures = random.Random(seed), []
+    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = bases(Path(name))
+        for k in range(times):
+            failure = attempt(made[k % len(made)], draw, Path(name))
+            if failure is not None:
+                failures.append(failure)
+    return failures
+
+
+if __name__ == "__main__":
+    found = fuzz(int(sys.argv[1]) if len(sys.argv) > 1 else 1000, int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    for text in found[:20]:
+        print(text, end="\n\n")
+    print(f"{len(found)} tracebacks")
+    sys.exit(bool(found))
