@@ -10,7 +10,7 @@ def square(shared, task):
 
 
 def size(shared, task):
-    time.sleep(0.1)
+    time.sleep(0.5)
     return len(shared)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from asapool.models import ModelConfig, build, method_names
@@ -16,10 +16,25 @@ OPTIONS = [{}, {"conv": "gin"}, {"conv": "sage", "batch_norm": True, "jumping": 
 def made(method, seed=0, **options):
     config = ModelConfig(**{"method": method, "hidden": 16, **options})
     model = build(config, 4, 3, seed, typical_nodes=16).double().eval()
+    generator = torch.Generator().manual_seed(seed)
     for name, buffer in model.named_buffers():  # batch norm's statistics: not the ones that change nothing
         if "running" in name:
-            buffer.copy_(torch.rand(buffer.shape, generator=torch.Generator().manual_seed(seed)) + 0.5)
+            drawn = torch.rand(buffer.shape, generator=generator)
+            buffer.copy_(drawn / 10 if "mean" in name else drawn + 0.5)
     return model
+
+
+def tied(model, graphs):
+    """Whether chance decides which of two different, equally fit clusters is kept."""
+    for graph in graphs if model.config.method in ("asap", "asap+") else []:
+        for step in model.hierarchy(*pack([graph])):
+            kept = torch.zeros(len(step.phi), dtype=torch.bool)
+            kept[step.perm] = True
+            close = (step.phi[kept][:, None] - step.phi[~kept]).abs() < 1e-9
+            different = (step.cluster_x[kept][:, None] - step.cluster_x[~kept]).abs().amax(2) > 1e-9
+            if (close & different).any():
+                return True
+    return False
 
 
 seeds = st.integers(0, 10**6)
@@ -42,8 +57,9 @@ def test_a_batch_gives_what_its_graphs_give_one_by_one(method, seed, options, si
 @given(seed=seeds, options=variants, sizes=st.lists(st.integers(1, 12), min_size=1, max_size=3))
 def test_node_numbers_do_not_matter(method, seed, options, sizes):
     model = made(method, seed, **options)
-    graphs = random_graphs(seed, sizes, weighted=True)  # no two nodes alike, so there is nothing to toss up
+    graphs = random_graphs(seed, sizes, weighted=True)
     with torch.no_grad():
+        assume(not tied(model, graphs))
         expected = model(*pack(graphs))
         torch.testing.assert_close(model(*pack(relabelled(graphs, seed))), expected, rtol=1e-7, atol=1e-9)
 
