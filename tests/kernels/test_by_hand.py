@@ -226,3 +226,12 @@ def test_readout(backend):
     x = torch.tensor([[1.0, -4], [3, -2], [7, 7]])
     r = kernels.readout(x, torch.tensor([0, 2, 2, 3]), backend=backend)
     assert r.tolist() == [[2, -3, 3, -2], [0, 0, 0, 0], [7, 7, 7, 7]]
+
+
+def test_the_gradient_of_a_mean_is_divided_once():
+    """g / n to the last bit, as in every version: multiplying by 1 / n would end old trainings in other weights."""
+    x = torch.arange(49.0).reshape(7, 7).requires_grad_()
+    g = torch.linspace(-1, 1, 14).sin().reshape(1, 14)
+    kernels.readout(x, torch.tensor([0, 7]), backend="fused").backward(g)
+    assert torch.equal(x.grad[:6], (g[:, :7] / 7).expand(6, 7))
+    assert torch.equal(x.grad[6], g[0, :7] / 7 + g[0, 7:])

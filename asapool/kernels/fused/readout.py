@@ -43,12 +43,12 @@ def _readout_graphs_backward(start, stop, x, ptr, places, r, g, dx):  # type: ig
     """Every node gets its share of the mean and all of the sum; those at the maximum share its gradient."""
     F, zero, one = x.shape[1], x.dtype.type(0), x.dtype.type(1)
     at_mean, at_top, at_sum = places
-    g_mean, part = np.zeros(F, x.dtype), np.zeros(F, x.dtype)
+    share, part = np.zeros(F, x.dtype), np.empty(F, x.dtype)
     for b in range(start, stop):
         lo, hi = ptr[b], ptr[b + 1]
-        share = one / x.dtype.type(max(hi - lo, 1))
+        nodes = x.dtype.type(max(hi - lo, 1))
         for f in range(F if at_mean >= 0 else 0):
-            g_mean[f] = g[b, at_mean + f]
+            share[f] = g[b, at_mean + f] / nodes
         if at_top >= 0:
             top, g_top = r[b, at_top : at_top + F], g[b, at_top : at_top + F]
             for f in range(F):
@@ -62,11 +62,11 @@ def _readout_graphs_backward(start, stop, x, ptr, places, r, g, dx):  # type: ig
             for i in range(lo, hi):
                 x_i, d_i = x[i], dx[i]
                 for f in range(F):
-                    d_i[f] = share * g_mean[f] + (part[f] if x_i[f] == top[f] else zero)
+                    d_i[f] = share[f] + (part[f] if x_i[f] == top[f] else zero)
         else:
             for i in range(lo, hi):
                 for f in range(F):
-                    dx[i, f] = share * g_mean[f]
+                    dx[i, f] = share[f]
         if at_sum >= 0:
             g_sum = g[b, at_sum : at_sum + F]
             for i in range(lo, hi):
