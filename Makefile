@@ -5,7 +5,7 @@ VENV   := .venv$(if $(filter python3,$(PYTHON)),,-$(notdir $(PYTHON)))
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: test demo lint unit bench clean
+.PHONY: test demo lint unit bench docs test-wheel clean
 
 test: lint unit
 
@@ -23,6 +23,17 @@ unit: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
+# the documentation site, in site/; strict: a broken link or an undocumented public name is an error
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "The site is in site/index.html"
+
+# a wheel and an sdist, installed into an empty environment each and tried there
+test-wheel: $(STAMP)
+	$(BIN)/python -m pip install --quiet -c constraints.txt build
+	$(BIN)/python tests/wheel.py
+
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -30,4 +41,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv .venv-* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -315,7 +315,10 @@ def register_method(
     """Decorator that adds a method to the registry.
 
     Args:
-        name, kind, sentence, paper: see `Method`.
+        name: what `--method` and `ModelConfig.method` take.
+        kind: "hierarchical", "global" or "baseline", see `Method`.
+        sentence: what it does, for `asapool methods` and the pages.
+        paper: where it was published.
         makes: "pool": the function is `pool(config, level)` and returns a pooling layer; "model": it is
             `build(config, shape)` and returns a whole model.
         fields: further fields of `Method`.
