@@ -339,7 +339,9 @@ def strongest(graph: Graph, most: int, *, backend: str = "auto") -> Graph:
     return thinned
 
 
-def readout(x: Tensor, ptr: Tensor, parts: Sequence[str] = ("mean", "max"), *, backend: str = "auto") -> Tensor:
+def readout(
+    x: Tensor, ptr: Tensor | Padding, parts: Sequence[str] = ("mean", "max"), *, backend: str = "auto"
+) -> Tensor:
     """Mean, maximum, sum over the nodes of each graph: any of them side by side, (B, len(parts)·F)."""
     r: Tensor = backend_for(backend, x, on=ptr).readout(x, ptr, check_readout(parts))
     return r

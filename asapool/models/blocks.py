@@ -28,9 +28,9 @@ class ConvBlock(nn.Module):
         self.norm = NodeNorm(config.hidden) if config.batch_norm else None
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
-        """x (N, in) of a packed graph; returns (N, hidden)."""
+        """x (N, in) of a packed graph, or (B, N, in) of a padded one; returns (…, hidden)."""
         x = self.conv(x, graph)
-        return x if self.norm is None else self.norm(x).relu()
+        return x if self.norm is None else self.norm(x, graph.pattern.ptr).relu()
 
 
 class Head(nn.Module):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from asapool import kernels
 from asapool.errors import ConfigError, InputError
-from asapool.kernels import Graph
+from asapool.kernels import DenseGraph, Graph
 from asapool.kernels.rng import drawing_from
 from asapool.models.blocks import Head
 from asapool.models.config import ModelConfig
@@ -51,6 +51,10 @@ class GraphModel(nn.Module):
     def forward(self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None) -> Tensor:
         """The logits (B, C)."""
         raise NotImplementedError
+
+    def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
+        """The logits (B, C) of a padded batch, x (B, N, F): the same numbers to rounding, with static shapes."""
+        raise ConfigError(f"the method {self.config.method!r} works on packed batches only, not on padded ones")
 
     def forward_with_penalty(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
@@ -115,6 +119,15 @@ class GraphClassifier(GraphModel):
         r, penalty = self._encode(x, ptr, rowptr, col, weight)
         logits: Tensor = self.head(r)
         return logits, logits.new_zeros(()) if penalty is None else penalty
+
+    def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
+        """The logits (B, C) of a padded batch, x (B, N, F)."""
+        reason = method(self.config.method).no_padding
+        if reason is not None:
+            raise ConfigError(f"{reason}, so the method {self.config.method!r} works on packed batches only")
+        on = graph.pattern.ptr if isinstance(self.encoder, SumEncoder) else graph
+        logits: Tensor = self.head(self.encoder(x, on)[0])
+        return logits
 
     def hierarchy(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None

@@ -7,7 +7,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from asapool.kernels import Graph
+from asapool import kernels
+from asapool.kernels import Graph, Padding
 from asapool.models.blocks import ConvBlock
 from asapool.models.config import ModelConfig
 from asapool.models.hierarchical import MakePool
@@ -51,8 +52,10 @@ class SumEncoder(nn.Module):
         self.out_channels = config.hidden
         self.lin = nn.Linear(in_channels, config.hidden)
 
-    def forward(self, x: Tensor, ptr: Tensor) -> tuple[Tensor, None]:
-        """x (N, F), ptr (B+1,); returns r (B, hidden) and nothing to add to the loss."""
+    def forward(self, x: Tensor, ptr: Tensor | Padding) -> tuple[Tensor, None]:
+        """x (N, F), ptr (B+1,), or padded x (B, N, F); returns r (B, hidden) and nothing to add to the loss."""
+        if isinstance(ptr, Padding):
+            return self.lin(kernels.readout(x, ptr, ("sum",))).relu(), None
         B = ptr.numel() - 1
         batch = torch.repeat_interleave(ptr.diff(), output_size=x.size(0))
         return self.lin(x.new_zeros(B, x.size(1)).index_add(0, batch, x)).relu(), None

@@ -49,6 +49,8 @@ class Method:
             (global); the package adds convolutions, readout and head.
         build: `build(config, shape)` returns the whole model, a `GraphModel`.
         no_levels: why an explanation shows no levels, as the first half of a sentence; None = it shows them.
+        no_padding: why the model cannot work on padded batches and so cannot become ONNX, as the first half of a
+            sentence; None = it can.
         trainer: "gradient" (by Adam) or "direct" (a `DirectModel`, which fits itself).
         max_hidden: largest model.hidden.
         fixed_size: the model is made for graphs of a typical size, so build() needs typical_nodes.
@@ -67,6 +69,7 @@ class Method:
     pool: BuildPool | str | None = None
     build: BuildModel | str | None = None
     no_levels: str | None = None
+    no_padding: str | None = None
     trainer: Trainer = "gradient"
     max_hidden: int | None = None
     fixed_size: bool = False
@@ -159,6 +162,7 @@ _BUILTIN = (
         paper="Ying et al.: Hierarchical Graph Representation Learning with Differentiable Pooling, NeurIPS 2018",
         pool="asapool.models.pools:diffpool",
         no_levels="DiffPool assigns every node to a fixed number of clusters without a centre",
+        no_padding="DiffPool keeps its clusters in the rows of a packed batch",
         fixed_size=True,
         builtin=True,
     ),
@@ -169,6 +173,7 @@ _BUILTIN = (
         paper="Vinyals, Bengio, Kudlur: Order Matters: Sequence to Sequence for Sets, ICLR 2016",
         pool="asapool.models.pools:set2set",
         no_levels="Set2Set reads all nodes at once",
+        no_padding="Set2Set is a layer of torch_geometric that reads the rows of a packed batch",
         max_hidden=WIDEST // 2,
         builtin=True,
     ),
@@ -179,6 +184,7 @@ _BUILTIN = (
         paper="Li et al.: Gated Graph Sequence Neural Networks, ICLR 2016",
         pool="asapool.models.pools:global_attention",
         no_levels="Global attention sums all nodes at once",
+        no_padding="Global attention is a layer of torch_geometric that reads the rows of a packed batch",
         max_hidden=WIDEST,
         builtin=True,
     ),
@@ -189,6 +195,7 @@ _BUILTIN = (
         paper="Zhang et al.: An End-to-End Deep Learning Architecture for Graph Classification, AAAI 2018",
         pool="asapool.models.pools:sortpool",
         no_levels="SortPool reads the first nodes of a sorted list",
+        no_padding="SortPool ranks the rows of a packed batch",
         max_hidden=WIDEST,
         builtin=True,
     ),
@@ -228,6 +235,7 @@ _BUILTIN = (
         paper="Shervashidze et al.: Weisfeiler-Lehman Graph Kernels, JMLR 2011",
         build="asapool.models.counting:WLSubtree",
         no_levels="This model counts subtrees and does not pool",
+        no_padding="It is no network of tensors",
         trainer="direct",
         builtin=True,
     ),
@@ -238,6 +246,7 @@ _BUILTIN = (
         paper="Rogers, Hahn: Extended-Connectivity Fingerprints, J. Chem. Inf. Model. 2010",
         build="asapool.models.counting:Ecfp",
         no_levels="This model counts substructures and does not pool",
+        no_padding="It is no network of tensors",
         trainer="direct",
         builtin=True,
     ),
@@ -248,6 +257,7 @@ _BUILTIN = (
         paper="The usual structure-free baseline, as in Errica et al., ICLR 2020",
         build="asapool.models.counting:Histogram",
         no_levels="This model counts node labels and does not pool",
+        no_padding="It is no network of tensors",
         trainer="direct",
         builtin=True,
     ),
@@ -258,6 +268,7 @@ _BUILTIN = (
         paper="The usual baseline; scikit-learn's DummyClassifier",
         build="asapool.models.majority:Majority",
         no_levels="This model never looks at a graph",
+        no_padding="It is no network of tensors",
         trainer="direct",
         builtin=True,
     ),

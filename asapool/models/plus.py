@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from asapool.errors import ConfigError, InputError
-from asapool.kernels import Graph
+from asapool.kernels import DenseGraph, Graph
 from asapool.models.classifier import GraphModel
 from asapool.models.config import ModelConfig
 from asapool.models.pools import asap
@@ -91,7 +91,7 @@ class PlusEncoder(nn.Module):
         r: Tensor = self.readout(x, ptr=graph.pattern.ptr)
         if self.sums is None:
             return r
-        parts = list(torch.split(r, x.size(1), dim=1))
+        parts = list(torch.split(r, x.size(-1), dim=1))
         s = parts[self.sums]
         parts[self.sums] = s.sign() * s.abs().log1p()  # sizes of graphs differ by factors, not by amounts
         return torch.cat(parts, dim=1)
@@ -157,8 +157,17 @@ class PlusModel(GraphModel):
         """The logits (B, C)."""
         edge_attr = self._edges(edge_attr)
         r = self.norm(self.encoder(x, self.pack(x, ptr, rowptr, col, weight, edge_attr)))
+        return self._head(r, graph_attr if self.wl is None else self.wl(x, ptr, rowptr, col, edge_attr))
+
+    def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
+        """The logits (B, C) of a padded batch, x (B, N, F)."""
+        r = self.norm(self.encoder(x, graph))
+        return self._head(r, graph_attr if self.wl is None else self.wl.padded(x, graph))
+
+    def _head(self, r: Tensor, counts: Tensor | None) -> Tensor:
+        """The logits (B, C) from the readouts and the counts, if the model reads some."""
         if self.count_lin is not None and self.count_norm is not None:
-            counts = self.wl(x, ptr, rowptr, col, edge_attr) if self.wl is not None else self._graphs(graph_attr, r)
+            counts = counts if self.wl is not None and counts is not None else self._graphs(counts, r)
             r = torch.cat([r, self.count_norm(self.count_lin(self.count_dropout(counts.log1p()))).relu()], dim=1)
         logits: Tensor = self.lin2(self.dropout(self.lin1(self.readout_dropout(r)).relu()))
         return logits

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from asapool.errors import ConfigError
+from asapool.kernels import DenseGraph
 
 GRID = (
     8.0  # node and edge features are rounded to eighths before they are hashed, so that rounding errors do not matter
@@ -79,22 +80,39 @@ class WLCounts(nn.Module):
                 flat.index_add_(0, first + labels.remainder(self.buckets), torch.ones_like(labels, dtype=x.dtype))
         return flat.view(B, self.buckets)
 
+    def padded(self, x: Tensor, graph: DenseGraph) -> Tensor:
+        """The same counts (B, buckets) of a padded batch, x (B, N, F)."""
+        pattern = graph.pattern
+        mask = pattern.ptr.mask
+        edges = pattern.entries & ~(pattern.eye & (graph.weight == 0))  # the diagonal is an edge only with a weight
+        with torch.no_grad():
+            edge = None if graph.edge_attr is None else _hash_rows(graph.edge_attr, salt=2)
+            labels = _hash_rows(x, salt=1)
+            counts = x.new_zeros(x.size(0), self.buckets)
+            for d in range(self.depth + 1):
+                if d:
+                    token = labels[:, None, :] + torch.zeros_like(edges, dtype=torch.int64)
+                    token = _mix(token if edge is None else token ^ edge)
+                    labels = _mix(_mix(labels + d) + torch.where(edges, token, 0).sum(2))
+                counts = counts.scatter_add(1, labels.remainder(self.buckets), mask.to(x.dtype))
+        return counts
+
     def extra_repr(self) -> str:
         """What print shows."""
         return f"depth={self.depth}, buckets={self.buckets}"
 
 
 def _hash_rows(x: Tensor, salt: int) -> Tensor:
-    """One hash per row, (N,) int64, of the features rounded to eighths and cut at ±1024.
+    """One hash per row, int64 (…,) for x (…, F), of the features rounded to eighths and cut at ±1024.
 
     Two sums with random whole weights below 2²⁶: all partial sums stay below 2⁵³, so a matrix product in float64 gives
     them exactly, in any order and on any machine.
     """
-    F = x.size(1)
+    F = x.size(-1)
     weights = _mix(torch.arange(2 * F, device=x.device) + 1_000_003 * salt) & (2**26 - 1)
-    whole = (x.detach() * GRID).round_().clamp_(-(2**13), 2**13).double()
+    whole = (x.detach() * GRID).round().clamp(-(2**13), 2**13).double()
     sums = (whole @ weights.view(F, 2).double()).to(torch.int64)
-    return _mix(_mix(sums[:, 0] + salt) + sums[:, 1])
+    return _mix(_mix(sums[..., 0] + salt) + sums[..., 1])
 
 
 def _mix(z: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ class Padding:
     def kept(self, ratio: float | int) -> Padding:
         """The sizes after pooling: ⌈kN⌉ of every graph and of the padded size, which waits for nothing."""
         if isinstance(ratio, int):
-            return Padding(self.sizes.clip(max=ratio), min(self.nodes, ratio))
+            return Padding(self.sizes.clip(max=ratio), torch.sym_min(self.nodes, ratio))  # type: ignore[no-untyped-call]
         return Padding(kept_count(self.sizes, ratio), kept_count(self.nodes, ratio))
 
     @cached_property
