@@ -47,6 +47,13 @@ Resume = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", rich_help_panel=o.OUTPUT, help="Resume the run in this folder, with its settings."),
 ]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "-j", "--jobs", min=1, metavar="N", rich_help_panel=o.TRAINING,
+        help="Processes that share every batch, one thread each; see docs/scaling.md.",
+    ),
+]  # fmt: skip
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", rich_help_panel=o.OUTPUT, help="Replace the run that is in --out.")
 ]
@@ -73,6 +80,7 @@ def train(
     resume: Resume = None,
     mix_versions: Mix = False,
     overwrite: Overwrite = False,
+    jobs: Jobs = 1,
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:
@@ -84,17 +92,22 @@ def train(
     """
     from asapool.data.scaffolds import duplicates
     from asapool.training import resolve_reading, run
+    from asapool.training.parallel import Processes, follow, is_follower
 
+    if is_follower():  # of torchrun: rank 0 sends what is to be done, and writes the files
+        follow()
+        return
+    processes = Processes(jobs)
     if resume is not None:
-        allowed = ("resume", "json", "no_report", "mix_versions")
+        allowed = ("resume", "json", "no_report", "mix_versions", "jobs")
         given = [
             name for name, value in ctx.params.items() if value not in (None, False, [], ()) and name not in allowed
         ]
         if given:
             raise ConfigError(f"--resume uses the settings of the run, so {', '.join(given)} cannot be given too")
         folder = resume
-        with ending(f"asapool train --resume {folder}"), EpochBar(*run.extent(folder)) as bar:
-            metrics = run.resume(folder, on_epoch=bar, mix_versions=mix_versions)
+        with processes, ending(f"asapool train --resume {folder}"), EpochBar(*run.extent(folder)) as bar:
+            metrics = run.resume(folder, on_epoch=bar, mix_versions=mix_versions, processes=processes)
     else:
         tables: dict[str, dict[str, Any]] = {
             "data": data.table(source),
@@ -112,8 +125,10 @@ def train(
         note_reading(reading)
         note_duplicates(again, chosen.split.kind)
         folder = out or run.new_folder(Path("runs"), f"{graphs.name}-{chosen.model.method}")
-        with ending(f"asapool train --resume {folder}"), EpochBar(chosen.train.epochs, len(graphs)) as bar:
-            metrics = run.start(chosen, graphs, folder, overwrite=overwrite, on_epoch=bar, reading=reading)
+        with processes, ending(f"asapool train --resume {folder}"), EpochBar(chosen.train.epochs, len(graphs)) as bar:
+            metrics = run.start(
+                chosen, graphs, folder, overwrite=overwrite, on_epoch=bar, reading=reading, processes=processes
+            )
     if not no_report:
         leave_report(folder, None if resume is not None else graphs)
     for text in metrics.get("warnings", ()):

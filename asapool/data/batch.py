@@ -95,11 +95,17 @@ class Cutter:
             rowptr=from_numpy(pointer(self.degree.take(nodes))),
             col=from_numpy(ptr[:-1].repeat(counts) + self.local.take(entries)),
             weight=None if self.weight is None else from_numpy(self.weight.take(entries)),
-            y=from_numpy(self.y.take(indices, axis=0)),
+            y=self.targets(indices),
             edge_attr=from_numpy(self.edge_attr.take(entries, axis=0))
             if edge_attr and self.edge_attr is not None
             else None,
         )
+
+    def targets(self, indices: Ints) -> Tensor:
+        """y of the graphs named by indices."""
+        from torch import from_numpy
+
+        return from_numpy(self.y.take(indices, axis=0))
 
     def _rows(self, nodes: Ints) -> Floats:
         """The rows of x, (N, F); one-hot rows are written anew, which moves half the bytes of copying them."""

@@ -19,6 +19,7 @@ from asapool.errors import DataError
 
 if TYPE_CHECKING:
     import networkx as nx
+    from torch import Tensor
     from torch_geometric.data import Data
 
     from asapool.data.summary import Summary
@@ -159,6 +160,10 @@ class GraphSet:
     def batch(self, indices: Indices, *, edge_attr: bool = False) -> Batch:
         """The graphs named by indices, in that order, as torch tensors; with edge features if asked for and present."""
         return self._cutter.cut(self._resolve(indices), edge_attr)
+
+    def targets(self, indices: Indices) -> Tensor:
+        """What the graphs named by indices are to be given, as in their batch: y (B,) int64, or (B, T) float32."""
+        return self._cutter.targets(self._resolve(indices))
 
     @cached_property
     def _cutter(self) -> Cutter:

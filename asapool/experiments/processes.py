@@ -8,11 +8,7 @@ worker.
 from __future__ import annotations
 
 import multiprocessing as mp
-import os
 import pickle
-import signal
-import sys
-import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
@@ -24,6 +20,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic, TypeVar
 
 from asapool.errors import AsapoolError, ConfigError
+from asapool.training.workers import become_worker, exit_cause
 
 Task = TypeVar("Task")
 
@@ -137,23 +134,10 @@ def _collect(worker: _Worker[Task]) -> Outcome[Task] | _Message:
         message: Outcome[Task] | _Message = worker.pipe.recv()
     except (EOFError, OSError):
         worker.process.join()
-        message = Outcome(task, failure=_cause(worker.process.exitcode or 0))
+        message = Outcome(task, failure=exit_cause(worker.process.exitcode or 0))
     if isinstance(message, Outcome):
         worker.task = None
     return message
-
-
-def _cause(code: int) -> str:
-    """How a process ended.
-
-    >>> _cause(-9)
-    'the process was ended by signal 9 (SIGKILL): the machine may be out of memory, try fewer jobs'
-    """
-    if code == -signal.SIGKILL:
-        return "the process was ended by signal 9 (SIGKILL): the machine may be out of memory, try fewer jobs"
-    if code < 0:
-        return f"the process was ended by signal {-code} ({signal.Signals(-code).name})"
-    return f"the process ended with code {code} before the task was done"
 
 
 def _attempt(work: Callable[..., Any], shared: Any, task: Task, *send: Callable[[Any], None]) -> Outcome[Task]:
@@ -169,11 +153,7 @@ def _attempt(work: Callable[..., Any], shared: Any, task: Task, *send: Callable[
 
 def _serve(pipe: Connection) -> None:
     """The loop of a worker: what all tasks share, then a task in and an outcome out, until the parent hangs up."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.environ["OMP_NUM_THREADS"] = "1"  # for a torch that is loaded later
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)
+    become_worker()
     try:
         work, shared, talks = pickle.loads(pipe.recv_bytes())
         send = [lambda content: pipe.send(_Message(content))] if talks else []
@@ -181,11 +161,3 @@ def _serve(pipe: Connection) -> None:
             pipe.send(_attempt(work, shared, pipe.recv(), *send))
     except (EOFError, OSError):
         return
-
-
-def _end_with_parent() -> None:
-    """End this worker when its parent is killed: nothing would receive its results."""
-    parent = mp.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)

@@ -20,6 +20,7 @@ from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding
 from asapool.kernels.graph import Graph, Loops, Pattern
 from asapool.kernels.ratio import kept_count
 from asapool.kernels.rng import current_generator
+from asapool.kernels.shards import current_shard, span
 
 __all__ = [
     "BACKENDS",
@@ -271,8 +272,14 @@ def gather(
 def dropout_mask(entries: int, p: float, like: Tensor, *, backend: str = "auto") -> Tensor:
     """Dropout mask, 0 with probability p and else 1/(1 − p), from one number of torch's generator."""
     seed = torch.randint(2**63 - 1, (1,), generator=current_generator())
-    mask: Tensor = backend_for(backend, like).dropout_mask(seed, entries, p, like.detach())
-    return mask
+    module, shard = backend_for(backend, like), current_shard()
+    mask: Tensor
+    if shard is None:
+        mask = module.dropout_mask(seed, entries, p, like.detach())
+        return mask
+    first, total = span(entries, shard)  # the mask of the whole batch, of which this process has some entries
+    mask = module.dropout_mask(seed, total, p, like.detach())
+    return mask[first : first + entries]
 
 
 def coarsen(

@@ -17,6 +17,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from asapool.kernels.shards import current_shard, span
+
 _local = threading.local()
 
 
@@ -60,8 +62,12 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     generator = current_generator()
     if generator is None or not training or p == 0:
         return functional.dropout(x, p, training)
-    mask = torch.empty_like(x).bernoulli_(1 - p, generator=generator).div_(1 - p)
-    return x * mask
+    shard = current_shard()
+    if shard is None:
+        return x * torch.empty_like(x).bernoulli_(1 - p, generator=generator).div_(1 - p)
+    first, total = span(x.size(0), shard)  # the mask of the whole batch, of which this process has some rows
+    mask = x.new_empty(total, *x.shape[1:]).bernoulli_(1 - p, generator=generator).div_(1 - p)
+    return x * mask[first : first + x.size(0)]
 
 
 # torch's functions that draw and take a generator

@@ -10,6 +10,7 @@ from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Padding
 from asapool.kernels.dense import node_statistics
+from asapool.kernels.shards import Shard, ShardedBatchNorm, current_shard
 
 NORMS = ("batch", "graph", "layer", "none")
 
@@ -29,9 +30,30 @@ class NodeNorm(nn.BatchNorm1d):
             count = input.new_ones(input.size(0)).sum()
             mean = input.sum(0) / count
             return self._normalised(input, mean, (input - mean).square().sum(0) / count, count)
+        shard = current_shard()
+        if self.training and shard is not None:
+            return self._sharded(input, shard)
         if self.training and input.size(0) < 2:
             return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         return super().forward(input)
+
+    def _sharded(self, x: Tensor, shard: Shard) -> Tensor:
+        """The same over the nodes of all processes that share the batch."""
+        y, mean, variance, count = ShardedBatchNorm.apply(  # type: ignore[no-untyped-call]
+            x, self.weight, self.bias, self.eps, shard
+        )
+        assert self.running_mean is not None  # noted for the type checker: statistics are always tracked
+        assert self.running_var is not None
+        assert self.num_batches_tracked is not None
+        n = int(count)
+        if n < 2:
+            return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+        share = self.momentum or 0.0
+        self.running_mean.lerp_(mean.to(x.dtype), share)
+        self.running_var.lerp_((variance * (n / (n - 1))).to(x.dtype), share)
+        self.num_batches_tracked.add_(1)
+        normalised: Tensor = y
+        return normalised
 
     def _padded(self, x: Tensor, ptr: Padding) -> Tensor:
         """The same over the real nodes of a padded batch."""

@@ -20,15 +20,17 @@ from torch.nn import functional
 from asapool.data import GraphSet
 from asapool.errors import ConfigError, TrainingError
 from asapool.kernels.rng import drawing_from
+from asapool.kernels.shards import Shard, all_rows, sharing_batches
 from asapool.kernels.threads import flush_denormals
 from asapool.models import DirectModel, GraphModel, method
 from asapool.models.batches import check_extras, cut
 from asapool.training.averaging import average_weights, averaged
 from asapool.training.config import TrainConfig
 from asapool.training.metrics import accuracy, log_loss
-from asapool.training.predictions import logits_of, pieces
+from asapool.training.parallel import of_rank_0, own_part, sum_gradients, sum_of
 from asapool.training.selection import Selection
 from asapool.training.state import Epoch, Progress, load_state, save_state, snapshot
+from asapool.training.validation import Validation
 
 Ints = npt.NDArray[np.int64]
 OnEpoch = Callable[[Epoch, Progress], None]
@@ -95,6 +97,7 @@ def fit(
     state_file: str | PathLike[str] | None = None,
     owner: dict[str, Any] | None = None,
     mix_versions: bool = False,
+    shard: Shard | None = None,
 ) -> Fit:
     """Train by gradient descent, and leave the weights of the best epoch in the model.
 
@@ -112,6 +115,7 @@ def fit(
         state_file: written after every epoch; where it exists, training continues from it.
         owner: what must be the same to continue (see state.save_state).
         mix_versions: continue from the state of a version whose trainings give other numbers.
+        shard: which of the processes that share every batch this is (see training/parallel.py); rank 0 alone writes.
 
     Returns:
         The history, the best epoch, and notes.
@@ -126,7 +130,7 @@ def fit(
         return _fit_direct(model, graphs, train, val, config, selection, by_class, by_graph, on_epoch)
     loss_of = _Loss(by_class, by_graph, config.label_smoothing)
     check_extras(model, graphs)
-    checks = [(cut(model, graphs, piece), piece) for piece in pieces(graphs, val)]  # cut once, used in every epoch
+    checks = Validation.prepare(model, graphs, val, shard)
     make = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
     adam = make(model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
     generator = torch.Generator().manual_seed(config.seed)
@@ -139,10 +143,11 @@ def fit(
         stopped, diverged = _patience(progress, config, selection), False
         while stopped is None and progress.epoch < config.epochs:
             began, number = time.perf_counter(), progress.epoch + 1
-            loss = _train_epoch(model, graphs, train, config, number, adam, loss_of)
+            loss = _train_epoch(model, graphs, train, config, number, adam, loss_of, shard)
             average_weights(progress, model, config.average)
             with averaged(progress, model):
-                val_loss, val_accuracy, val_score = _validate(model, checks, loss_of, selection, graphs.y[val])
+                scores = _validate(model, checks, loss_of, selection, graphs.y[val])
+                val_loss, val_accuracy, val_score = scores if shard is None else of_rank_0(scores)
                 bad = _not_finite(model, loss, val_loss)
                 if bad is None and _is_better(val_score, val_loss, progress, selection):
                     progress.best, progress.best_epoch, progress.best_score = snapshot(model), number, val_score
@@ -155,7 +160,7 @@ def fit(
                 seconds=time.perf_counter() - began, val_score=val_score,
             )  # fmt: skip
             progress.history.append(epoch)
-            if state_file is not None:
+            if state_file is not None and (shard is None or shard.rank == 0):
                 save_state(state_file, model, adam, generator, progress, owner or {})
             if on_epoch is not None:
                 on_epoch(epoch, progress)
@@ -224,7 +229,7 @@ def _sample_weights(graphs: GraphSet, train: Ints, given: npt.ArrayLike | None) 
 
 def _train_epoch(
     model: GraphModel, graphs: GraphSet, train: Ints, config: TrainConfig, epoch: int,
-    adam: torch.optim.Optimizer, loss_of: _Loss,
+    adam: torch.optim.Optimizer, loss_of: _Loss, shard: Shard | None,
 ) -> float:  # fmt: skip
     """One pass over the training graphs; returns the mean loss, NaN as soon as it is not a number."""
     model.train()
@@ -235,35 +240,42 @@ def _train_epoch(
         indices = shuffled[start : start + config.batch_size]
         if loss_of.graphs is not None and not loss_of.graphs[torch.from_numpy(indices)].any():
             continue  # graphs of weight 0 only
-        batch = cut(model, graphs, indices)
         adam.zero_grad(set_to_none=True)
-        logits, penalty = model.forward_with_penalty(*batch.inputs, **model.more(batch))
-        loss = loss_of(logits, batch.y, indices) + penalty
+        # a batch with fewer graphs than processes is not shared: each computes all of it, and rank 0 counts
+        shared = shard if shard is not None and len(indices) >= shard.size else None
+        parts = [indices] if shared is None else own_part(graphs, indices, shared)
+        batch = cut(model, graphs, parts[0 if shared is None else shared.rank])
+        with sharing_batches(shared):
+            logits, penalty = model.forward_with_penalty(*batch.inputs, **model.more(batch))
+        if shared is not None:  # every process has the loss of the whole batch, and the gradient of its own graphs
+            penalty = sum_of(penalty * (len(batch) / len(indices)))
+            logits = all_rows(logits, [len(part) for part in parts], shared)
+        loss = loss_of(logits, batch.y if shared is None else graphs.targets(indices), indices) + penalty
         value = loss.item()
         if not math.isfinite(value):
             return math.nan
         loss.backward()  # type: ignore[no-untyped-call]
+        if shard is not None:
+            sum_gradients(model, 1.0 if shared is not None else float(shard.rank == 0))
         if config.clip is not None:
             nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         adam.step()
-        total += value * len(batch)
+        total += value * len(indices)
     return total / len(shuffled)
 
 
 def _validate(
-    model: GraphModel, checks: list[tuple[Any, Ints]], loss_of: _Loss, selection: Selection, y: Ints
+    model: GraphModel, checks: Validation, loss_of: _Loss, selection: Selection, y: Ints
 ) -> tuple[float | None, float | None, float | None]:
     """Loss, accuracy and score on the validation part; graph weights are for training only."""
-    G = sum(len(piece) for _, piece in checks)
+    G = len(y)
     if G == 0:
         return None, None, None
     plain = _Loss(loss_of.classes, None)
-    loss, right, answers = 0.0, 0, []
-    for batch, piece in checks:
-        logits = logits_of(model, batch)
-        loss += float(plain(logits, batch.y, piece)) * len(piece)
-        right += int((logits.argmax(dim=1) == batch.y).sum())
-        answers.append(logits)
+    loss, right, answers = 0.0, 0, checks.logits(model)
+    for logits, target, piece in zip(answers, checks.targets, checks.pieces, strict=True):
+        loss += float(plain(logits, target, piece)) * len(piece)
+        right += int((logits.argmax(dim=1) == target).sum())
     if not math.isfinite(loss):
         return loss, right / G, None
     p = torch.cat(answers).double().softmax(dim=1).numpy()

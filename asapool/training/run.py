@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import astuple, fields, replace
+import logging
+from dataclasses import astuple, dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from asapool import __version__
 from asapool.data import GraphSet, Split
@@ -26,17 +29,21 @@ from asapool.data.loading import class_column
 from asapool.data.reading import Reading
 from asapool.errors import AsapoolError, CheckpointError, ConfigError, TrainingError
 from asapool.files import read_json, remove, working_in, write_csv, write_json, write_text
-from asapool.models import GraphModel, build, checkpoint
+from asapool.kernels.shards import Shard
+from asapool.models import DirectModel, GraphModel, build, checkpoint
 from asapool.models.batches import edge_channels
+from asapool.nn.norms import NodeNorm
 from asapool.training.assessment import against_trivial, intervals, warnings_for
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
 from asapool.training.metrics import score
+from asapool.training.parallel import Processes
 from asapool.training.prediction_files import write_predictions
 from asapool.training.predictions import predict
 from asapool.training.selection import resolve_rule
 from asapool.training.settings import RunSettings, read_for
 from asapool.training.state import Epoch
 
+logger = logging.getLogger(__name__)
 FILES = (
     "metrics.json",
     "model.safetensors",
@@ -57,6 +64,7 @@ def start(
     overwrite: bool = False,
     on_epoch: OnEpoch | None = None,
     reading: Reading | None = None,
+    processes: Processes | None = None,
 ) -> dict[str, Any]:
     """Train in a new folder.
 
@@ -67,6 +75,7 @@ def start(
         overwrite: replace a run that is there.
         on_epoch: called after every epoch.
         reading: what reading left out of the data set, for the record.
+        processes: those that share every batch; None = this one alone.
 
     Returns:
         The content of metrics.json.
@@ -74,7 +83,9 @@ def start(
     split = settings.split.make(graphs)
     # the number of threads decides how sums are cut, so it is a setting like any other; so is the rule for the epoch
     rule = resolve_rule(settings.train.select_by, graphs.y[split.train], settings.train.weighted)
-    train = replace(settings.train, threads=settings.train.threads or torch.get_num_threads(), select_by=rule)
+    several = processes is not None and processes.size > 1  # with one thread each
+    threads = settings.train.threads or (1 if several else torch.get_num_threads())
+    train = replace(settings.train, threads=threads, select_by=rule)
     settings = replace(settings, train=train)
     with working_in(folder) as path:
         if (path / "runs.jsonl").exists():
@@ -91,18 +102,20 @@ def start(
             remove(path / name)
         write_json(path / "split.json", split.to_json(), durable=True)
         write_text(path / "config.toml", settings.to_toml(HEADING), durable=True)
-        return _carry_out(settings, graphs, split, path, on_epoch, reading, False)
+        return _carry_out(settings, graphs, split, path, on_epoch, reading, False, processes)
 
 
 def resume(
-    folder: str | PathLike[str], *, on_epoch: OnEpoch | None = None, mix_versions: bool = False
-) -> dict[str, Any]:
-    """Continue a run that was stopped; one that is finished is only read.
+    folder: str | PathLike[str], *, on_epoch: OnEpoch | None = None, mix_versions: bool = False,
+    processes: Processes | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Continue a run that was stopped, with any number of processes; one that is finished is only read.
 
     Args:
         folder: of the run.
         on_epoch: called after every epoch.
         mix_versions: continue a run of a version whose trainings give other numbers.
+        processes: those that share every batch; None = this one alone.
 
     Returns:
         The content of metrics.json.
@@ -122,7 +135,7 @@ def resume(
         reading = read_for(settings.data, settings.split)
         graphs = reading.graphs
         split.check(graphs)
-        return _carry_out(settings, graphs, split, path, on_epoch, reading, mix_versions)
+        return _carry_out(settings, graphs, split, path, on_epoch, reading, mix_versions, processes)
 
 
 def extent(folder: str | PathLike[str]) -> tuple[int, int]:
@@ -144,15 +157,45 @@ def new_folder(root: Path, name: str) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class _Work:
+    """What every process of a training needs to know."""
+
+    settings: RunSettings
+    graphs: GraphSet
+    split: Split
+    owner: dict[str, str]
+    mix_versions: bool
+
+    def build(self) -> GraphModel:
+        """The model before the training."""
+        size = typical_nodes(self.graphs, self.split.train)
+        return build(
+            self.settings.model, self.graphs.num_features, self.graphs.num_classes, seed=self.settings.train.seed,
+            typical_nodes=size, edge_channels=edge_channels(self.graphs),
+        )  # fmt: skip
+
+    def fit(self, model: GraphModel, state: Path | None, on_epoch: OnEpoch | None, shard: Shard | None) -> Fit:
+        """Train it."""
+        return fit(
+            model, self.graphs, self.split, self.settings.train, on_epoch=on_epoch, state_file=state, owner=self.owner,
+            mix_versions=self.mix_versions, shard=shard,
+        )  # fmt: skip
+
+
+def follow(shard: Shard, work: _Work, state: bytes | None) -> None:
+    """What a process does that shares the batches of a training and writes no files."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "state.safetensors"
+        if state is not None:
+            file.write_bytes(state)
+        work.fit(work.build(), None if state is None else file, None, shard)
+
+
 def _carry_out(
     settings: RunSettings, graphs: GraphSet, split: Split, path: Path, on_epoch: OnEpoch | None,
-    reading: Reading | None, mix_versions: bool,
+    reading: Reading | None, mix_versions: bool, processes: Processes | None,
 ) -> dict[str, Any]:  # fmt: skip
-    size = typical_nodes(graphs, split.train)
-    model = build(
-        settings.model, graphs.num_features, graphs.num_classes, seed=settings.train.seed, typical_nodes=size,
-        edge_channels=edge_channels(graphs),
-    )  # fmt: skip
     train = settings.train.to_dict()
     if train.get("select_by") == "paper":  # the only rule of 0.1.0, which wrote none
         del train["select_by"]
@@ -161,13 +204,20 @@ def _carry_out(
         "data": graphs.fingerprint,
         "split": _digest(split.to_json()),
     }
-    done = fit(
-        model, graphs, split, settings.train, on_epoch=on_epoch, state_file=path / "state.safetensors", owner=owner,
-        mix_versions=mix_versions,
-    )  # fmt: skip
+    work, state = _Work(settings, graphs, split, owner, mix_versions), path / "state.safetensors"
+    model = work.build()
+    processes = Processes() if processes is None else processes
+    if processes.size > 1:
+        _check_shareable(model)
+    advice = f"Continue with: asapool train --resume {path}"
+    begun = state.read_bytes() if processes.size > 1 and state.exists() else None
+    with processes.sharing(follow, work, begun, advice=advice) as shard:
+        done = work.fit(model, state, on_epoch, shard)
     metrics = _evaluate(settings, graphs, split, model, done)
     if reading is not None:
         metrics["data"] |= reading.counts()
+    if processes.size > 1:
+        metrics["processes"] = processes.size
     _write(path, settings, graphs, split, model, done, metrics)
     if done.diverged:
         raise TrainingError(
@@ -176,6 +226,21 @@ def _carry_out(
             "Lower train.lr or set train.clip"
         )
     return metrics
+
+
+def _check_shareable(model: GraphModel) -> None:
+    """Refuse a method whose trainings cannot be shared."""
+    if isinstance(model, DirectModel):
+        raise ConfigError(
+            f"the method {model.config.method!r} is not trained by gradient descent, so there are no batches to share "
+            "among processes. Leave -j out"
+        )
+    unshared = [name for name, m in model.named_modules() if isinstance(m, _BatchNorm) and not isinstance(m, NodeNorm)]
+    if unshared:
+        logger.info(
+            "the batch normalisation %s of the method %r uses the graphs of each process alone: the numbers depend on "
+            "the number of processes", unshared[0], model.config.method,
+        )  # fmt: skip
 
 
 def _evaluate(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit) -> dict[str, Any]:

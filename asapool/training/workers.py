@@ -1,0 +1,40 @@
+"""What worker processes of every kind have in common: they end with their parent, and their end has a reason."""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+import os
+import signal
+import sys
+import threading
+from multiprocessing.connection import wait
+
+
+def become_worker() -> None:
+    """Make this process a worker: one torch thread, no reaction to Ctrl-C, and an end when its parent is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ["OMP_NUM_THREADS"] = "1"  # for a torch that is loaded later
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+def exit_cause(code: int) -> str:
+    """How a process ended.
+
+    >>> exit_cause(-9)
+    'the process was ended by signal 9 (SIGKILL): the machine may be out of memory, try fewer jobs'
+    """
+    if code == -signal.SIGKILL:
+        return "the process was ended by signal 9 (SIGKILL): the machine may be out of memory, try fewer jobs"
+    if code < 0:
+        return f"the process was ended by signal {-code} ({signal.Signals(-code).name})"
+    return f"the process ended with code {code} before the task was done"
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent is killed: nothing would receive its results."""
+    parent = mp.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
