@@ -25,33 +25,46 @@ from asapool.experiments.plan_file import plan_names, read_plan
 from asapool.experiments.property_table import table1
 from asapool.experiments.record import RunRecord
 from asapool.experiments.store import Store
-from asapool.experiments.tables import make_table, to_markdown
+from asapool.experiments.tables import Table, make_table, to_markdown
 from asapool.experiments.verdicts import evaluate_claims
 from asapool.files import read_json, write_json, write_text
+from benchmarks import cost
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
 FIRST = ("table2", "table-plus", "ablation-plus", "table-rates", "table-semantics", *paper.ABLATIONS, "table-hyper")
 
-HEAD = """# What we measured, beside the paper
+HEAD = """# Results
 
-Made from the files in `results/` by `python -m benchmarks.accuracy`; every line there is one training. The protocol is
-that of the paper's authors: plain shuffled 10 folds, validation on the fold before the test fold, the epoch chosen by
-validation accuracy, nothing tuned on test folds; seeds and settings are the authors' own, but for the learning rates
-of the other methods, which were chosen on validation where `table-rates` was run. ± is the deviation over the means of
-the seeds, as in the paper; the deviation over the folds of a seed stands beside it, because it says how far one
-training can be off. Every cell says how many seeds and folds stand behind it; the paper has 20 × 10. A verdict is
-"within" where our mean lies inside the paper's mean ± its deviation. Seeds that have not finished all folds count
-neither in ± nor in a verdict, which says so. p values are of paired tests on the folds that both rows finished (the
-corrected resampled t-test, with Holm's adjustment within a column). Claims in words are tested on the finished seeds
-that the rows in question share. They hold, or do not, where a test gives p < 0.05 or a 95 % interval lies on one side,
-and are too close to call otherwise; below each table stands which test that is.
-
-FRANKENSTEIN itself is large and not everywhere to be had. Where it was not, the molecules it was made of were trained
-instead, under their own name, Mutagenicity; the paper's number for FRANKENSTEIN stands beside it as that of other data,
-without a verdict.
+Does ASAP do what the paper says, and how good is `asap+`? This page is written by `python -m benchmarks.accuracy` from
+the trainings in `results/`, one line each; [how they were made](#how-it-was-measured) is at the end.
 """
-AGAIN = """## To measure it again
+CLAIMS = """## The paper's claims
+
+A claim holds, or fails, where a test gives p < 0.05 or a 95 % interval lies on one side. It is "too close to call"
+where the trainings cannot tell, and "not enough runs" where some of its rows are missing.
+"""
+COST = """### Accuracy against cost
+
+Processor seconds of one training on one core, mean over the trainings of a cell; processors differ (see the end).
+
+![Test accuracy against seconds per training](figures/results-cost.svg)
+"""
+METHOD = """## How it was measured
+
+- **Protocol.** Tables of the paper use its authors' protocol: ten plain shuffled folds, validation on the fold before
+  the test fold, and the epoch with the best validation accuracy. Nothing was tuned on test folds. Seeds and settings
+  are the authors'; the learning rates of the other methods were chosen on validation where `table-rates` was run.
+- **±** is the standard deviation of the means of the seeds, as in the paper. The deviation over the folds of a seed is
+  given too, since it says how far off a single training can be. The paper has 20 seeds × 10 folds; each cell says how
+  many we have. Seeds with missing folds count neither in ± nor in a verdict.
+- **Verdicts.** "within" means that our mean lies inside the paper's mean ± its deviation.
+- **Tests.** p values are of paired tests on the folds that both rows have finished (the corrected resampled t-test,
+  with Holm's adjustment within a column).
+- **FRANKENSTEIN** is large and not available everywhere. Where it was missing, Mutagenicity, the molecules it was made
+  from, was trained instead; the paper's number is shown beside it as that of other data, without a verdict.
+"""
+AGAIN = """## Measure it again
 
 ```
 asapool results results --merge OUT                                               # what is here need not be repeated
@@ -92,32 +105,37 @@ def page(results: Path) -> str:
     """The text of docs/results.md."""
     files = sorted(results.glob("*.jsonl"))
     records = together(*(read_compact(path) for path in files))
-    parts = [HEAD, "## Properties of the pooling methods (`table1`)\n", table1().to_markdown()]
+    plans = [name for name in FIRST if name in plan_names()]
+    tables = [make_table(plan, records) for name in plans if (plan := _plan(name, records)) is not None]
+    parts = [HEAD, *_claims(tables)]
+    for table in tables:
+        parts += [f"## {table.title} (`{table.name}`)\n", to_markdown(table, heading=False, marks=False, folded=True)]
+        parts += _note(results, table.name)
+        if table.name == FIRST[0]:
+            parts += [COST, cost.markdown_table(table, records)]
+    left = [name for name in plans if name not in {table.name for table in tables}]
+    if left:
+        parts.append(f"Not measured yet: {', '.join(f'`{name}`' for name in left)}.\n")
+    parts += ["## Properties of the pooling methods (`table1`)\n", table1().to_markdown()]
     rows = _statistics(results)
     if rows:
         counted = StatisticsTable(rows=tuple(_counted(row) for row in rows))
         parts += ["## The data sets (`table3`)\n", counted.to_markdown()]
-    plans = [name for name in FIRST if name in plan_names()]
-    tables = [make_table(plan, records) for name in plans if (plan := _plan(name, records)) is not None]
-    claims = [
+    for path in sorted((results / "notes").glob("*.md")):
+        if path.stem not in {table.name for table in tables}:
+            parts += _note(results, path.stem)
+    parts += [METHOD, AGAIN, _machines(records)]
+    return "\n".join(parts)
+
+
+def _claims(tables: Sequence[Table]) -> list[str]:
+    """The summary: what became of every claim."""
+    lines = [
         [v.words, f"**{v.verdict}**", ", ".join(v.decided_on) or "–", f"`{table.name}`"]
         for table in tables
         for v in evaluate_claims(table)
     ]
-    if claims:
-        head = ["claim", "so far", "tested on", "the numbers are in"]
-        parts += ["## The paper's claims in words\n", markdown(head, claims)]
-    for table in tables:
-        parts += [f"## {table.title} (`{table.name}`)\n", to_markdown(table, heading=False, marks=False)]
-        parts += _note(results, table.name)
-    left = [name for name in plans if name not in {table.name for table in tables}]
-    if left:
-        parts.append(f"Not measured yet: {', '.join(f'`{name}`' for name in left)}.\n")
-    parts += [AGAIN, _machines(records)]
-    for path in sorted((results / "notes").glob("*.md")):
-        if path.stem not in {table.name for table in tables}:
-            parts += _note(results, path.stem)
-    return "\n".join(parts)
+    return [CLAIMS, markdown(["claim", "verdict", "tested on", "numbers in"], lines)] if lines else []
 
 
 def _plan(name: str, records: Mapping[str, RunRecord]) -> Plan | None:
@@ -185,6 +203,7 @@ def main() -> None:
     if args.add:
         add(args.add, args.results)
     write_text(args.page, page(args.results))
+    cost.draw(args.results, args.page.parent / "figures" / "results-cost.svg")
     print(args.page)
 
 

@@ -55,10 +55,14 @@ def to_csv(table: Table) -> str:
     return csv_text([column.key for column in COLUMNS], lines)
 
 
-def to_markdown(table: Table, *, heading: bool = True, marks: bool = True) -> str:
+def to_markdown(table: Table, *, heading: bool = True, marks: bool = True, folded: bool = False) -> str:
     """The means, every cell in full, and the paper's claims in words.
 
-    heading: begin with the title. marks: show of every cell how many trainings of the plan are still missing.
+    Args:
+        table: the table.
+        heading: begin with the title.
+        marks: show of every cell how many trainings of the plan are still missing.
+        folded: hide the cells in full until the reader opens them.
     """
     from asapool.experiments.columns import grid
     from asapool.experiments.verdicts import evaluate_claims
@@ -71,13 +75,15 @@ def to_markdown(table: Table, *, heading: bool = True, marks: bool = True) -> st
         parts.append(markdown(["", *table.columns], means))
         if marks and any(0 < c.folds < c.expected for c in table.cells):
             parts.append("\\* not all trainings of the cell are done.\n")
-    parts.append(markdown(*grid(table, marks)))
+    cells = markdown(*grid(table, marks))
+    summary = "<details markdown><summary>Every cell, with deviations and tests</summary>"
+    parts.append(f"{summary}\n\n{cells}\n</details>\n" if folded else cells)
     parts += [f"{escape(note)}\n" for note in notes(table)]
     if table.choose:
         parts.append("".join(f"- {line}\n" for line in map(escape, choices(table))))
     found = evaluate_claims(table)
     if found:
-        parts.append("What the paper says in words:\n")
+        parts.append("The paper's claims about this table:\n")
         parts.append("".join(f"- {v.words}: **{v.verdict}**{f' ({v.numbers})' if v.numbers else ''}\n" for v in found))
         parts.append(" ".join(dict.fromkeys(v.how for v in found)) + "\n")
     return "\n".join(parts)
