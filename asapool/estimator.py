@@ -23,6 +23,7 @@ from asapool.errors import ConfigError, DataError, InputError
 from asapool.models import ModelConfig, build
 from asapool.models.batches import edge_channels
 from asapool.training.config import TrainConfig
+from asapool.training.embeddings import embed
 from asapool.training.fitting import fit, typical_nodes
 from asapool.training.predictions import predict
 from asapool.training.presets import DEFAULT_METHOD, preset
@@ -118,19 +119,28 @@ class ASAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Probability of every class, (G, C), columns in the order of classes_."""
         check_is_fitted(self, "model_")
+        return predict(self.model_, self._packed(X))
+
+    def _packed(self, X: Any) -> GraphSet:
+        """X as a set of graphs with the features of the training."""
         graphs = pack(X, labels="ignored", recipe=self.recipe_)
         if graphs.num_features != self.n_features_in_:
             raise InputError(
                 f"X has {graphs.num_features} node features, but ASAPClassifier was fitted with {self.n_features_in_}"
             )
         _check_meaning(graphs.recipe, self.recipe_)
-        return predict(self.model_, graphs)
+        return graphs
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of every graph, (G,)."""
         p = self.predict_proba(X)
         answer: npt.NDArray[Any] = self.classes_[p.argmax(axis=1)]
         return answer
+
+    def transform(self, X: Any) -> npt.NDArray[np.float32]:
+        """The vector of every graph, (G, W): what the network makes of it before its last layers."""
+        check_is_fitted(self, "model_")
+        return embed(self.model_, self._packed(X))
 
     def _configs(self, seed: int, graphs: int | None) -> tuple[ModelConfig, TrainConfig]:
         """The settings: those given, over those that follow from the method and the number of graphs."""

@@ -138,6 +138,22 @@ class TrainedModel:
         names: npt.NDArray[np.str_] = np.array(self.classes)[self.predict_proba(X, **options).argmax(axis=1)]
         return names
 
+    def embed(self, X: Any, level: int | None = None, **options: Any) -> npt.NDArray[np.float32]:
+        """The vector of every graph: what the network makes of it before its last layers.
+
+        Args:
+            X: One graph or many, see the class.
+            level: One row per pooled node of this level, from 1, instead of one per graph.
+            **options: Further options of asapool.load for a file.
+
+        Returns:
+            Vectors (G, W), rows in the order of X; with level (K, F), graph by graph.
+        """
+        from asapool.training.embeddings import embed, embed_nodes
+
+        graphs = self.read(X, **options)
+        return embed(self.loaded.model, graphs) if level is None else embed_nodes(self.loaded.model, graphs, level).x
+
     def explain(
         self, X: Any, index: int = 0, *, target: str | int | None = None, importance: Sequence[str] | None = None
     ) -> Hierarchy:

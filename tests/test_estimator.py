@@ -4,6 +4,7 @@ import joblib
 import networkx as nx
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
@@ -194,3 +195,12 @@ def test_columns_of_pandas_are_taken_and_wider_tables_refused():
 def test_the_first_item_that_is_no_text_is_named(hole):
     with pytest.raises(DataError, match=rf"X\[2\]: a SMILES text as in the others expected, got {hole}\. Leave it out"):
         ASAPClassifier(**QUICK).fit(["CCO", "CC", hole, "C", hole], [0, 1, 0, 1, 0])
+
+
+def test_transform_gives_the_vectors_of_the_network():
+    graphs = load("synthetic:cycles?graphs=12")
+    asap = ASAPClassifier(method="asap", hidden=4, epochs=1, random_state=0).fit(graphs)
+    v = asap.transform(graphs)
+    assert v.shape == (12, 8)
+    logits = asap.model_.head(torch.from_numpy(v)).detach().double()
+    np.testing.assert_allclose(logits.softmax(dim=1).numpy(), asap.predict_proba(graphs), atol=1e-6)

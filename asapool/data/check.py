@@ -25,7 +25,7 @@ def check(graphs: GraphSet) -> None:
     for name, dtype, dims in (
         ("x", np.float32, 2), ("ptr", np.int64, 1), ("rowptr", np.int64, 1), ("col", np.int64, 1),
         ("weight", np.float32, 1), ("places", np.int64, 1), ("truth", np.int8, 1),
-        ("edge_attr", np.float32, 2),
+        ("edge_attr", np.float32, 2), ("descriptors", np.float32, 2),
     ):  # fmt: skip
         value = getattr(graphs, name)
         if value is not None:
@@ -50,6 +50,7 @@ def check(graphs: GraphSet) -> None:
         ("y", len(graphs.y), G), ("ids", len(graphs.ids), G), ("places", len(graphs.places), G),
         ("feature_names", len(graphs.feature_names), graphs.x.shape[1]),
         ("source_text", G if graphs.source_text is None else len(graphs.source_text), G),
+        ("descriptors", G if graphs.descriptors is None else len(graphs.descriptors), G),
         ("truth", N if graphs.truth is None else len(graphs.truth), N),
         ("weight", E if graphs.weight is None else len(graphs.weight), E),
         ("edge_attr", E if graphs.edge_attr is None else len(graphs.edge_attr), E),
@@ -134,6 +135,8 @@ def _values(graphs: GraphSet) -> None:
     for name, values in (("x", graphs.x), ("weight", graphs.weight), ("edge_attr", graphs.edge_attr)):
         if values is not None and not bool(np.isfinite(values).all()):
             raise DataError(f"{graphs.name}: {name} holds NaN or infinity. Replace or drop those values")
+    if graphs.descriptors is not None and bool(np.isinf(graphs.descriptors).any()):
+        raise DataError(f"{graphs.name}: descriptors holds infinity. Replace those values, or make them NaN")
     col: Ints = graphs.col
     if col.size and (col.min() < 0 or col.max() >= N):
         bad = col.max() if col.max() >= N else col.min()

@@ -53,6 +53,7 @@ class GraphSet:
     places: Ints = None  # type: ignore[assignment]  # (G,), number in the source, what was left out counted; None = 0, 1, …
     truth: Bytes | None = None  # (N,), 1 = the node is part of the reason for the label
     edge_attr: Floats | None = None  # (E, Fe)
+    descriptors: Floats | None = None  # (G, D), numbers of a whole graph for the model's head, NaN = missing
     source_text: tuple[str, ...] | None = None  # what each graph was made from, such as its SMILES
     name: str = "graphs"
     recipe: Mapping[str, Any] = field(default_factory=dict)  # how x was made from the source; plain JSON data
@@ -152,6 +153,7 @@ class GraphSet:
             places=self.places.take(chosen),
             truth=None if self.truth is None else self.truth.take(nodes),
             edge_attr=None if self.edge_attr is None else self.edge_attr.take(entries, axis=0),
+            descriptors=None if self.descriptors is None else self.descriptors.take(chosen, axis=0),
             source_text=None if self.source_text is None else tuple([self.source_text[i] for i in numbers]),
             name=self.name,
             recipe=self.recipe,

@@ -38,7 +38,7 @@ def read(source: Any, **options: Any) -> Reading:
     """
     chosen = _options(options)
     try:
-        return _read(source, chosen)
+        return _with_descriptors(_read(source, chosen), chosen)
     except MemoryError:
         raise DataError(f"{source}: does not fit into the memory. Use a part of it, or a larger machine") from None
 
@@ -176,6 +176,17 @@ def _is_file(path: Path) -> bool:
     if path.exists() and not path.is_file() and not path.is_dir():
         raise DataError(f"{path}: is a pipe or device, and a file is expected. Copy its content to a file first")
     return path.is_file()
+
+
+def _with_descriptors(reading: Reading, options: ReadOptions) -> Reading:
+    """The same reading; a source that has no descriptors though some were asked for is refused."""
+    wanted = bool(options.descriptors or options.rdkit_descriptors or (options.recipe or {}).get("descriptors"))
+    if wanted and reading.graphs.descriptors is None and len(reading.graphs):
+        raise DataError(
+            f"{reading.graphs.name}: descriptors belong to tables of molecules, and this is none. "
+            "Leave them out, or give a table"
+        )
+    return reading
 
 
 def _reader(path: Path) -> Reader:

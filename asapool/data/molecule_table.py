@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from asapool.data.classes import Labels, cell_class
 from asapool.data.csr import pointer
+from asapool.data.descriptors import (
+    descriptor_columns,
+    missing_note,
+    rdkit_descriptors,
+    rdkit_names,
+    read_number,
+)
 from asapool.data.features import check_recipe
 from asapool.data.graphset import GraphSet
 from asapool.data.molecule_workers import read_many
@@ -47,6 +55,7 @@ class Row(NamedTuple):
     smiles: str
     labels: tuple[str | None, ...]  # one per target column
     id: str | None
+    descriptors: tuple[float, ...] = ()  # one per descriptor column
 
 
 class Columns(NamedTuple):
@@ -55,6 +64,7 @@ class Columns(NamedTuple):
     smiles: str
     targets: tuple[str, ...]
     id: str | None
+    descriptors: tuple[str, ...] = ()
 
 
 def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
@@ -93,6 +103,12 @@ def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:
     for k, text in enumerate(smiles):
         if not isinstance(text, str):
             raise DataError(f"graph {k}: SMILES as the others expected, {type(text).__name__} came. Leave it out")
+    needed = descriptor_columns(options)
+    if needed:
+        raise DataError(
+            f"the model reads the descriptor {needed[0]!r}, and a list of SMILES has no columns. "
+            "Give a table that has it"
+        )
     rows = [Row(k, k, text.strip(), (), None) for k, text in enumerate(smiles)]
     rule: Labels = "optional" if options.labels is None else options.labels
     graphs = _build(Path("smiles"), Columns("smiles", (), None), rows, options, log, rule)
@@ -120,8 +136,10 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
     with open_table(path, options.encoding) as (header, rows):
         smiles = guess(header, options.smiles, _preferred(options), path, "smiles", "the SMILES")
         own = find(header, options.id_column, ID_COLUMNS, path)
-        targets = _targets(header, path, options, {smiles, own})
-        yield Columns(header[smiles], tuple(header[k] for k in targets), None if own is None else header[own])
+        extra = [column_of(header, name, path) for name in descriptor_columns(options)]
+        targets = _targets(header, path, options, {smiles, own, *extra})
+        names = tuple(header[k] for k in extra)
+        yield Columns(header[smiles], tuple(header[k] for k in targets), None if own is None else header[own], names)
         for place, (line, row) in enumerate(rows):
             if len(row) != len(header):
                 reason = f"{len(header)} fields expected, {len(row)} came"
@@ -135,6 +153,7 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
                 "" if row[smiles] is None else str(row[smiles]).strip(),
                 tuple(cell_class(row[k], options.classes, log.missing) for k in targets),
                 None if own is None or row[own] is None else str(row[own]).strip() or None,
+                tuple(read_number(row[k], f"{path}, line {line}", header[k]) for k in extra),
             )
 
 
@@ -213,6 +232,9 @@ def _build(
     recipe = dict(options.recipe) if options.recipe is not None else recipe | {"classes": list(names)}
     if options.recipe is None and target.kind != "classification":
         recipe["task"] = target.to_dict()
+    computed = rdkit_names(options)
+    if options.recipe is None and (columns.descriptors or computed):
+        recipe["descriptors"] = {"columns": list(columns.descriptors), "rdkit": computed}
     extended = (options.edge_features or recipe.get("edge_features")) == "extended"
     if extended:
         recipe["edge_features"] = "extended"
@@ -224,6 +246,7 @@ def _build(
         ids=tuple(str(row.line) if row.id is None else row.id for row in kept),
         named=any(row.id is not None for row in kept),
         places=[row.place for row in kept],
+        descriptors=_descriptors(path, columns, kept, computed, log),
         source_text=tuple(row.smiles for row in kept),
         name=path.name.removesuffix(".gz").rpartition(".")[0] or path.stem,
         recipe=recipe,
@@ -232,6 +255,17 @@ def _build(
         return graphs
     more = stereo_features([row.smiles for row in kept])
     return graphs.with_fields(edge_attr=np.concatenate([graphs.edge_attr, more], axis=1))
+
+
+def _descriptors(
+    path: Path, columns: Columns, rows: Sequence[Row], computed: Sequence[str], log: Log
+) -> npt.NDArray[np.float32] | None:
+    """The columns of descriptors, then what RDKit computes, (G, D); None where there are neither."""
+    if not columns.descriptors and not computed:
+        return None
+    given = np.array([row.descriptors for row in rows], np.float32).reshape(len(rows), len(columns.descriptors))
+    log.notes.extend(missing_note(given, columns.descriptors, str(path)))
+    return np.concatenate([given, rdkit_descriptors([row.smiles for row in rows], computed)], axis=1)
 
 
 def _read_targets(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions, rule: Labels) -> Labelled:

@@ -24,7 +24,7 @@ from asapool.errors import DataError
 from asapool.files import writing
 
 VERSION = 1
-ARRAYS = ("x", "ptr", "rowptr", "col", "y", "weight", "truth", "edge_attr")
+ARRAYS = ("x", "ptr", "rowptr", "col", "y", "weight", "truth", "edge_attr", "descriptors")
 NAMES = ("class_names", "feature_names", "ids", "source_text")
 
 

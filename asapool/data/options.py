@@ -32,6 +32,8 @@ class ReadOptions:
     encoding: str = "utf-8"  # of a text table
     skip_invalid: bool = False  # leave out rows that cannot be read instead of refusing the file
     repeats: Repeats | None = None  # edges that a TU data set lists more than once: None = "drop", or "sum" of weights
+    descriptors: str | Sequence[str] | None = None  # columns of a table with numbers for the model's head
+    rdkit_descriptors: bool = False  # let RDKit compute such numbers
     edge_features: EdgeFeatures | None = None  # of molecules: None = "basic" (6 columns), "extended" has 9
     workers: int | None = None  # processes for a large table; None = as many as pay off
 
@@ -58,8 +60,12 @@ class ReadOptions:
             choose("edge_features", self.edge_features, ("basic", "extended"))
         if self.repeats is not None:
             choose("repeats", self.repeats, ("drop", "sum"))
-        if not isinstance(self.skip_invalid, bool):
-            raise ConfigError(f"skip_invalid must be true or false, without quotes, got {self.skip_invalid!r}")
+        for name in ("skip_invalid", "rdkit_descriptors"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name} must be true or false, without quotes, got {getattr(self, name)!r}")
+        named = [self.descriptors] if isinstance(self.descriptors, str) else self.descriptors or ()
+        if not isinstance(named, (list, tuple)) or not all(isinstance(name, str) for name in named):
+            raise ConfigError(f"descriptors must be the name of a column or a list of names, got {self.descriptors!r}")
         if self.workers is not None and self.workers < 1:
             raise ConfigError(f"workers must be at least 1, got {self.workers}")
         if self.recipe is not None and self.features is not None:

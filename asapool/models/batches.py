@@ -26,6 +26,11 @@ def edge_channels(graphs: GraphSet) -> int:
     return 0 if graphs.edge_attr is None else int(graphs.edge_attr.shape[1])
 
 
+def graph_channels(graphs: GraphSet) -> int:
+    """The descriptors of a graph; 0 where there are none."""
+    return 0 if graphs.descriptors is None else int(graphs.descriptors.shape[1])
+
+
 def cut(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.int64]) -> Batch:
     """The graphs named by indices as a batch with all that the model reads."""
     batch = graphs.batch(indices, edge_attr="edge_attr" in model.reads)
@@ -33,8 +38,12 @@ def cut(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.int64]) -> 
         return batch
     from torch import from_numpy
 
-    counts = _ecfp(graphs, model.config.count_depth, model.config.count_buckets)
-    return replace(batch, graph_attr=from_numpy(counts[indices].toarray()))
+    parts = []
+    if model.config.counts == "ecfp":
+        parts.append(_ecfp(graphs, model.config.count_depth, model.config.count_buckets)[indices].toarray())
+    if model.shape.graph_channels and graphs.descriptors is not None:
+        parts.append(graphs.descriptors[indices])
+    return replace(batch, graph_attr=from_numpy(np.concatenate(parts, axis=1)))
 
 
 def check_extras(model: GraphModel, graphs: GraphSet) -> None:
@@ -44,7 +53,12 @@ def check_extras(model: GraphModel, graphs: GraphSet) -> None:
             f"{graphs.name}: its edges have {edge_channels(graphs)} features, the model was trained on "
             f"{model.shape.edge_channels}. Give graphs with the edge features of the training data"
         )
-    if "graph_attr" in model.reads:
+    if model.descriptors is not None and graph_channels(graphs) != model.shape.graph_channels:
+        raise CheckpointError(
+            f"{graphs.name}: its graphs have {graph_channels(graphs)} descriptors, the model was trained on "
+            f"{model.shape.graph_channels}. Load the graphs with the model's recipe"
+        )
+    if "graph_attr" in model.reads and model.config.counts == "ecfp":
         from asapool.data.fingerprints import smiles_of
 
         smiles_of(graphs)

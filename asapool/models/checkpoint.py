@@ -132,6 +132,7 @@ def to_bytes(
             "versions": {"asapool": asapool.__version__, "torch": torch.__version__, "numerics": str(NUMERICS)},
         }
         | ({"edge_channels": model.shape.edge_channels} if model.shape.edge_channels else {})
+        | ({"graph_channels": model.shape.graph_channels} if model.shape.graph_channels else {})
     )
     words["checksum"] = checksum(words, weights)
     data: bytes = pack(weights, metadata={KEY: _text(words)})
@@ -190,6 +191,7 @@ def load(path: str | PathLike[str]) -> LoadedModel:
             model = build(
                 ModelConfig.from_dict(words["config"]), words["in_channels"], len(classes),
                 typical_nodes=words["typical_nodes"], edge_channels=words.get("edge_channels", 0),
+                graph_channels=words.get("graph_channels", 0),
             )  # fmt: skip
         if not isinstance(model, DirectModel):
             _check_dtypes(model, weights)

@@ -13,6 +13,7 @@ from asapool.kernels import DenseGraph, Graph
 from asapool.kernels.rng import drawing_from
 from asapool.models.blocks import Head
 from asapool.models.config import ModelConfig
+from asapool.models.descriptors import DescriptorScale, split_graph_attr
 from asapool.models.global_pooling import GlobalEncoder, SumEncoder
 from asapool.models.hierarchical import HierarchicalEncoder
 from asapool.models.methods import Method, method
@@ -35,18 +36,23 @@ class GraphModel(nn.Module):
     Models that can use more of a batch name it in `reads` ("edge_attr" (E, D), "graph_attr" (B, D)) and take it as
     keyword arguments.
 
+    `head_layers` has the names of the layers that turn a graph's vector (`embed`) into logits; the rest is the encoder.
+
     Args:
         config: the settings.
         shape: the sizes of input and output.
     """
 
     reads: tuple[str, ...] = ()
+    head_layers: tuple[str, ...] = ()
 
     def __init__(self, config: ModelConfig, shape: ModelShape) -> None:
         super().__init__()
         self.config, self.shape = config, shape
         self.in_channels, self.num_classes = shape.in_channels, shape.num_classes
         self.typical_nodes = shape.typical_nodes if method(config.method).fixed_size else None
+        network = shape.graph_channels > 0 and method(config.method).trainer == "gradient"
+        self.descriptors = DescriptorScale(shape.graph_channels) if network else None
 
     def forward(self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None) -> Tensor:
         """The logits (B, C)."""
@@ -55,6 +61,18 @@ class GraphModel(nn.Module):
     def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
         """The logits (B, C) of a padded batch, x (B, N, F): the same numbers to rounding, with static shapes."""
         raise ConfigError(f"the method {self.config.method!r} works on packed batches only, not on padded ones")
+
+    def embed(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
+    ) -> Tensor:
+        """The vector of every graph, (B, W): what enters the head."""
+        raise ConfigError(
+            f"the method {self.config.method!r} makes no vector of a graph. Use 'asap+' or another network"
+        )
+
+    def is_head(self, name: str) -> bool:
+        """Whether a weight of that name belongs to the head."""
+        return name.split(".", 1)[0] in self.head_layers
 
     def forward_with_penalty(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
@@ -94,7 +112,7 @@ class GraphModel(nn.Module):
 
 
 class GraphClassifier(GraphModel):
-    """logits = head(encoder(x, A)): the encoder makes one row of numbers per graph, the head reads it.
+    """logits = head(r ‖ d), r = encoder(x, A): one row of numbers per graph, and its scaled descriptors, if any.
 
     Args:
         config: the settings.
@@ -102,14 +120,20 @@ class GraphClassifier(GraphModel):
         encoder: a module with `out_channels` that returns r (B, out_channels) and a penalty or None.
     """
 
+    head_layers = ("head",)
+
     def __init__(self, config: ModelConfig, shape: ModelShape, encoder: Encoder) -> None:
         super().__init__(config, shape)
+        self.reads = ("graph_attr",) * (shape.graph_channels > 0)
         self.encoder = encoder
-        self.head = Head(config, encoder.out_channels, shape.num_classes)
+        self.head = Head(config, encoder.out_channels + shape.graph_channels, shape.num_classes)
 
-    def forward(self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, *,
+        graph_attr: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
         """The logits (B, C)."""
-        logits: Tensor = self.head(self._encode(x, ptr, rowptr, col, weight)[0])
+        logits: Tensor = self.head(self.embed(x, ptr, rowptr, col, weight, graph_attr=graph_attr))
         return logits
 
     def forward_with_penalty(
@@ -117,7 +141,7 @@ class GraphClassifier(GraphModel):
     ) -> tuple[Tensor, Tensor]:
         """The logits (B, C), and the scalar that the method adds to the loss: 0 for all but diffpool."""
         r, penalty = self._encode(x, ptr, rowptr, col, weight)
-        logits: Tensor = self.head(r)
+        logits: Tensor = self.head(self._beside(r, more.get("graph_attr")))
         return logits, logits.new_zeros(()) if penalty is None else penalty
 
     def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
@@ -126,8 +150,21 @@ class GraphClassifier(GraphModel):
         if reason is not None:
             raise ConfigError(f"{reason}, so the method {self.config.method!r} works on packed batches only")
         on = graph.pattern.ptr if isinstance(self.encoder, SumEncoder) else graph
-        logits: Tensor = self.head(self.encoder(x, on)[0])
+        logits: Tensor = self.head(self._beside(self.encoder(x, on)[0], graph_attr))
         return logits
+
+    def embed(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
+    ) -> Tensor:
+        """The vector of every graph, r ‖ d (B, W)."""
+        return self._beside(self._encode(x, ptr, rowptr, col, weight)[0], more.get("graph_attr"))
+
+    def _beside(self, r: Tensor, graph_attr: Tensor | None) -> Tensor:
+        """r with the scaled descriptors beside it, where the model reads some."""
+        if self.descriptors is None:
+            return r
+        _, d = split_graph_attr(graph_attr, r.size(0), 0, self.shape.graph_channels)
+        return torch.cat([r, self.descriptors(d).to(r.dtype)], dim=1)
 
     def hierarchy(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None
@@ -177,7 +214,7 @@ def mlp(config: ModelConfig, shape: ModelShape) -> GraphClassifier:
 
 def build(
     config: ModelConfig, in_channels: int, num_classes: int, seed: int | None = None, *,
-    typical_nodes: int | None = None, edge_channels: int = 0,
+    typical_nodes: int | None = None, edge_channels: int = 0, graph_channels: int = 0,
 ) -> GraphModel:  # fmt: skip
     """Make the model that a config describes, with fresh weights; the same seed gives the same bytes.
 
@@ -189,6 +226,7 @@ def build(
         typical_nodes: the size of a typical graph, such as the mean of the training set; only methods with a fixed
             number of clusters (diffpool) need it.
         edge_channels: D, features of an edge; only methods that use them need it.
+        graph_channels: descriptors of a graph, which the head reads; methods that are no network ignore them.
 
     >>> model = build(ModelConfig(hidden=16), in_channels=3, num_classes=2, seed=0)
     >>> x, ptr = torch.ones(3, 3), torch.tensor([0, 2, 3])  # an edge, and a node alone
@@ -196,8 +234,9 @@ def build(
     torch.Size([2, 2])
     """
     shape = ModelShape(
-        in_channels=in_channels, num_classes=num_classes, typical_nodes=typical_nodes, edge_channels=edge_channels
-    )
+        in_channels=in_channels, num_classes=num_classes, typical_nodes=typical_nodes, edge_channels=edge_channels,
+        graph_channels=graph_channels,
+    )  # fmt: skip
     entry = method(config.method)
     if seed is None:
         return entry.make_model(config, shape)

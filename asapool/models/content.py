@@ -27,8 +27,9 @@ def check_content(content: Any) -> None:
             raise ValueError(f"{name} is missing")
         if not check(content[name]):
             raise ValueError(f"{name} has a wrong value, {_short(content[name])}")
-    if not _optional(_whole)(content.get("edge_channels")):
-        raise ValueError(f"edge_channels has a wrong value, {_short(content['edge_channels'])}")
+    for name in ("edge_channels", "graph_channels"):
+        if not _optional(_whole)(content.get(name)):
+            raise ValueError(f"{name} has a wrong value, {_short(content[name])}")
     _check_recipe(content["recipe"])
 
 
@@ -86,7 +87,7 @@ _RECIPE: Mapping[str, Check] = {
     "version": _whole, "kind": _text, "features": _text, "labels": _columns, "attributes": _list_of(_text),
     "max_degree": _whole, "classes": _list_of(_text), "smiles": _optional(_text), "target": _optional(_text),
     "edge_labels": _optional(_columns), "edge_attributes": _optional(_whole), "edge_features": _optional(_text),
-    "task": _optional(_table),
+    "task": _optional(_table), "descriptors": _optional(_table),
     "networkx": lambda v: isinstance(v, dict) and all(_optional(_list_of(_text))(v.get(k)) for k in v)
     and {"node_labels", "node_attributes"} <= v.keys(),
 }  # fmt: skip

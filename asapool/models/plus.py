@@ -13,6 +13,7 @@ from asapool.errors import ConfigError, InputError
 from asapool.kernels import DenseGraph, Graph
 from asapool.models.classifier import GraphModel
 from asapool.models.config import ModelConfig
+from asapool.models.descriptors import split_graph_attr
 from asapool.models.pools import asap
 from asapool.models.shape import LevelShape, ModelShape
 from asapool.nn.convolutions import convolution
@@ -122,9 +123,10 @@ class PlusEncoder(nn.Module):
 
 
 class PlusModel(GraphModel):
-    """logits = W₂ dropout(ReLU(W₁ dropout(norm(r) ‖ c))), with c = ReLU(norm(V dropout(log(1 + counts)))) if counted.
+    """logits = W₂ dropout(ReLU(W₁ dropout(v))), v = norm(r) ‖ c ‖ d, with c = ReLU(norm(V dropout(log(1 + counts)))).
 
-    The counts "wl" follow from the graph itself; "ecfp" come with the batch as graph_attr (B, count_buckets).
+    The counts "wl" follow from the graph itself; "ecfp" come with the batch as graph_attr (B, count_buckets), and so do
+    the descriptors d, behind them.
 
     Args:
         config: the settings.
@@ -132,12 +134,15 @@ class PlusModel(GraphModel):
         make_pool: makes the pooling of a level; None = the network does not pool.
     """
 
+    head_layers = ("lin1", "lin2")
+
     def __init__(
         self, config: ModelConfig, shape: ModelShape, make_pool: Callable[[LevelShape], nn.Module] | None = None
     ) -> None:
         super().__init__(config, shape)
         with_edges = config.edge_features and shape.edge_channels > 0
-        self.reads = ("edge_attr",) * with_edges + ("graph_attr",) * (config.counts == "ecfp")
+        with_graphs = config.counts == "ecfp" or shape.graph_channels > 0
+        self.reads = ("edge_attr",) * with_edges + ("graph_attr",) * with_graphs
         self.encoder = PlusEncoder(config, shape, make_pool)
         width, hidden = self.encoder.out_channels, config.hidden
         self.norm = NodeNorm(width)
@@ -145,7 +150,8 @@ class PlusModel(GraphModel):
         self.count_lin = None if config.counts == "none" else nn.Linear(config.count_buckets, hidden)
         self.count_dropout = Dropout(config.count_dropout)
         self.count_norm = None if config.counts == "none" else NodeNorm(hidden)
-        self.lin1 = nn.Linear(width + (0 if config.counts == "none" else hidden), 2 * hidden)
+        counted = 0 if config.counts == "none" else hidden
+        self.lin1 = nn.Linear(width + counted + shape.graph_channels, 2 * hidden)
         self.readout_dropout = Dropout(config.readout_dropout)
         self.dropout = Dropout(config.dropout)
         self.lin2 = nn.Linear(2 * hidden, shape.num_classes)
@@ -155,21 +161,39 @@ class PlusModel(GraphModel):
         edge_attr: Tensor | None = None, graph_attr: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         """The logits (B, C)."""
-        edge_attr = self._edges(edge_attr)
-        r = self.norm(self.encoder(x, self.pack(x, ptr, rowptr, col, weight, edge_attr)))
-        return self._head(r, graph_attr if self.wl is None else self.wl(x, ptr, rowptr, col, edge_attr))
+        v = self.embed(x, ptr, rowptr, col, weight, edge_attr=edge_attr, graph_attr=graph_attr)
+        return self._head(v)
 
     def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
         """The logits (B, C) of a padded batch, x (B, N, F)."""
         r = self.norm(self.encoder(x, graph))
-        return self._head(r, graph_attr if self.wl is None else self.wl.padded(x, graph))
+        return self._head(self._beside(r, graph_attr, None if self.wl is None else self.wl.padded(x, graph)))
 
-    def _head(self, r: Tensor, counts: Tensor | None) -> Tensor:
-        """The logits (B, C) from the readouts and the counts, if the model reads some."""
-        if self.count_lin is not None and self.count_norm is not None:
-            counts = counts if self.wl is not None and counts is not None else self._graphs(counts, r)
-            r = torch.cat([r, self.count_norm(self.count_lin(self.count_dropout(counts.log1p()))).relu()], dim=1)
-        logits: Tensor = self.lin2(self.dropout(self.lin1(self.readout_dropout(r)).relu()))
+    def embed(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
+    ) -> Tensor:
+        """The vector of every graph, v = norm(r) ‖ c ‖ d (B, W)."""
+        edge_attr = self._edges(more.get("edge_attr"))
+        r = self.norm(self.encoder(x, self.pack(x, ptr, rowptr, col, weight, edge_attr)))
+        counts = None if self.wl is None else self.wl(x, ptr, rowptr, col, edge_attr)
+        return self._beside(r, more.get("graph_attr"), counts)
+
+    def _beside(self, r: Tensor, graph_attr: Tensor | None, counts: Tensor | None) -> Tensor:
+        """The readouts with what the model reads beside them: counts, of the graph or given, and descriptors."""
+        parts, d = [r], r
+        if "graph_attr" in self.reads:
+            buckets = self.config.count_buckets if self.config.counts == "ecfp" else 0
+            given, d = split_graph_attr(graph_attr, r.size(0), buckets, self.shape.graph_channels)
+            counts = given.to(r.dtype) if buckets else counts
+        if self.count_lin is not None and self.count_norm is not None and counts is not None:
+            parts.append(self.count_norm(self.count_lin(self.count_dropout(counts.log1p()))).relu())
+        if self.descriptors is not None:
+            parts.append(self.descriptors(d).to(r.dtype))
+        return torch.cat(parts, dim=1)
+
+    def _head(self, v: Tensor) -> Tensor:
+        """The logits (B, C) of the vectors."""
+        logits: Tensor = self.lin2(self.dropout(self.lin1(self.readout_dropout(v)).relu()))
         return logits
 
     def hierarchy(
@@ -194,14 +218,6 @@ class PlusModel(GraphModel):
                 f"got {given}"
             )
         return edge_attr
-
-    def _graphs(self, graph_attr: Tensor | None, r: Tensor) -> Tensor:
-        """The counts that came with the batch."""
-        expected = (r.size(0), self.config.count_buckets)
-        if graph_attr is None or tuple(graph_attr.shape) != expected:
-            given = "none" if graph_attr is None else str(tuple(graph_attr.shape))
-            raise InputError(f"graph_attr must hold the ECFP counts of every graph, shape {expected}, got {given}")
-        return graph_attr.to(r.dtype)
 
 
 def asap_plus(config: ModelConfig, shape: ModelShape) -> PlusModel:

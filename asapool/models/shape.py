@@ -16,20 +16,24 @@ class ModelShape:
         num_classes: C, outputs of the model.
         typical_nodes: nodes of a typical graph, for methods with a fixed number of clusters.
         edge_channels: D, features of an edge; 0 = none.
+        graph_channels: descriptors of a graph that the head reads; 0 = none.
     """
 
     in_channels: int
     num_classes: int
     typical_nodes: int | None = None
     edge_channels: int = 0
+    graph_channels: int = 0
 
     def __post_init__(self) -> None:
         for name in ("in_channels", "num_classes"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigError(f"{name} must be a whole number of at least 1, got {value!r}")
-        if isinstance(self.edge_channels, bool) or not isinstance(self.edge_channels, int) or self.edge_channels < 0:
-            raise ConfigError(f"edge_channels must be a whole number of at least 0, got {self.edge_channels!r}")
+        for name in ("edge_channels", "graph_channels"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ConfigError(f"{name} must be a whole number of at least 0, got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,6 +93,20 @@ def predict_source(
         on_reading: called with every Reading, before its graphs are predicted.
         options: further ones of asapool.load.
     """
+    graphs_of = read_source(trained, source, labels=labels, chunk=chunk, on_reading=on_reading, **options)
+    return ((graphs, predict(trained.model, graphs)) for graphs in graphs_of)
+
+
+def read_source(
+    trained: LoadedModel,
+    source: str | PathLike[str],
+    *,
+    labels: bool = False,
+    chunk: int = CHUNK,
+    on_reading: Callable[[Reading], None] | None = None,
+    **options: Any,
+) -> Iterator[GraphSet]:
+    """The graphs of a source, with the features that the model was trained on; the arguments of predict_source."""
     chosen = {name: value for name, value in options.items() if value is not None}
     readings = read_pieces(
         source, recipe=trained.recipe, chunk=chunk, labels="optional" if labels else "ignored", **chosen
@@ -104,7 +118,7 @@ def predict_source(
             on_reading(reading)
         if len(reading.graphs):
             trained.check(reading.graphs, labels=labels)
-            yield reading.graphs, predict(trained.model, reading.graphs)
+            yield reading.graphs
             empty = False
     if empty:
         why = f"none of the {skipped} rows could be read" if skipped else "it has none"
