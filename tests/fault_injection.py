@@ -1,0 +1,190 @@
+"""Every file call of a training and of a cross-validation fails once, or is the last thing that the process does.
+
+python -m tests.fault_injection [train|cv ...]
+
+Each command runs in a process of its own. Its n-th write, rename, fsync or removal fails with ENOSPC, EIO or EROFS, or
+ends in SIGKILL. Then: the command must have ended in a sentence (exit code 1) or, where the failure does not matter,
+well (0); no temporary file may be left unless it was killed; what is there must be whole; and the same command, given
+again, must end in the bytes of an undisturbed run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+SOURCE = "synthetic:cycles?graphs=12&nodes=6"
+SMALL = ("--method", "asap", "--hidden", "4", "--epochs", "2", "--no-report")
+COMMANDS = {
+    "train": (("train", SOURCE, *SMALL), ("train",), "model.safetensors"),
+    "cv": (("cv", SOURCE, *SMALL, "--folds", "3", "--seeds", "1"), None, "cv.csv"),
+}
+FAULTS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EROFS": errno.EROFS, "kill": None}
+
+
+class Faults:
+    """Counts the file calls below a folder, and lets one of them fail."""
+
+    def __init__(self, folder: Path, at: int | None, fault: str) -> None:
+        self.folder, self.at, self.fault, self.calls = str(folder), at, fault, []
+
+    def meet(self, name: str, target: Any) -> None:
+        """Called before every call; raises or kills where it is the one."""
+        path = os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else os.fspath(target)
+        if not str(path).startswith(self.folder):
+            return
+        self.calls.append(name)
+        if len(self.calls) - 1 == self.at:
+            if FAULTS[self.fault] is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise OSError(FAULTS[self.fault], os.strerror(FAULTS[self.fault]))
+
+    @contextlib.contextmanager
+    def injected(self) -> Iterator[None]:
+        """Replace the functions of os that the package writes with."""
+        faults = self
+
+        def wrapped(name: str, place: int = 0) -> Callable[..., Any]:
+            original = getattr(os, name)
+
+            def call(*args: Any, **options: Any) -> Any:
+                faults.meet(name, args[place])
+                return original(*args, **options)
+
+            return call
+
+        class File(io.FileIO):
+            def write(self, data: Any) -> int:
+                faults.meet("write", self.fileno())
+                return super().write(data)
+
+        def fdopen(handle: int, mode: str = "r", *args: Any, **options: Any) -> Any:
+            return (
+                io.BufferedWriter(File(handle, "wb"))
+                if mode == "wb"
+                else kept["fdopen"](handle, mode, *args, **options)
+            )
+
+        names = ("replace", "fsync", "unlink", "remove", "write", "fdopen")
+        kept = {name: getattr(os, name) for name in names}
+        for name in names:
+            setattr(os, name, fdopen if name == "fdopen" else wrapped(name))
+        try:
+            yield
+        finally:
+            for name, function in kept.items():
+                setattr(os, name, function)
+
+
+def run(words: tuple[str, ...], folder: Path, at: int | None, fault: str) -> tuple[int, str, list[str]]:
+    """Exit code (negative: the signal), standard error, and the names of the calls; in a child process."""
+    from asapool.cli.main import main
+
+    notes = folder.parent / "notes"
+    child = os.fork()
+    if child == 0:
+        faults, err = Faults(folder, at, fault), io.StringIO()
+        code = 70
+        sys.argv = ["asapool", *words]
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
+            try:
+                with faults.injected():
+                    main()
+                code = 0
+            except SystemExit as end:
+                code = int(end.code or 0)
+            except BaseException as error:
+                err.write(f"Traceback: {error!r}")
+        notes.write_text(json.dumps([err.getvalue(), faults.calls]))
+        os._exit(code)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return -os.WTERMSIG(status), "", []
+    err, calls = json.loads(notes.read_text())
+    return os.WEXITSTATUS(status), err, calls
+
+
+def whole(folder: Path) -> str | None:
+    """What is wrong with the files of a folder; None if all can be read."""
+    from asapool.models import checkpoint
+
+    for path in sorted(folder.rglob("*")):
+        try:
+            if path.name == "model.safetensors":
+                checkpoint.load(path)
+            elif path.suffix == ".json":
+                json.loads(path.read_text())
+        except Exception as error:
+            return f"{path.name}: {error!r:.200}"
+    return None
+
+
+def trial(name: str, base: Path, at: int, fault: str, expected: bytes) -> str | None:
+    """One fault; returns what went wrong."""
+    words, resume, product = COMMANDS[name]
+    folder = base / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    code, err, _ = run((*words, "--out", str(folder)), folder, at, fault)
+    if code != (-signal.SIGKILL if fault == "kill" else 1) and not (code == 0 and fault != "kill"):
+        return f"exit code {code}: {err[-300:]}"
+    if "Traceback" in err:
+        return f"a traceback: {err[-300:]}"
+    left = [p.name for p in folder.rglob(".*") if p.name != ".lock"] if fault != "kill" and folder.exists() else []
+    if left:
+        return f"left behind: {left}"
+    if (trouble := whole(folder)) is not None:
+        return trouble
+    if code == 0:
+        again: tuple[str, ...] | None = None
+    elif resume and (folder / "state.safetensors").exists():
+        again = (*resume, "--resume", str(folder), "--no-report")
+    else:
+        again = (*words, "--out", str(folder), *(("--overwrite",) if resume else ()))
+    if again is not None:
+        code, err, _ = run(again, folder, None, fault)
+        if code != 0:
+            return f"again: exit code {code}: {err[-300:]}"
+    return None if (folder / product).read_bytes() == expected else "other bytes than an undisturbed run"
+
+
+def main(names: list[str], every: int = 1) -> int:
+    """Try every call of every command; print a table and what went wrong; return how much did."""
+    wrong, outcome = [], Counter()
+    with tempfile.TemporaryDirectory() as place:
+        base = Path(place)
+        for name in names:
+            words, _, product = COMMANDS[name]
+            folder = base / "run"
+            shutil.rmtree(folder, ignore_errors=True)
+            code, err, calls = run((*words, "--out", str(folder)), folder, None, "EIO")
+            if code:
+                raise SystemExit(f"{name} fails undisturbed: {err}")
+            expected = (folder / product).read_bytes()
+            print(f"{name}: {len(calls)} calls {dict(Counter(calls))}", file=sys.stderr, flush=True)
+            for at in range(0, len(calls), every):
+                for fault in FAULTS:
+                    trouble = trial(name, base, at, fault, expected)
+                    outcome[name, calls[at], fault, "held" if trouble is None else "WRONG"] += 1
+                    if trouble is not None:
+                        wrong.append(f"{name}, call {at} ({calls[at]}), {fault}: {trouble}")
+                        print(wrong[-1], file=sys.stderr, flush=True)
+    for key, times in sorted(outcome.items()):
+        print(*(f"{part:10}" for part in key), times)
+    print("\n".join(wrong) or "nothing went wrong")
+    return len(wrong)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    sys.exit(1 if main(sys.argv[1:] or list(COMMANDS)) else 0)
