@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from asapool.data import GraphSet, load
 from asapool.data.readers import reader_of
-from asapool.errors import DataError
+from asapool.errors import ConfigError, DataError
 from asapool.models import checkpoint
 
 if TYPE_CHECKING:
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from torch import nn
 
+    from asapool.data.targets import Target
     from asapool.insight import Hierarchy
     from asapool.models import ModelConfig
     from asapool.models.checkpoint import LoadedModel
+    from asapool.training.task import Task
 
 
 def load_model(path: str | PathLike[str]) -> TrainedModel:
@@ -50,7 +52,7 @@ def load_model(path: str | PathLike[str]) -> TrainedModel:
 
 
 class TrainedModel:
-    """A trained classifier with what it needs to read new graphs; load_model makes one.
+    """A trained model with what it needs to read new graphs; load_model makes one.
 
     Every method takes one graph or many, as any of these:
 
@@ -68,12 +70,17 @@ class TrainedModel:
         self.loaded = loaded
 
     def __repr__(self) -> str:
-        return f"TrainedModel({self.config.method!r}, classes={self.classes!r})"
+        return f"TrainedModel({self.config.method!r}, {self.target.noun}={self.classes!r})"
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Class names, in the order of the columns of predict_proba."""
+        """Class names, in the order of the columns of predict_proba; of other targets the names of the tasks."""
         return self.loaded.classes
+
+    @property
+    def target(self) -> Target:
+        """What the model predicts: kind, names of tasks and classes, units, scale."""
+        return self.loaded.target
 
     @property
     def config(self) -> ModelConfig:
@@ -110,7 +117,7 @@ class TrainedModel:
         return graphs
 
     def predict_proba(self, X: Any, **options: Any) -> npt.NDArray[np.float64]:
-        """Probability of every class.
+        """Probability of every class, or of yes for every yes/no task.
 
         Args:
             X: One graph or many, see the class.
@@ -119,24 +126,33 @@ class TrainedModel:
         Returns:
             Probabilities (G, C), rows in the order of X, columns in the order of classes.
         """
-        from asapool.training.predictions import predict
+        if not self._task.probabilities:
+            raise ConfigError(f"a {self.target.kind} model predicts values and no probabilities. Use predict")
+        return self._answers(X, options)
 
-        return predict(self.loaded.model, self.read(X, **options))
-
-    def predict(self, X: Any, **options: Any) -> npt.NDArray[np.str_]:
-        """The most probable class.
+    def predict(self, X: Any, **options: Any) -> npt.NDArray[Any]:
+        """The prediction for every graph, in the order of X.
 
         Args:
             X: One graph or many, see the class.
             **options: Further options of asapool.load for a file.
 
         Returns:
-            Class names (G,), in the order of X.
+            The most probable class by name, (G,); measured values in their unit, (G,), or (G, T) of several tasks; 0
+            and 1 of yes/no tasks, (G, T).
         """
-        import numpy as np
+        return self._task.predicted(self._answers(X, options), self.target)
 
-        names: npt.NDArray[np.str_] = np.array(self.classes)[self.predict_proba(X, **options).argmax(axis=1)]
-        return names
+    @property
+    def _task(self) -> Task:
+        from asapool.training.tasks import task_of
+
+        return task_of(self.target)
+
+    def _answers(self, X: Any, options: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+        from asapool.training.predictions import predict
+
+        return predict(self.loaded.model, self.read(X, **options))
 
     def embed(self, X: Any, level: int | None = None, **options: Any) -> npt.NDArray[np.float32]:
         """The vector of every graph: what the network makes of it before its last layers.

@@ -56,5 +56,5 @@ def note_duplicates(duplicates: Duplicates, split: str) -> None:
         advice = "" if split == "scaffold" else "; --split scaffold keeps duplicates in one part"
         note(
             f"{duplicates.molecules:,} molecules occur more than once ({duplicates.graphs:,} graphs), "
-            f"{duplicates.contradicting:,} of them with different classes{advice}"
+            f"{duplicates.contradicting:,} of them with different labels{advice}"
         )

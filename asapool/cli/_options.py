@@ -33,7 +33,12 @@ Smiles = Annotated[
     str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Column of a table with the SMILES.")
 ]
 Target = Annotated[
-    str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Column of a table with the labels.")
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        rich_help_panel=DATA,
+        help="Column of a table with the labels. Repeatable: several columns are several tasks.",
+    ),
 ]
 Task = Annotated[
     str | None,
@@ -157,7 +162,7 @@ class ReadOptions:
 
     def options(self) -> dict[str, Any]:
         """Keyword arguments of asapool.load; what was not given is left out."""
-        return {name: value for name, value in asdict(self).items() if value not in (None, False)}
+        return {name: _one(value) for name, value in asdict(self).items() if value not in (None, False, [], ())}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +176,9 @@ class LabelledOptions(ReadOptions):
 class DataOptions(LabelledOptions):
     """How to read graphs to train on."""
 
+    task: Task = None
     features: Features = None
+    repeats: Repeats = None
 
     def table(self, source: str | None) -> dict[str, Any]:
         """The table `data` of a run's settings."""
@@ -194,6 +201,11 @@ class TrainOptions:
     epochs: Epochs = None
     batch_size: BatchSize = None
     lr: Lr = None
+
+
+def _one(value: Any) -> Any:
+    """The only entry of a list of one, else the value: one --target is one column."""
+    return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
 
 
 def with_settings(tables: dict[str, dict[str, Any]], assignments: Sequence[str] | None) -> dict[str, dict[str, Any]]:

@@ -29,8 +29,6 @@ OLD_SPLITS = {"single": "stratified", "stratified": "stratified-folds"}  # what 
 class Options(o.DataOptions):
     """How to read graphs that are looked at or converted; labels may be missing."""
 
-    task: o.Task = None
-    repeats: o.Repeats = None
     workers: o.Workers = None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from asapool.cli import _options as o
 from asapool.cli._notes import ReadingNotes
 from asapool.cli._output import note, show, working
-from asapool.cli.train import number, score_rows
+from asapool.cli._scores import score_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,11 @@ def evaluate(
     data: o.LabelledOptions,
     json: o.Json = False,
 ) -> None:
-    """Score a model on labelled graphs: accuracies, ROC AUC, PR AUC, calibration error and confusion matrix."""
+    """Score a model on labelled graphs.
+
+    Classes: accuracies, ROC AUC, PR AUC, calibration error and confusion matrix. Measured values: RMSE, MAE, R² and
+    correlations. Yes/no tasks: the scores of each and their means.
+    """
     from asapool.models import checkpoint
     from asapool.training import predictions as p
 
@@ -35,11 +39,10 @@ def evaluate(
 
     try:
         with working(f"Predicting {source}"):
-            scores = p.evaluate(watched(), trained.classes, source)
+            scores = p.evaluate(watched(), trained.target, source)
     finally:
         notes.show()
     if prints == [trained.fingerprint]:
         note("the model was trained on these graphs, so the scores say little about new ones")
-    shown = {"graphs": scores.graphs, **score_rows(scores.to_dict()), "majority class": number(scores.majority)}
-    shown = {name.replace("test accuracy", "accuracy"): cell for name, cell in shown.items()}
+    shown = {"graphs": scores["graphs"], **score_rows(scores, trained.target)}
     show(scores, shown, json)

@@ -1,4 +1,4 @@
-"""`asapool predict`: class probabilities of new graphs, from a trained model."""
+"""`asapool predict`: answers to new graphs, from a trained model."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def predict(
     from asapool.models import checkpoint
     from asapool.training import predictions as p
     from asapool.training.prediction_files import print_json, print_predictions, save_predictions, writer_for
+    from asapool.training.tasks import task_of
 
     if out is not None:
         writer_for(out)  # refuses an unknown ending before any work
@@ -49,18 +50,18 @@ def predict(
     try:
         if out is not None:
             with working(f"Predicting {source}"):
-                done = save_predictions(out, pairs, trained.classes)
+                done = save_predictions(out, pairs, trained.target)
         elif json:
-            done = print_json(stream, pairs, trained.classes)
+            done = print_json(stream, pairs, trained.target)
         else:
-            done = print_predictions(stream, pairs, trained.classes)
+            done = print_predictions(stream, pairs, trained.target)
     finally:
         notes.show()
     skipped = notes.skipped
     answer = {"graphs": done.graphs, "predicted": done.predicted, "skipped": [row._asdict() for row in skipped]}
     if out is not None:
-        classes = ", ".join(f"{name}: {count:,}" for name, count in done.predicted.items())
-        rows = {"graphs": done.graphs, "predicted": classes, "skipped rows": len(skipped), "out": str(out)}
+        text = task_of(trained.target).describe(done.predicted, done.graphs)
+        rows = {"graphs": done.graphs, "predicted": text, "skipped rows": len(skipped), "out": str(out)}
         show({**answer, "out": str(out)}, rows, json)
     elif json:
         from json import dumps

@@ -1,8 +1,7 @@
-"""`asapool train`: from labelled graphs to a trained classifier and its test score."""
+"""`asapool train`: from labelled graphs to a trained model and its test score."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,11 +12,10 @@ from asapool.cli import _options as o
 from asapool.cli._notes import note_duplicates, note_reading
 from asapool.cli._output import note, show, working
 from asapool.cli._progress import EpochBar, ending
+from asapool.cli._scores import run_rows
 from asapool.cli.report import leave_report
 from asapool.errors import ConfigError
 
-MATRIX = 6  # classes of the largest confusion matrix that is printed whole
-ERRORS = 5  # confusions that are printed of a larger one
 Source = Annotated[str | None, typer.Argument(metavar="SOURCE", help=f"{o.SOURCE} Default: nci-alerts.")]
 Stop = Annotated[
     int | None,
@@ -84,7 +82,7 @@ def train(
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:
-    """Train a classifier, score it on held-out test graphs, and write a run folder.
+    """Train a model on classes, measured values or yes/no tasks, score it on test graphs, and write a run folder.
 
     The folder holds model.safetensors, metrics.json, history.csv, predictions.csv, config.toml and split.json.
 
@@ -133,63 +131,4 @@ def train(
         leave_report(folder, None if resume is not None else graphs)
     for text in metrics.get("warnings", ()):
         note(f"Warning: {text}.")
-    show({"folder": str(folder), **metrics}, rows(folder, metrics), json)
-
-
-def rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
-    """The summary of a run, as rows of text."""
-    parts, best, column = metrics["parts"], metrics["majority_class"], metrics["data"].get("class_column")
-    shown: dict[str, Any] = {
-        "data": f"{metrics['data']['name']}: {parts['train']:,} training, {parts['val']:,} validation, "
-        f"{parts['test']:,} test graphs",
-        **({"class column": column} if column else {}),
-        "method": f"{metrics['method']} ({metrics['parameters']:,} parameters)",
-        "best epoch": f"{metrics['best_epoch']} of {metrics['epochs']}"
-        + (f" ({metrics['stopped']})" if metrics["stopped"] else ""),
-    }
-    if metrics["validation"] is not None:
-        shown["validation accuracy"] = number(metrics["validation"]["accuracy"])
-    if metrics["test"] is not None:
-        shown |= score_rows(metrics["test"])
-        shown["majority class"] = f"{number(best['test_accuracy'])} (always {best['class']!r})"
-    return shown | {"time": f"{metrics['seconds']:.1f} s", "folder": str(folder)}
-
-
-def score_rows(scores: dict[str, Any]) -> dict[str, str]:
-    """The scores of a part, with the reason where one is missing."""
-    shown = {}
-    for name in ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error"):
-        why = scores["notes"].get(name)
-        if name == "pr_auc" and not why and scores.get("pr_auc_class"):
-            why = f"of the class {scores['pr_auc_class']!r}"
-        label = (
-            "test accuracy"
-            if name == "accuracy"
-            else name.replace("_", " ").replace("auc", "AUC").replace("roc", "ROC")
-        )
-        shown[label.replace("pr AUC", "PR AUC")] = number(scores[name]) + (f" ({why})" if why else "")
-    return shown | {"confusion": confusion_text(scores["class_names"], scores["confusion"])}
-
-
-def confusion_text(names: Sequence[str], matrix: Sequence[Sequence[int]]) -> str:
-    """The confusion matrix in one line; of many classes only the most frequent errors.
-
-    >>> confusion_text(["no", "yes"], [[5, 1], [2, 7]])
-    "no → {'no': 5, 'yes': 1}; yes → {'no': 2, 'yes': 7}"
-    """
-    if len(names) <= MATRIX:
-        rows = zip(names, matrix, strict=True)
-        return "; ".join(f"{name} → {dict(zip(names, row, strict=True))}" for name, row in rows)
-    errors = [
-        (-count, f"{name} → {other} ({count})")
-        for name, row in zip(names, matrix, strict=True)
-        for other, count in zip(names, row, strict=True)
-        if count and other != name
-    ]
-    most = ", ".join(text for _, text in sorted(errors)[:ERRORS]) or "no errors"
-    return f"{len(names)} classes; most frequent errors: {most}. --json has the matrix"
-
-
-def number(value: float | None) -> str:
-    """Four decimals, or a dash."""
-    return "–" if value is None else f"{value:.4f}"
+    show({"folder": str(folder), **metrics}, run_rows(folder, metrics), json)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asapool.data.classes import Labels, check_labels, number_classes
-from asapool.errors import DataError, choose
+from asapool.errors import AsapoolError, DataError, choose
 
 Kind = Literal["classification", "regression", "multilabel"]
 KINDS = ("classification", "regression", "multilabel")
@@ -36,6 +36,8 @@ class Target:
         names: one per task; classification has one task.
         classes: the names of the classes; of "multilabel" the words for no and yes.
         units: one per task, "" where unknown; read from names such as "solubility [mol/l]".
+        mean: of measured values, one per task: the mean of the training graphs; empty before training.
+        scale: their standard deviation. A model's outputs z mean z · scale + mean.
 
     >>> Target(kind="regression", names=("logS [mol/l]",)).units
     ('mol/l',)
@@ -45,6 +47,8 @@ class Target:
     names: tuple[str, ...] = ("label",)
     classes: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
+    mean: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         choose("task", self.kind, KINDS)
@@ -56,23 +60,51 @@ class Target:
             object.__setattr__(self, "units", tuple(_unit(name) for name in self.names))
         if len(self.units) != len(self.names):
             raise DataError(f"{len(self.units)} units for {len(self.names)} targets. Give one each")
+        sizes = (len(self.mean), len(self.scale))
+        if sizes != (0, 0) and (self.kind != "regression" or sizes != (len(self.names), len(self.names))):
+            raise DataError(f"mean and scale belong to regression, one number per task, got {sizes[0]} and {sizes[1]}")
+        if not all(map(math.isfinite, self.mean)) or not all(math.isfinite(s) and s > 0 for s in self.scale):
+            raise DataError("mean must be finite numbers and scale numbers above 0")
 
     @property
     def tasks(self) -> int:
         """How many tasks there are."""
         return len(self.names)
 
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """What the outputs of a model are called: the classes of classification, else the tasks."""
+        return self.classes if self.kind == "classification" else self.names
+
+    @property
+    def noun(self) -> str:
+        """What the outputs are: "classes" or "tasks"."""
+        return "classes" if self.kind == "classification" else "tasks"
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs a model has."""
+        return len(self.output_names)
+
+    def matches(self, other: Target) -> bool:
+        """Whether values of the other mean the same: kind, tasks and classes are equal."""
+        return (self.kind, self.output_names) == (other.kind, other.output_names)
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        """Plain JSON data; mean and scale are left out before training."""
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {name: value for name, value in plain.items() if value or name not in ("mean", "scale")}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Target:
         """A target from what to_dict gave."""
         try:
             lists = {name: tuple(map(str, value.get(name, ()))) for name in ("names", "classes", "units")}
-            return cls(kind=value["kind"], **lists)
-        except (KeyError, TypeError, AttributeError) as error:
+            mean, scale = (tuple(map(float, value.get(name, ()))) for name in ("mean", "scale"))
+            return cls(kind=value["kind"], **lists, mean=mean, scale=scale)
+        except AsapoolError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"the description of the target is incomplete ({error})") from None
 
 

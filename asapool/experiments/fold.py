@@ -13,8 +13,8 @@ from asapool.models import ModelConfig, build
 from asapool.models.batches import edge_channels
 from asapool.training.config import TrainConfig
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
-from asapool.training.metrics import score
 from asapool.training.predictions import predict
+from asapool.training.tasks import task_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +44,15 @@ def train_fold(
     config = replace(train, seed=seed, threads=1)
     size = typical_nodes(graphs, split.train)
     network = build(
-        model, graphs.num_features, graphs.num_classes, seed=seed, typical_nodes=size,
+        model, graphs.num_features, graphs.target.outputs, seed=seed, typical_nodes=size,
         edge_channels=edge_channels(graphs),
     )  # fmt: skip
     fitted = fit(network, graphs, split, config, on_epoch=on_epoch)
     probability = predict(network, graphs, split.test)
-    validation = score(graphs.y[split.val], predict(network, graphs, split.val), graphs.class_names)
+    task, target = task_of(graphs.target), graphs.target
     return FoldResult(
         fit=fitted,
-        validation=validation.to_dict(),
-        test=score(graphs.y[split.test], probability, graphs.class_names).to_dict(),
+        validation=task.score(graphs.y[split.val], predict(network, graphs, split.val), target),
+        test=task.score(graphs.y[split.test], probability, target),
         probability=probability,
     )

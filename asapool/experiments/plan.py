@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -109,7 +109,7 @@ class Plan:
         """Plain data for JSON: every cell with all its settings."""
         cells = [
             {
-                "row": cell.row, "column": cell.column, "source": asdict(cell.source), "model": cell.model.to_dict(),
+                "row": cell.row, "column": cell.column, "source": cell.source.to_dict(), "model": cell.model.to_dict(),
                 "train": cell.train.to_dict(),
             } | ({} if cell.splits is None else {"splits": cell.splits.to_dict()})
             for cell in self.cells

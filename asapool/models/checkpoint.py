@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from asapool.data.targets import Target
 from asapool.errors import CheckpointError
 from asapool.files import writing
 from asapool.models.batches import check_extras
@@ -30,7 +31,7 @@ from asapool.models.direct import DirectModel
 if TYPE_CHECKING:
     from asapool.data import GraphSet
 
-FORMAT = 1
+FORMAT = 2  # of models whose target is not one class; 0.1.0 wrote 1, and so do all models of classes
 NUMERICS = 1  # raised whenever a change of the code changes the numbers of a training; 0.1.0 has 1
 KEY = "asapool"
 FILE = "model.safetensors"  # in a run folder
@@ -42,7 +43,8 @@ class LoadedModel:
     """A classifier as it came from its file, in eval mode, with what is known about it."""
 
     model: GraphModel
-    classes: tuple[str, ...]  # names in the order of the logits
+    classes: tuple[str, ...]  # names of the outputs: of the classes, or of the tasks where there are no classes
+    target: Target  # what the outputs mean, with the scale of measured values
     recipe: Mapping[str, Any]  # how the features of a node are made
     summary: Mapping[str, Any]  # what training noted about itself
     fingerprint: str | None  # of the data set it was trained on
@@ -69,17 +71,18 @@ class LoadedModel:
                 "Load the graphs with the model's recipe"
             )
         check_extras(self.model, graphs)
-        theirs, ours = _plain(graphs.recipe), dict(self.recipe)
-        if theirs and ours:  # a set made by hand has no recipe: then the width is all there is to compare
-            for key in sorted((theirs.keys() | ours.keys()) - {"classes"}):
-                if theirs.get(key) != ours.get(key):
+        recipe, known = _plain(graphs.recipe), dict(self.recipe)
+        if recipe and known:  # a set made by hand has no recipe: then the width is all there is to compare
+            for key in sorted((recipe.keys() | known.keys()) - {"classes", "task"}):
+                if recipe.get(key) != known.get(key):
                     raise CheckpointError(
-                        f"{where}: its features were made with {key} = {_short(theirs.get(key))}, "
-                        f"the model's with {_short(ours.get(key))}. Load the graphs with the model's recipe"
+                        f"{where}: its features were made with {key} = {_short(recipe.get(key))}, "
+                        f"the model's with {_short(known.get(key))}. Load the graphs with the model's recipe"
                     )
-        if labels and tuple(graphs.class_names) != self.classes:
+        if labels and not graphs.target.matches(self.target):
+            theirs, ours = _short(graphs.target.output_names), _short(self.target.output_names)
             raise CheckpointError(
-                f"{where}: its classes are {_short(graphs.class_names)}, the model's {_short(self.classes)}. "
+                f"{where}: its {graphs.target.noun} are {theirs}, the model's {ours}. "
                 "Load the graphs with the model's recipe"
             )
 
@@ -88,14 +91,28 @@ def save(
     path: str | PathLike[str],
     model: GraphModel,
     *,
-    classes: Sequence[str],
     recipe: Mapping[str, Any],
+    classes: Sequence[str] | None = None,
+    target: Target | None = None,
     summary: Mapping[str, Any] | None = None,
     fingerprint: str | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the model as one file, whole or not at all; the same model and words give the same bytes."""
-    data = to_bytes(model, classes=classes, recipe=recipe, summary=summary, fingerprint=fingerprint, extra=extra)
+    """Write the model as one file, whole or not at all; the same model and words give the same bytes.
+
+    Args:
+        path: the file.
+        model: with its weights.
+        recipe: of the graphs it was trained on, graphs.recipe.
+        classes: the names of the classes, where the model was not trained by asapool.training.fit.
+        target: what the outputs mean; by default what training noted in the model, or the classes.
+        summary: what training noted about itself.
+        fingerprint: of the data set it was trained on.
+        extra: further plain data.
+    """
+    data = to_bytes(
+        model, recipe=recipe, classes=classes, target=target, summary=summary, fingerprint=fingerprint, extra=extra
+    )
     with writing(path, durable=True) as out:
         out.write(data)
 
@@ -103,8 +120,9 @@ def save(
 def to_bytes(
     model: GraphModel,
     *,
-    classes: Sequence[str],
     recipe: Mapping[str, Any],
+    classes: Sequence[str] | None = None,
+    target: Target | None = None,
     summary: Mapping[str, Any] | None = None,
     fingerprint: str | None = None,
     extra: Mapping[str, Any] | None = None,
@@ -114,17 +132,21 @@ def to_bytes(
 
     import asapool
 
-    if len(classes) != model.num_classes:
-        raise CheckpointError(f"a model of {model.num_classes} classes needs as many names, got {_short(classes)}")
+    target = target or _target_of(model, classes)
+    if target.outputs != model.num_classes:
+        raise CheckpointError(
+            f"a model of {model.num_classes} outputs needs as many names, got {_short(target.output_names)}"
+        )
+    plain = target.kind == "classification"  # as 0.1.0 wrote it
     exact = isinstance(model, DirectModel)  # its arrays are not only weights: counts, thresholds, names as numbers
     weights = {name: _portable(value, exact) for name, value in sorted(model.state_dict().items())}
     words = _plain(
         {
-            "format": FORMAT,
+            "format": 1 if plain else FORMAT,
             "config": model.config.to_dict(),
             "in_channels": model.in_channels,
             "typical_nodes": model.typical_nodes,
-            "classes": [str(name) for name in classes],
+            "classes": [str(name) for name in target.output_names],
             "recipe": recipe,
             "summary": summary or {},
             "fingerprint": fingerprint,
@@ -133,6 +155,7 @@ def to_bytes(
         }
         | ({"edge_channels": model.shape.edge_channels} if model.shape.edge_channels else {})
         | ({"graph_channels": model.shape.graph_channels} if model.shape.graph_channels else {})
+        | ({} if plain else {"target": target.to_dict()})
     )
     words["checksum"] = checksum(words, weights)
     data: bytes = pack(weights, metadata={KEY: _text(words)})
@@ -187,6 +210,9 @@ def load(path: str | PathLike[str]) -> LoadedModel:
         if newer(writer, asapool.__version__):
             again = f"It was written by asapool {writer}, and this is {asapool.__version__}: update asapool"
         classes = tuple(words["classes"])
+        target = Target.from_dict(words["target"]) if "target" in words else Target(classes=classes)
+        if target.output_names != classes:
+            raise ValueError(f"the target has the outputs {_short(target.output_names)}, the model {_short(classes)}")
         with torch.device("meta"):  # shapes only: the weights are replaced at once
             model = build(
                 ModelConfig.from_dict(words["config"]), words["in_channels"], len(classes),
@@ -196,11 +222,13 @@ def load(path: str | PathLike[str]) -> LoadedModel:
         if not isinstance(model, DirectModel):
             _check_dtypes(model, weights)
         model.load_state_dict(weights, assign=True)
+        model.target = target
         if again != AGAIN:
             warnings.warn(f"{path}: {again[0].lower()}{again[1:]} if it behaves oddly", stacklevel=2)
         return LoadedModel(
             model=model.eval(),
             classes=classes,
+            target=target,
             recipe=words["recipe"],
             summary=words["summary"],
             fingerprint=words["fingerprint"],
@@ -211,6 +239,17 @@ def load(path: str | PathLike[str]) -> LoadedModel:
     except Exception as error:  # the checksum is right, so some other program wrote it, and wrongly
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise CheckpointError(f"{where}the model in it cannot be rebuilt ({reason}). {again}") from error
+
+
+def _target_of(model: GraphModel, classes: Sequence[str] | None) -> Target:
+    """What the outputs of a model mean, from its training or from the names of the classes."""
+    known = model.target
+    if known is not None and (classes is None or known.kind != "classification"):
+        return known
+    if classes is None:
+        raise CheckpointError("a model that was not trained has no names of its outputs. Give classes or target")
+    names = ("label",) if known is None else known.names
+    return Target(names=names, classes=tuple(map(str, classes)))
 
 
 def _check_dtypes(model: GraphModel, weights: Mapping[str, Tensor]) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from asapool import kernels
+from asapool.data.targets import Target
 from asapool.errors import ConfigError, InputError
 from asapool.kernels import DenseGraph, Graph
 from asapool.kernels.rng import drawing_from
@@ -45,6 +46,7 @@ class GraphModel(nn.Module):
 
     reads: tuple[str, ...] = ()
     head_layers: tuple[str, ...] = ()
+    target: Target | None = None  # what the outputs mean: set by training and by loading; None = classes
 
     def __init__(self, config: ModelConfig, shape: ModelShape) -> None:
         super().__init__()

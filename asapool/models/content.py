@@ -30,6 +30,8 @@ def check_content(content: Any) -> None:
     for name in ("edge_channels", "graph_channels"):
         if not _optional(_whole)(content.get(name)):
             raise ValueError(f"{name} has a wrong value, {_short(content[name])}")
+    if not _optional(_table)(content.get("target")):
+        raise ValueError(f"target has a wrong value, {_short(content['target'])}")
     _check_recipe(content["recipe"])
 
 

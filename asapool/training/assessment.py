@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from asapool.training.metrics import METRICS, roc_auc
+from asapool.training.metrics import METRICS, Metric, roc_auc
+from asapool.training.task_scores import Part, mean_score
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 RESAMPLES = 1000
+SHOWN = 5  # tasks that a warning names
 LEVEL = 0.05  # of tests; intervals cover 1 − LEVEL
 
 
@@ -34,19 +36,36 @@ def intervals(
     [1.0, 1.0]
     """
     truth, p = _with_labels(y, probability)
-    G, draw = len(truth), np.random.default_rng(seed)
-    resamples = resamples or (RESAMPLES if G <= 2000 else RESAMPLES // 5)
-    values: dict[str, list[float]] = {name: [] for name in METRICS}
+    part = Part("", np.arange(len(truth)), truth, p)
+    return intervals_of([part], METRICS, len(truth), resamples=resamples, seed=seed)
+
+
+def intervals_of(
+    parts: Sequence[Part], metrics: Mapping[str, Metric], G: int, *, resamples: int | None = None, seed: int = 0
+) -> dict[str, list[float] | None]:
+    """As intervals, for the mean over tasks of any kind.
+
+    Args:
+        parts: the entries of each task.
+        metrics: the scores.
+        G: graphs, which are drawn with replacement.
+        resamples: how often; fewer by default for many graphs or tasks.
+        seed: of the draws.
+    """
+    draw = np.random.default_rng(seed)
+    usual = RESAMPLES if G <= 2000 and len(parts) <= 2 else RESAMPLES // 5
+    resamples = resamples or usual
+    values: dict[str, list[float]] = {name: [] for name in metrics}
     for _ in range(resamples if G else 0):
         w = draw.multinomial(G, np.full(G, 1 / G))
-        for name, metric in METRICS.items():
-            value = metric.compute(truth, p, w)
+        for name, metric in metrics.items():
+            value = mean_score(parts, metric, w)
             if value is not None:
                 values[name].append(value)
     # a small part may miss a class in some draws; where most draws do, there is nothing to report
     enough = {name: v for name, v in values.items() if len(v) > resamples / 2}
     ends = [LEVEL / 2, 1 - LEVEL / 2]
-    return {name: np.quantile(enough[name], ends).tolist() if name in enough else None for name in METRICS}
+    return {name: np.quantile(enough[name], ends).tolist() if name in enough else None for name in metrics}
 
 
 def against_trivial(y: npt.ArrayLike, probability: npt.ArrayLike, answer: int) -> dict[str, Any]:
@@ -107,6 +126,92 @@ def warnings_for(
             f"class of the training graphs ({', '.join(tests)})"
         )
     return texts
+
+
+def against_mean(parts: Sequence[Part], means: npt.ArrayLike) -> dict[str, Any]:
+    """Compare predicted values with the trivial ones, the means of the training graphs.
+
+    Every task is tested by Wilcoxon's signed-rank test of the squared errors of the same graphs, one-sided.
+
+    Args:
+        parts: measured and predicted values of each task.
+        means: of the training graphs, one per task.
+
+    Returns:
+        tasks: name → p_error (None where there are no values); better: whether a test says so at 5 %, corrected for the
+        number of tasks.
+
+    >>> part = Part("logS", np.arange(8), np.arange(8.0), np.arange(8.0))
+    >>> against_mean([part], [3.5])["better"]
+    True
+    """
+    from scipy.stats import wilcoxon
+
+    tests: dict[str, float | None] = {}
+    for part, mean in zip(parts, np.asarray(means, np.float64).tolist(), strict=True):
+        gain = (part.y - mean) ** 2 - (part.y - part.p) ** 2
+        p = None if not len(gain) else 1.0
+        if len(gain) and gain.any():
+            p = float(wilcoxon(gain, alternative="greater").pvalue)
+        tests[part.name] = p
+    return {"tasks": {name: {"p_error": p} for name, p in tests.items()}, "better": _better(tests)}
+
+
+def against_shares(parts: Sequence[Part]) -> dict[str, Any]:
+    """Compare the ranking of yes/no tasks with no ranking at all, ROC-AUC = 0.5, by one-sided Mann-Whitney tests.
+
+    Args:
+        parts: class numbers (n,) and probabilities (n, 2) of each task.
+
+    Returns:
+        tasks: name → p_roc_auc (None where one class is missing); better: whether a test says so at 5 %, corrected for
+        the number of tasks.
+    """
+    from scipy.stats import mannwhitneyu
+
+    tests: dict[str, float | None] = {}
+    for part in parts:
+        yes, no = part.p[part.y == 1, 1], part.p[part.y == 0, 1]
+        both = len(yes) > 0 and len(no) > 0
+        tests[part.name] = float(mannwhitneyu(yes, no, alternative="greater").pvalue) if both else None
+    return {"tasks": {name: {"p_roc_auc": p} for name, p in tests.items()}, "better": _better(tests)}
+
+
+def warnings_of_tasks(parts: Sequence[Part], part: str, trivial: Mapping[str, Any]) -> list[str]:
+    """As warnings_for, for tasks of any kind: values that are all equal, answers that are, and no better than trivial.
+
+    >>> flat = Part("logS", np.arange(3), np.array([1.0, 2.0, 4.0]), np.ones(3))
+    >>> warnings_of_tasks([flat], "test", {})
+    ["the model answers with the same value of 'logS' for all 3 test graphs"]
+    """
+    equal = [one for one in parts if len(one.y) and len(np.unique(one.y)) == 1]
+    flat = [one for one in parts if len(one.y) > 1 and _flat(one.p)]
+    texts = [f"all {len(one.y)} {part} values of {one.name!r} are equal" for one in equal[:SHOWN]]
+    texts += [
+        f"the model answers with the same value of {one.name!r} for all {len(one.y)} {part} graphs"
+        for one in flat[:SHOWN]
+    ]
+    if trivial.get("better") is False:
+        tests = [(name, p) for name, test in trivial["tasks"].items() for p in test.values() if p is not None]
+        numbers = ", ".join(f"p = {p:.2g} for {name!r}" for name, p in tests[:SHOWN])
+        texts.append(
+            f"on the {part} part the model is not shown to be better than the trivial answer, the mean of the training "
+            f"graphs ({numbers})"
+        )
+    return texts
+
+
+def _better(tests: Mapping[str, float | None]) -> bool | None:
+    """Whether one of several tests is significant after Bonferroni's correction; None without any."""
+    known = [p for p in tests.values() if p is not None]
+    return bool(min(known) * len(known) < LEVEL) if known else None
+
+
+def _flat(p: Floats) -> bool:
+    """Whether all answers are the same to rounding; of yes/no tasks, whether they are all on one side."""
+    if p.ndim == 2:
+        return len(np.unique(p.argmax(axis=1))) == 1 and bool(np.ptp(p[:, 1]) < 1e-3)
+    return bool(np.ptp(p) <= 1e-6 * max(1e-300, float(np.abs(p).max())))
 
 
 _TESTS = (("p_accuracy", "accuracy"), ("p_roc_auc", "ROC AUC"))

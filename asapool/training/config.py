@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from asapool.errors import ConfigError, choose
@@ -14,12 +14,14 @@ WORDS: dict[str, tuple[str, ...]] = {
     "optimizer": ("adam", "adamw"),
     "schedule": ("steps", "onecycle"),
     "select_by": SELECT_BY,
+    "loss": ("auto", "squared", "huber"),
 }
 WEIGHTINGS = ("none", "balanced")
 # settings that came after version 0.1.0: at their defaults they are left out of files and of the keys of runs, which
 # are then those of 0.1.0
 LATER: dict[str, Any] = {
     "select_by": "auto", "optimizer": "adam", "schedule": "steps", "label_smoothing": 0.0, "average": 0,
+    "loss": "auto", "task_weights": {},
 }  # fmt: skip
 WARM_UP = 0.25  # share of a one-cycle schedule in which the learning rate rises
 
@@ -36,18 +38,22 @@ class TrainConfig:
         lr_step: the learning rate is multiplied by lr_gamma after every lr_step epochs; 0 = never.
         lr_gamma: see lr_step.
         class_weights: "none", "balanced" (a class counts by the inverse of its share), or a table of class names and
-            positive numbers; a class without a number counts 1.
+            positive numbers; a class without a number counts 1. Of several yes/no tasks each is balanced by itself.
         early_stopping: stop after this many epochs without a better score; None = never.
         clip: largest norm of all gradients together; None = no limit.
         seed: of the initial weights, the order of the graphs and the dropout.
         threads: of torch; None = as torch has them.
         select_by: the validation score by which the epoch is chosen: "accuracy", "balanced_accuracy", "roc_auc",
-            "pr_auc", "mcc", "f1", "calibration_error" or "loss", ties broken by the loss; "paper" = accuracy, the first
-            epoch of equals; "auto" = "paper" where classes are about even and not weighted, else "roc_auc".
+            "pr_auc", "mcc", "f1", "calibration_error" or "loss", ties broken by the loss; of measured values "rmse",
+            "mae", "r2", "pearson", "spearman" or "loss"; "paper" = accuracy, the first epoch of equals; "auto" =
+            "paper" where classes are about even and not weighted, else "roc_auc"; "rmse" of one measured value, "loss"
+            of several.
         optimizer: "adam", or "adamw", where the weight decay is no part of the gradient.
         schedule: of the learning rate: "steps", or "onecycle", which leaves lr_step and lr_gamma unused.
         label_smoothing: share of the target that is spread evenly over all classes.
         average: validate and keep the mean of the weights of the last so many epochs; 0 = those of the last alone.
+        loss: of measured values: "squared", or "huber", which large errors disturb less; "auto" = "squared".
+        task_weights: how much each of several tasks counts, by name; a task without a number counts 1.
 
     >>> TrainConfig(epochs=20).lr_at(50), TrainConfig().lr_at(51)
     (0.01, 0.005)
@@ -59,7 +65,7 @@ class TrainConfig:
     weight_decay: float = 5e-4
     lr_step: int = 50
     lr_gamma: float = 0.5
-    class_weights: str | Mapping[str, float] = "none"
+    class_weights: str | Mapping[str, float] = field(default="none", hash=False)
     early_stopping: int | None = None
     clip: float | None = None
     seed: int = 0
@@ -69,6 +75,8 @@ class TrainConfig:
     schedule: str = "steps"
     label_smoothing: float = 0.0
     average: int = 0
+    loss: str = "auto"
+    task_weights: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -99,6 +107,7 @@ class TrainConfig:
         for name, allowed in WORDS.items():
             choose(f"train.{name}", getattr(self, name), allowed)
         self._check_class_weights()
+        self._check_numbers("task_weights", self.task_weights, "tasks")
 
     def lr_at(self, epoch: int, share: float = 0.0) -> float:
         """The learning rate of an epoch, the first of which is 1, after a share of its batches.
@@ -132,6 +141,7 @@ class TrainConfig:
         values["class_weights"] = (
             self.class_weights if isinstance(self.class_weights, str) else dict(self.class_weights)
         )
+        values["task_weights"] = dict(self.task_weights)
         return {name: v for name, v in values.items() if v is not None and (name not in LATER or LATER[name] != v)}
 
     @classmethod
@@ -152,9 +162,12 @@ class TrainConfig:
         if not isinstance(given, Mapping):
             choose("train.class_weights", given, WEIGHTINGS)
             return
+        self._check_numbers("class_weights", given, "classes")
+
+    def _check_numbers(self, setting: str, given: Any, what: str) -> None:
+        if not isinstance(given, Mapping):
+            raise ConfigError(f"train.{setting} must be a table of names and numbers, got {given!r}")
         for name, value in given.items():
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not isinstance(name, str) or not number or not 0 < value < float("inf"):
-                raise ConfigError(
-                    f"train.class_weights must name classes with numbers above 0, got {name!r}: {value!r}"
-                )
+                raise ConfigError(f"train.{setting} must name {what} with numbers above 0, got {name!r}: {value!r}")

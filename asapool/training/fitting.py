@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from asapool.data import GraphSet
 from asapool.errors import ConfigError, TrainingError
@@ -26,10 +25,11 @@ from asapool.models import DirectModel, GraphModel, method
 from asapool.models.batches import check_extras, cut
 from asapool.training.averaging import average_weights, averaged
 from asapool.training.config import TrainConfig
-from asapool.training.metrics import accuracy, log_loss
+from asapool.training.losses import Loss
 from asapool.training.parallel import of_rank_0, own_part, sum_gradients, sum_of
 from asapool.training.selection import Selection
 from asapool.training.state import Epoch, Progress, load_state, save_state, snapshot
+from asapool.training.tasks import task_of
 from asapool.training.validation import Validation
 
 Ints = npt.NDArray[np.int64]
@@ -68,24 +68,6 @@ class Fit:
     notes: tuple[str, ...] = ()
 
 
-class _Loss(NamedTuple):
-    """Weighted mean cross entropy: Σ_b w_b c_{y_b} CE_b / Σ_b w_b c_{y_b}, c the class weights, w the graph weights."""
-
-    classes: Tensor | None  # (C,)
-    graphs: Tensor | None  # (G,) of the whole set
-    smoothing: float = 0.0  # share of the target that is spread evenly over all classes
-
-    def __call__(self, logits: Tensor, y: Tensor, indices: Ints) -> Tensor:
-        if self.graphs is None:
-            return functional.cross_entropy(logits, y, weight=self.classes, label_smoothing=self.smoothing)
-        w = self.graphs[torch.from_numpy(indices)]
-        total = w if self.classes is None else w * self.classes[y]
-        each = functional.cross_entropy(
-            logits, y, weight=self.classes, reduction="none", label_smoothing=self.smoothing
-        )
-        return (w * each).sum() / total.sum()
-
-
 def fit(
     model: GraphModel,
     graphs: GraphSet,
@@ -101,9 +83,11 @@ def fit(
 ) -> Fit:
     """Train by gradient descent, and leave the weights of the best epoch in the model.
 
-    loss = mean_b CE(logits_b, y_b) + penalty; the best epoch is that of the best validation score (config.select_by).
-    Without a validation part the last epoch's weights stay. The same seed gives the same bytes, also where trainings
-    run side by side in threads, and torch's global generator is left alone.
+    loss = mean over graphs (and tasks) of ℓ + penalty, where ℓ is the cross entropy of classes, the binary cross
+    entropy of yes/no tasks, or the squared error of measured values, scaled by the training part. The best epoch is
+    that of the best validation score (config.select_by). Without a validation part the last epoch's weights stay. The
+    same seed gives the same bytes, also where trainings run side by side in threads, and torch's global generator is
+    left alone.
 
     Args:
         model: from asapool.models.build; one that is not trained by gradient fits itself.
@@ -123,12 +107,19 @@ def fit(
     train, val = _labelled(graphs, split.train, "training"), _labelled(graphs, split.val, "validation")
     if len(train) == 0:
         raise TrainingError(f"{graphs.name}: there are no training graphs. Make the training part larger")
-    by_class = _class_weights(graphs, train, config)
     by_graph = _sample_weights(graphs, train, sample_weight)
-    selection = Selection.choose(config.select_by, graphs.y[train], graphs.y[val], by_class is not None)
+    task = task_of(graphs.target)
+    target = task.scaled(graphs.target, graphs.y[train], graphs.name)
+    if target.outputs != model.num_classes:
+        raise ConfigError(
+            f"the model has {model.num_classes} outputs, and the target of {graphs.name} needs {target.outputs}. "
+            "Build it with graphs.target.outputs"
+        )
+    model.target = target
+    loss_of = task.loss(graphs, train, target, config, by_graph)
+    selection = Selection.choose(config.select_by, task, target, graphs.y[train], graphs.y[val], config.weighted)
     if isinstance(model, DirectModel):
-        return _fit_direct(model, graphs, train, val, config, selection, by_class, by_graph, on_epoch)
-    loss_of = _Loss(by_class, by_graph, config.label_smoothing)
+        return _fit_direct(model, graphs, train, val, config, selection, by_graph, on_epoch)
     check_extras(model, graphs)
     checks = Validation.prepare(model, graphs, val, shard)
     make = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
@@ -184,35 +175,10 @@ def order(train: Ints, seed: int, epoch: int) -> Ints:
     return np.random.default_rng([seed, epoch]).permutation(train)
 
 
-def class_weights(y: Ints, C: int) -> Tensor:
-    """Weights that let every class count the same: w_c = G / (C · G_c), 0 for a class without graphs.
-
-    >>> class_weights(np.array([0, 0, 0, 1]), 2)
-    tensor([0.6667, 2.0000])
-    """
-    count = np.bincount(y, minlength=C)
-    w = np.divide(len(y), np.count_nonzero(count) * count, out=np.zeros(C), where=count > 0)
-    return torch.from_numpy(w.astype(np.float32))
-
-
 def typical_nodes(graphs: GraphSet, train: npt.ArrayLike) -> int:
     """Mean number of nodes of the training graphs: what diffpool's number of clusters follows from."""
     sizes = np.diff(graphs.ptr)[np.asarray(train, dtype=np.int64)]
     return max(1, round(float(sizes.mean()))) if len(sizes) else 1
-
-
-def _class_weights(graphs: GraphSet, train: Ints, config: TrainConfig) -> Tensor | None:
-    """The weight of every class, (C,); None = all the same."""
-    given = config.class_weights
-    if given == "none":
-        return None
-    if isinstance(given, str):
-        return class_weights(graphs.y[train], graphs.num_classes)
-    unknown = [name for name in given if name not in graphs.class_names]
-    if unknown:
-        known = ", ".join(map(repr, graphs.class_names[:8]))
-        raise ConfigError(f"train.class_weights: {graphs.name} has no class {unknown[0]!r}. Its classes are {known}")
-    return torch.tensor([float(given.get(name, 1.0)) for name in graphs.class_names])
 
 
 def _sample_weights(graphs: GraphSet, train: Ints, given: npt.ArrayLike | None) -> Tensor | None:
@@ -229,7 +195,7 @@ def _sample_weights(graphs: GraphSet, train: Ints, given: npt.ArrayLike | None) 
 
 def _train_epoch(
     model: GraphModel, graphs: GraphSet, train: Ints, config: TrainConfig, epoch: int,
-    adam: torch.optim.Optimizer, loss_of: _Loss, shard: Shard | None,
+    adam: torch.optim.Optimizer, loss_of: Loss, shard: Shard | None,
 ) -> float:  # fmt: skip
     """One pass over the training graphs; returns the mean loss, NaN as soon as it is not a number."""
     model.train()
@@ -265,21 +231,22 @@ def _train_epoch(
 
 
 def _validate(
-    model: GraphModel, checks: Validation, loss_of: _Loss, selection: Selection, y: Ints
+    model: GraphModel, checks: Validation, loss_of: Loss, selection: Selection, y: npt.NDArray[Any]
 ) -> tuple[float | None, float | None, float | None]:
     """Loss, accuracy and score on the validation part; graph weights are for training only."""
-    G = len(y)
-    if G == 0:
+    plain = loss_of.plain()
+    sizes = [plain.size(piece) for piece in checks.pieces]
+    if sum(sizes) == 0:
         return None, None, None
-    plain = _Loss(loss_of.classes, None)
-    loss, right, answers = 0.0, 0, checks.logits(model)
-    for logits, target, piece in zip(answers, checks.targets, checks.pieces, strict=True):
-        loss += float(plain(logits, target, piece)) * len(piece)
-        right += int((logits.argmax(dim=1) == target).sum())
+    loss, outputs = 0.0, checks.logits(model)
+    for logits, labels, piece, size in zip(outputs, checks.targets, checks.pieces, sizes, strict=True):
+        loss += float(plain(logits, labels, piece)) * size if size else 0.0
     if not math.isfinite(loss):
-        return loss, right / G, None
-    p = torch.cat(answers).double().softmax(dim=1).numpy()
-    return loss / G, right / G, selection.score(y, p, right / G, loss / G)
+        return loss, None, None
+    task, target, loss = selection.task, selection.target, loss / sum(sizes)
+    p = task.answers(torch.cat(outputs).double(), target).numpy()
+    right = task.mean("accuracy", y, p, target) if "accuracy" in task.metrics else None
+    return loss, right, selection.score(y, p, right, loss)
 
 
 def _is_better(val_score: float | None, val_loss: float | None, progress: Progress, selection: Selection) -> bool:
@@ -299,8 +266,8 @@ def _not_finite(model: nn.Module, loss: float, val_loss: float | None) -> str | 
 
 def _labelled(graphs: GraphSet, indices: Any, part: str) -> Ints:
     chosen: Ints = np.asarray(indices, dtype=np.int64)
-    if len(chosen) and (graphs.y[chosen] < 0).any():
-        missing = int((graphs.y[chosen] < 0).sum())
+    missing = int((~graphs.labelled[chosen]).sum())
+    if missing:
         raise TrainingError(
             f"{graphs.name}: {missing} graphs of the {part} part have no label. Leave them out of the split"
         )
@@ -320,22 +287,25 @@ def _notes(selection: Selection) -> tuple[str, ...]:
 
 def _fit_direct(
     model: DirectModel, graphs: GraphSet, train: Ints, val: Ints, config: TrainConfig, selection: Selection,
-    by_class: Tensor | None, by_graph: Tensor | None, on_epoch: OnEpoch | None,
+    by_graph: Tensor | None, on_epoch: OnEpoch | None,
 ) -> Fit:  # fmt: skip
-    """Fit a model that needs no epochs; its history is one line, with the mean log loss of both parts."""
+    """Fit a model that needs no epochs; its history is one line, with the log loss or RMSE of both parts."""
     began = time.perf_counter()
-    w: npt.NDArray[np.float64] | None = None
-    if by_class is not None or by_graph is not None:
-        w = np.ones(len(train)) if by_class is None else by_class.double().numpy()[graphs.y[train]]
-        w = w if by_graph is None else w * by_graph.double().numpy()[train]
+    task, target = selection.task, selection.target
+    w = task.graph_weights(graphs, train, config)
+    if by_graph is not None:
+        of_graph = by_graph.double().numpy()[train]
+        w = of_graph if w is None else w * of_graph
     with _threads(config.threads):
         model.fit_graphs(graphs, train, val, config.seed, w)
-        loss = log_loss(graphs.y[train], model.predict_graphs(graphs, train))
+        loss = task.mean(task.fitting, graphs.y[train], model.predict_graphs(graphs, train), target)
         y, p = graphs.y[val], model.predict_graphs(graphs, val)
-    val_loss, val_accuracy = (log_loss(y, p), accuracy(y, p)) if len(val) else (None, None)
     assert loss is not None  # there are training graphs
-    score = None
-    if val_loss is not None and val_accuracy is not None:
+    val_loss = val_accuracy = score = None
+    if len(val):
+        val_loss = task.mean(task.fitting, y, p, target)
+        val_accuracy = task.mean("accuracy", y, p, target) if "accuracy" in task.metrics else None
+    if val_loss is not None:
         score = selection.score(y, p, val_accuracy, val_loss)
     epoch = Epoch(
         epoch=1, lr=0.0, loss=loss, val_loss=val_loss, val_accuracy=val_accuracy,

@@ -34,7 +34,7 @@ class Metric:
 
     name: str
     label: str
-    compute: Callable[[Ints, Floats, Ints | None], float | None]
+    compute: Callable[[npt.NDArray[Any], npt.NDArray[Any], Ints | None], float | None]
     greater: bool = True
     compares: bool = True
 

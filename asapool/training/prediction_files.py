@@ -8,103 +8,124 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
-from typing import IO, TextIO
+from typing import IO, Any, TextIO
 
 import numpy as np
 
+from asapool.data.targets import Target, empty_values
 from asapool.errors import ConfigError, MissingExtraError
 from asapool.files import csv_writer, writing
 from asapool.training.predictions import Pair
+from asapool.training.tasks import task_of
 
 
 @dataclass(kw_only=True)
 class PredictionCounts:
-    """How many graphs were predicted, and as which class."""
+    """How many graphs were predicted, and as what."""
 
     graphs: int = 0
-    predicted: dict[str, int] = field(default_factory=dict)  # class → number of graphs
+    predicted: dict[str, Any] = field(default_factory=dict)  # class or yes/no task → graphs; values: mean, min, max
 
 
-def header(classes: Sequence[str], labels: bool = False) -> list[str]:
-    """Names of the columns: place and id of the graph, its class if known, the answer, a probability per class.
+def header(target: Target, labels: bool = False) -> list[str]:
+    """Names of the columns: place and id of the graph, its true values if known, the answers.
 
-    >>> header(["no", "yes"])
+    >>> header(Target(classes=("no", "yes")))
     ['graph', 'id', 'predicted', 'p(no)', 'p(yes)']
+    >>> header(Target(kind="regression", names=("logS",)), labels=True)
+    ['graph', 'id', 'measured(logS)', 'predicted(logS)']
     """
-    return ["graph", "id", *(["label"] if labels else []), "predicted", *(f"p({name})" for name in classes)]
+    task = task_of(target)
+    known = task.labels(empty_values(target, 0), target) if labels else {}
+    return ["graph", "id", *known, *task.columns(np.zeros((0, target.outputs)), target)]
 
 
-def table_rows(pair: Pair, classes: Sequence[str], labels: bool = False) -> Iterator[list[str]]:
-    """The rows of a set: places in the source, probabilities with six decimals."""
+def table_rows(pair: Pair, target: Target, labels: bool = False) -> Iterator[list[str]]:
+    """The rows of a set as text: places in the source, probabilities with six decimals."""
     graphs, p = pair
-    for k, (row, best) in enumerate(zip(p.tolist(), p.argmax(axis=1).tolist(), strict=True)):
-        label = [classes[graphs.y[k]] if graphs.y[k] >= 0 else ""] if labels else []
-        yield [str(graphs.places[k]), graphs.ids[k], *label, classes[best], *(f"{v:.6f}" for v in row)]
+    task = task_of(target)
+    known = task.labels(graphs.y, target).values() if labels else ()
+    answers = [
+        column if isinstance(column, list) else [task.number(float(v)) for v in column]
+        for column in task.columns(p, target).values()
+    ]
+    for place, name, *cells in zip(graphs.places.tolist(), graphs.ids, *known, *answers, strict=True):
+        yield [str(place), name, *cells]
+
+
+def json_rows(pair: Pair, target: Target) -> Iterator[dict[str, Any]]:
+    """The rows of a set as plain data: numbers are numbers, rounded as in the text."""
+    graphs, p = pair
+    task = task_of(target)
+    columns = task.columns(p, target)
+    for k, (place, name) in enumerate(zip(graphs.places.tolist(), graphs.ids, strict=True)):
+        cells = {
+            key: column[k] if isinstance(column, list) else float(task.number(float(column[k])))
+            for key, column in columns.items()
+        }
+        yield {"graph": place, "id": name, **cells}
 
 
 def write_predictions(
-    path: str | PathLike[str], pairs: Iterable[Pair], classes: Sequence[str], labels: bool = False
+    path: str | PathLike[str], pairs: Iterable[Pair], target: Target, labels: bool = False
 ) -> PredictionCounts:
     """Write the table as CSV, whole or not at all, one set at a time."""
     with writing(path, durable=True) as out:
         text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
         try:
-            return print_predictions(text, pairs, classes, labels)
+            return print_predictions(text, pairs, target, labels)
         finally:
             text.flush()
             text.detach()
 
 
-def print_predictions(
-    out: TextIO, pairs: Iterable[Pair], classes: Sequence[str], labels: bool = False
-) -> PredictionCounts:
+def print_predictions(out: TextIO, pairs: Iterable[Pair], target: Target, labels: bool = False) -> PredictionCounts:
     """Write the table as CSV to an open stream."""
     pairs = _begun(pairs)
     table = csv_writer(out)
-    table.writerow(header(classes, labels))
+    table.writerow(header(target, labels))
     summary = PredictionCounts()
     for pair in pairs:
-        table.writerows(table_rows(pair, classes, labels))
-        count_predictions(summary, pair, classes)
+        table.writerows(table_rows(pair, target, labels))
+        count_predictions(summary, pair, target)
     return summary
 
 
-def print_json(out: TextIO, pairs: Iterable[Pair], classes: Sequence[str]) -> PredictionCounts:
+def print_json(out: TextIO, pairs: Iterable[Pair], target: Target) -> PredictionCounts:
     """The same as one JSON document, written as the sets come."""
     pairs = _begun(pairs)
-    names, summary, comma = header(classes), PredictionCounts(), ""
+    summary, comma = PredictionCounts(), ""
     out.write('{"predictions": [')
     for pair in pairs:
-        for graph, own, answer, *p in table_rows(pair, classes):
-            row = dict(zip(names, [int(graph), own, answer, *map(float, p)], strict=True))
+        for row in json_rows(pair, target):
             out.write(f"{comma}\n{json.dumps(row, ensure_ascii=False)}")
             comma = ","
-        count_predictions(summary, pair, classes)
+        count_predictions(summary, pair, target)
     return summary
 
 
-Writer = Callable[[IO[bytes], Iterable[Pair], Sequence[str]], PredictionCounts]
+Writer = Callable[[IO[bytes], Iterable[Pair], Target], PredictionCounts]
 
 
-def save_predictions(path: str | PathLike[str], pairs: Iterable[Pair], classes: Sequence[str]) -> PredictionCounts:
+def save_predictions(path: str | PathLike[str], pairs: Iterable[Pair], target: Target) -> PredictionCounts:
     """Write a row per graph to a file, whole or not at all.
 
     Args:
         path: Name that ends in .csv, .jsonl or .parquet; a device or pipe gets CSV.
         pairs: Sets of graphs with their probabilities, as predict_source yields them.
-        classes: Class names, in the order of the probabilities.
+        target: What the answers mean, that of the model.
 
     Returns:
-        How many graphs were predicted, and as which class.
+        How many graphs were predicted, and as what.
     """
     write = writer_for(path)
     with writing(path, durable=True) as out:
-        return write(out, pairs, classes)
+        return write(out, pairs, target)
 
 
 def writer_for(path: str | PathLike[str]) -> Writer:
@@ -126,40 +147,39 @@ def writer_for(path: str | PathLike[str]) -> Writer:
         raise ConfigError(f"{place}: expected a name that ends in {_ENDINGS}") from None
 
 
-def _csv(out: IO[bytes], pairs: Iterable[Pair], classes: Sequence[str]) -> PredictionCounts:
-    return _as_text(out, lambda text: print_predictions(text, pairs, classes))
+def _csv(out: IO[bytes], pairs: Iterable[Pair], target: Target) -> PredictionCounts:
+    return _as_text(out, lambda text: print_predictions(text, pairs, target))
 
 
-def _json_lines(out: IO[bytes], pairs: Iterable[Pair], classes: Sequence[str]) -> PredictionCounts:
-    names, summary = header(classes), PredictionCounts()
+def _json_lines(out: IO[bytes], pairs: Iterable[Pair], target: Target) -> PredictionCounts:
+    summary = PredictionCounts()
 
     def lines(text: TextIO) -> PredictionCounts:
         for pair in pairs:
-            for graph, name, answer, *values in table_rows(pair, classes):
-                row = dict(zip(names, [int(graph), name, answer, *map(float, values)], strict=True))
+            for row in json_rows(pair, target):
                 text.write(json.dumps(row, ensure_ascii=False) + "\n")
-            count_predictions(summary, pair, classes)
+            count_predictions(summary, pair, target)
         return summary
 
     return _as_text(out, lines)
 
 
-def _parquet(out: IO[bytes], pairs: Iterable[Pair], classes: Sequence[str]) -> PredictionCounts:
+def _parquet(out: IO[bytes], pairs: Iterable[Pair], target: Target) -> PredictionCounts:
     try:
         import pyarrow as pa
         from pyarrow.parquet import ParquetWriter
     except ImportError:
         raise MissingExtraError("pyarrow", "chem") from None
-    names, summary = header(classes), PredictionCounts()
-    types = [pa.int64(), pa.string(), pa.string(), *[pa.float64()] * len(classes)]
+    names, summary, task = header(target), PredictionCounts(), task_of(target)
+    answers = task.columns(np.zeros((0, target.outputs)), target).values()
+    types = [pa.int64(), pa.string(), *(pa.string() if isinstance(c, list) else pa.float64() for c in answers)]
     schema = pa.schema(list(zip(names, types, strict=True)))
     with ParquetWriter(out, schema) as table:
         for pair in pairs:
-            graphs, probability = pair
-            answers = [classes[k] for k in probability.argmax(axis=1).tolist()]
-            columns = [graphs.places, list(graphs.ids), answers, *probability.T]
+            graphs, p = pair
+            columns = [graphs.places, list(graphs.ids), *task.columns(p, target).values()]
             table.write_table(pa.table([pa.array(c, t) for c, t in zip(columns, types, strict=True)], schema=schema))
-            count_predictions(summary, pair, classes)
+            count_predictions(summary, pair, target)
     return summary
 
 
@@ -182,8 +202,7 @@ def _begun(pairs: Iterable[Pair]) -> Iterable[Pair]:
     return chain(list(islice(left, 1)), left)
 
 
-def count_predictions(summary: PredictionCounts, pair: Pair, classes: Sequence[str]) -> None:
+def count_predictions(summary: PredictionCounts, pair: Pair, target: Target) -> None:
     """Add the predictions of a set to the summary."""
+    task_of(target).count(summary.predicted, summary.graphs, pair[1], target)
     summary.graphs += len(pair[0])
-    for place, number in enumerate(np.bincount(pair[1].argmax(axis=1), minlength=len(classes)).tolist()):
-        summary.predicted[classes[place]] = summary.predicted.get(classes[place], 0) + number

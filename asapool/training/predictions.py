@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
 from typing import Any
 
@@ -14,13 +14,15 @@ from torch import Tensor
 from asapool.data import GraphSet, Reading
 from asapool.data.batch import Batch
 from asapool.data.loading import read_pieces
+from asapool.data.targets import Target
 from asapool.errors import DataError
 from asapool.models import DirectModel, GraphModel
 from asapool.models.batches import cut
 from asapool.models.checkpoint import LoadedModel
-from asapool.training.metrics import Scores, score
+from asapool.training.assessment import intervals_of
+from asapool.training.tasks import task_of
 
-Pair = tuple[GraphSet, npt.NDArray[np.float64]]  # a set and its probabilities (G, C)
+Pair = tuple[GraphSet, npt.NDArray[np.float64]]  # a set and the answers to it (G, K)
 CHUNK = 2000  # graphs in memory at a time
 PIECE = 8_192  # nodes that go through the model at once: enough to be fast, few enough to stay in the cache
 
@@ -49,14 +51,16 @@ def logits_of(model: GraphModel, batch: Batch) -> Tensor:
 
 
 def predict(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
-    """Probability of every class for every graph (or those named), p = softmax(logits), (G, C), in their order.
+    """The answers to every graph (or those named), in their order, (G, K).
 
-    A graph to which the model's answer is no number is refused.
+    Classes: the probability of every class, p = softmax(logits). Yes/no tasks: that of yes. Measured values: the values
+    in their unit. A graph to which the model's answer is no number is refused.
     """
     if isinstance(model, DirectModel):
         chosen = np.arange(len(graphs)) if indices is None else np.asarray(indices, dtype=np.int64)
         return model.predict_graphs(graphs, chosen)
-    rows = []
+    rows, target = [], model.target or Target()
+    task = task_of(target)
     for piece in pieces(graphs, indices):
         logits = logits_of(model, cut(model, graphs, piece)).double()
         unknown = torch.nonzero(~logits.isfinite().all(dim=1))
@@ -67,7 +71,7 @@ def predict(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None =
                 f"gave {logits[int(unknown[0])].tolist()}. Look for huge features or edge weights in this graph; where "
                 "there are none, train the model again with a lower train.lr"
             )
-        rows.append(logits.softmax(dim=1).numpy())
+        rows.append(task.answers(logits, target).numpy())
     return np.concatenate(rows) if rows else np.zeros((0, model.num_classes))
 
 
@@ -125,9 +129,20 @@ def read_source(
         raise DataError(f"{source}: graphs to predict expected, {why}. Check that this is the right file")
 
 
-def evaluate(pairs: Iterable[Pair], classes: Sequence[str], name: str) -> Scores:
-    """Score predictions against the labels of their graphs; those without a label are left out."""
-    held = [(graphs.y, p) for graphs, p in pairs]
-    if not held or all((y < 0).all() for y, _ in held):
+def evaluate(pairs: Iterable[Pair], target: Target, name: str) -> dict[str, Any]:
+    """Score predictions against the labels of their graphs; those without a label are left out.
+
+    Args:
+        pairs: sets of graphs and the answers to them.
+        target: of the model.
+        name: of the source, for messages.
+
+    Returns:
+        The scores of the kind of target, with 95 % bootstrap intervals over graphs under "intervals".
+    """
+    held = [(graphs.y[graphs.labelled], p[graphs.labelled]) for graphs, p in pairs]
+    if not sum(len(y) for y, _ in held):
         raise DataError(f"{name}: there are no labels to score by. Use asapool predict for graphs without labels")
-    return score(np.concatenate([y for y, _ in held]), np.concatenate([p for _, p in held]), classes)
+    y, p = np.concatenate([y for y, _ in held]), np.concatenate([p for _, p in held])
+    task = task_of(target)
+    return task.score(y, p, target) | {"intervals": intervals_of(task.parts(y, p, target), task.metrics, len(y))}

@@ -19,7 +19,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -33,15 +32,15 @@ from asapool.kernels.shards import Shard
 from asapool.models import DirectModel, GraphModel, build, checkpoint
 from asapool.models.batches import edge_channels
 from asapool.nn.norms import NodeNorm
-from asapool.training.assessment import against_trivial, intervals, warnings_for
+from asapool.training.assessment import intervals_of
 from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
-from asapool.training.metrics import score
 from asapool.training.parallel import Processes
 from asapool.training.prediction_files import write_predictions
 from asapool.training.predictions import predict
 from asapool.training.selection import resolve_rule
 from asapool.training.settings import RunSettings, read_for
 from asapool.training.state import Epoch
+from asapool.training.tasks import task_of
 
 logger = logging.getLogger(__name__)
 FILES = (
@@ -82,7 +81,9 @@ def start(
     """
     split = settings.split.make(graphs)
     # the number of threads decides how sums are cut, so it is a setting like any other; so is the rule for the epoch
-    rule = resolve_rule(settings.train.select_by, graphs.y[split.train], settings.train.weighted)
+    rule = resolve_rule(
+        settings.train.select_by, task_of(graphs.target), graphs.y[split.train], settings.train.weighted
+    )
     several = processes is not None and processes.size > 1  # with one thread each
     threads = settings.train.threads or (1 if several else torch.get_num_threads())
     train = replace(settings.train, threads=threads, select_by=rule)
@@ -132,6 +133,8 @@ def resume(
         settings, split = RunSettings.from_file(path / "config.toml"), Split.load(path / "split.json")
         if settings.train.select_by == "auto":  # 0.1.0 wrote no rule, and had one only
             settings = replace(settings, train=replace(settings.train, select_by="paper"))
+        if settings.data.task is None:  # 0.1.0 knew classes only
+            settings = replace(settings, data=replace(settings.data, task="classification"))
         reading = read_for(settings.data, settings.split)
         graphs = reading.graphs
         split.check(graphs)
@@ -171,7 +174,7 @@ class _Work:
         """The model before the training."""
         size = typical_nodes(self.graphs, self.split.train)
         return build(
-            self.settings.model, self.graphs.num_features, self.graphs.num_classes, seed=self.settings.train.seed,
+            self.settings.model, self.graphs.num_features, self.graphs.target.outputs, seed=self.settings.train.seed,
             typical_nodes=size, edge_channels=edge_channels(self.graphs),
         )  # fmt: skip
 
@@ -245,16 +248,18 @@ def _check_shareable(model: GraphModel) -> None:
 
 def _evaluate(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit) -> dict[str, Any]:
     """The content of metrics.json."""
+    target = graphs.target if model.target is None else model.target
+    task = task_of(target)
 
     def scores(y: Any, p: Any) -> dict[str, Any] | None:
-        return score(y, p, graphs.class_names).to_dict() if len(y) else None
+        return task.score(y, p, target) if len(y) else None
 
-    common = int(np.bincount(graphs.y[split.train], minlength=graphs.num_classes).argmax())
+    answer = task.trivial(graphs.y[split.train], target)
     val, test = ((graphs.y[part], predict(model, graphs, part)) for part in (split.val, split.test))
-    trivial = against_trivial(*test, common)
-    warnings = [*done.notes, *warnings_for(*val, graphs.class_names, "validation", {})]
-    warnings += warnings_for(*test, graphs.class_names, "test", trivial)
-    majority = float((graphs.y[split.test] == common).mean()) if len(split.test) else None
+    trivial = task.compare(*test, answer, target)
+    warnings = [*done.notes, *task.warnings(*val, target, "validation", {})]
+    warnings += task.warnings(*test, target, "test", trivial)
+    parts = task.parts(*test, target)
     return {
         "version": 1,
         "data": {
@@ -264,6 +269,7 @@ def _evaluate(settings: RunSettings, graphs: GraphSet, split: Split, model: Grap
             "fingerprint": graphs.fingerprint,
             "class_column": class_column(settings.data.source, graphs),
         },
+        "target": target.to_dict(),
         "parts": {"train": len(split.train), "val": len(split.val), "test": len(split.test), "split": split.method},
         "method": settings.model.method,
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -274,8 +280,8 @@ def _evaluate(settings: RunSettings, graphs: GraphSet, split: Split, model: Grap
         "selected_by": done.selected_by,
         "validation": scores(*val),
         "test": scores(*test),
-        "test_intervals": intervals(*test) if len(split.test) else None,
-        "majority_class": {"class": graphs.class_names[common], "test_accuracy": majority},
+        "test_intervals": intervals_of(parts, task.metrics, len(split.test)) if len(split.test) else None,
+        **task.extras(test[0], answer, target),
         "trivial": trivial,
         "warnings": warnings,
         "seconds": sum(epoch.seconds for epoch in done.history),
@@ -301,13 +307,12 @@ def _write(
         "name": graphs.name,
     }
     checkpoint.save(
-        path / "model.safetensors", model, classes=graphs.class_names, recipe=graphs.recipe, summary=summary,
-        fingerprint=graphs.fingerprint,
+        path / "model.safetensors", model, recipe=graphs.recipe, summary=summary, fingerprint=graphs.fingerprint
     )  # fmt: skip
     write_csv(path / "history.csv", [f.name for f in fields(Epoch)], map(astuple, done.history), durable=True)
     if len(split.test):
         tested = graphs.subset(split.test)
-        write_predictions(path / "predictions.csv", [(tested, predict(model, tested))], graphs.class_names, labels=True)
+        write_predictions(path / "predictions.csv", [(tested, predict(model, tested))], graphs.target, labels=True)
     write_json(path / "metrics.json", metrics, durable=True)  # the mark of a finished run comes after all that it marks
     remove(path / "state.safetensors")
 

@@ -23,6 +23,7 @@ from asapool.models import ModelConfig
 from asapool.training.config import TrainConfig
 from asapool.training.presets import DEFAULT_METHOD, preset
 
+LATER = ("task", "repeats", "edge_features")  # settings of [data] that 0.1.0 did not have
 TABLES = ("data", "split", "model", "train")
 Tables = Mapping[str, Mapping[str, Any]]
 KINDS = ("stratified", "scaffold", "authors", "stratified-folds", "file")
@@ -36,10 +37,13 @@ class DataConfig:
     features: str | None = None
     data_root: str | None = None
     smiles: str | None = None
-    target: str | None = None
+    target: str | Sequence[str] | None = None
     id_column: str | None = None
     encoding: str = "utf-8"
     skip_invalid: bool = False
+    task: str | None = None
+    repeats: str | None = None
+    edge_features: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or not self.source:
@@ -48,13 +52,20 @@ class DataConfig:
             Path(self.source).exists()
         except OSError as error:  # one that is too long, for example
             raise ConfigError(f"data.source: {self.source[:60]!r}… cannot be looked for ({error.strerror})") from None
-        options = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "source"}
+        if isinstance(self.target, (list, tuple)):
+            object.__setattr__(self, "target", tuple(self.target))
+        options: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "source"}
         ReadOptions(**options)  # refuses what it does not know
 
     def read(self) -> Reading:
         """Read the graphs, and what was left out."""
         options = {name: value for name, value in asdict(self).items() if name != "source"}
-        return read(self.source, labels="required", task="classification", **options)
+        return read(self.source, labels="required", **options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; settings that came after 0.1.0 are left out where they have no value."""
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {name: value for name, value in plain.items() if value is not None or name not in LATER}
 
     def load(self) -> GraphSet:
         """Read the graphs."""
@@ -113,7 +124,7 @@ class RunSettings:
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Plain data for TOML and JSON."""
         plain = {
-            "data": asdict(self.data),
+            "data": self.data.to_dict(),
             "split": asdict(self.split),
             "model": self.model.to_dict(),
             "train": self.train.to_dict(),
@@ -155,14 +166,16 @@ def resolve_reading(chosen: Tables, file: str | PathLike[str] | None = None) -> 
 
     Settings from the command line's tables and a file, over the preset of the data set; and that data set.
     """
-    told = read_toml(file, TABLES) if file is not None else {}
+    from_file = read_toml(file, TABLES) if file is not None else {}
     default = {"model": {"method": DEFAULT_METHOD}}
-    first = RunSettings.from_dict(overlay(default, told, chosen))  # refuses mistakes before anything large is read
+    first = RunSettings.from_dict(overlay(default, from_file, chosen))  # refuses mistakes before anything large is read
     data = first.data.settled()
     reading = read_for(data, first.split)
     graphs = reading.graphs
-    found = {"data": asdict(data) | {"target": data.target or class_column(data.source, graphs)}}
-    layers = overlay(default, preset(graphs.name, first.model.method, len(graphs)), told, chosen, found)
+    # what the values decided is written down, so that a run that is repeated or resumed reads the same
+    read_as = {"target": data.target or class_column(data.source, graphs), "task": graphs.target.kind}
+    resolved = {"data": asdict(data) | read_as}
+    layers = overlay(default, preset(graphs.name, first.model.method, len(graphs)), from_file, chosen, resolved)
     return RunSettings.from_dict(layers), reading
 
 

@@ -32,7 +32,7 @@ def warm_up(methods: Sequence[str] = ("asap",)) -> float:
     for name in methods:
         if method(name).trainer == "gradient":
             config = ModelConfig(method=name, hidden=8, levels=2, attention_dropout=0.1)
-            model = build(config, graphs.num_features, graphs.num_classes, seed=0, typical_nodes=size)
+            model = build(config, graphs.num_features, graphs.target.outputs, seed=0, typical_nodes=size)
             fit(model, graphs, parts, TrainConfig(epochs=1, seed=0))
             predict(model, graphs)
     return perf_counter() - start

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from asapool.cli._output import terminal_safe, working
-from asapool.cli.train import confusion_text
+from asapool.cli._scores import confusion_text
 from asapool.errors import CheckpointError, ConfigError, DataError
 from tests.cli.commands import begin, call, finish
 

@@ -16,6 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as pack_tensors
 
+from asapool.data.targets import Target
 from asapool.errors import CheckpointError, WriteError
 from asapool.models import ModelConfig, build, checkpoint, method_names
 from tests.models.batches import pack, random_graphs
@@ -163,7 +164,7 @@ def rewritten(change, weights=None):
 def test_files_of_another_asapool_get_a_sentence(path):
     path.write_bytes(rewritten(lambda words: None))
     checkpoint.load(path)
-    refused(path, rewritten(lambda words: words.update(format=2)), "in format 2 of a newer asapool.*Update asapool")
+    refused(path, rewritten(lambda words: words.update(format=3)), "in format 3 of a newer asapool.*Update asapool")
     refused(path, rewritten(lambda words: words["config"].update(colour="red")), "model.colour is not a setting")
     refused(path, rewritten(lambda words: words["config"].update(hidden=10**9)), "cannot be rebuilt")
     refused(path, rewritten(lambda words: words.pop("classes")), "cannot be rebuilt")
@@ -231,7 +232,8 @@ def test_a_changed_weight_is_refused(folder):
 
 def graphs(**changes):
     known = {"name": "mine", "num_features": 4, "recipe": RECIPE, "class_names": ("no", "yes")}
-    return SimpleNamespace(**known | changes)
+    known |= changes
+    return SimpleNamespace(**known, target=Target(classes=known["class_names"]))
 
 
 def test_graphs_with_other_features_are_refused(path):
@@ -272,7 +274,7 @@ def test_other_classes_are_refused_where_labels_count(path):
 
 
 def test_what_cannot_be_saved_gets_a_sentence(path):
-    with pytest.raises(CheckpointError, match="2 classes needs as many names"):
+    with pytest.raises(CheckpointError, match="2 outputs needs as many names"):
         checkpoint.save(path, made(), **{**WORDS, "classes": ["one"]})
     with pytest.raises(CheckpointError, match="plain data only: object is not plain data"):
         checkpoint.save(path, made(), **WORDS, extra={"thing": object()})

@@ -12,7 +12,8 @@ from asapool.errors import CheckpointError, ConfigError, TrainingError
 from asapool.kernels.threads import flushes_denormals
 from asapool.models import ModelConfig, build
 from asapool.training import TrainConfig, fit, predict
-from asapool.training.fitting import _not_finite, class_weights, order
+from asapool.training.fitting import _not_finite, order
+from asapool.training.losses import class_weights
 from asapool.training.state import Progress, load_state, save_state, snapshot
 
 SMALL = ModelConfig(hidden=8, attention_dropout=0.2)

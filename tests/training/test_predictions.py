@@ -54,7 +54,7 @@ def test_the_size_of_the_pieces_does_not_matter(monkeypatch):
 def test_a_file_in_pieces_gives_the_rows_of_the_whole(trained, table):
     def rows(chunk):
         out = io.StringIO()
-        print_predictions(out, predict_source(trained, table, chunk=chunk), trained.classes)
+        print_predictions(out, predict_source(trained, table, chunk=chunk), trained.target)
         return list(csv.DictReader(io.StringIO(out.getvalue())))
 
     whole, cut = rows(100), rows(2)
@@ -80,7 +80,7 @@ def test_unreadable_rows_are_told_and_left_out(trained, table):
     readings = []
     out = io.StringIO()
     done = print_predictions(
-        out, predict_source(trained, table, chunk=3, skip_invalid=True, on_reading=readings.append), trained.classes
+        out, predict_source(trained, table, chunk=3, skip_invalid=True, on_reading=readings.append), trained.target
     )
     assert done.graphs == 7
     assert [row.line for reading in readings for row in reading.skipped] == [4]
@@ -97,7 +97,7 @@ def test_ids_are_carried_along_as_they_are(trained, tmp_path):
         file.write_text("id,smiles\n" + "".join(f"{own},CCO\n" for own in ids))
         for chunk in (2, 10):
             out = io.StringIO()
-            print_predictions(out, predict_source(trained, file, chunk=chunk), trained.classes)
+            print_predictions(out, predict_source(trained, file, chunk=chunk), trained.target)
             rows = list(csv.DictReader(io.StringIO(out.getvalue())))
             assert [(row["graph"], row["id"]) for row in rows] == list(zip("012", ids, strict=True))
 
@@ -109,11 +109,11 @@ def test_nothing_is_written_before_the_first_graphs_and_none_are_refused(trained
     for write in (print_predictions, print_json):
         out = io.StringIO()
         with pytest.raises(DataError, match=r"new.csv: graphs to predict expected, (it has none|none of the 1 rows)"):
-            write(out, predict_source(trained, file, skip_invalid=True), trained.classes)
+            write(out, predict_source(trained, file, skip_invalid=True), trained.target)
         assert out.getvalue() == ""
     if rows:
         with pytest.raises(DataError, match="line 2"):
-            print_predictions(out, predict_source(trained, file), trained.classes)
+            print_predictions(out, predict_source(trained, file), trained.target)
         assert out.getvalue() == ""
 
 
@@ -122,16 +122,16 @@ def test_the_csv_appears_whole_or_not_at_all(trained, table, tmp_path):
     target.write_text("old")
     table.write_text(table.read_text() + "bad,C1CC,a\n")
     with pytest.raises(AsapoolError, match="line 9"):
-        write_predictions(target, predict_source(trained, table, chunk=2), trained.classes)
+        write_predictions(target, predict_source(trained, table, chunk=2), trained.target)
     assert target.read_text() == "old"
     assert not list(tmp_path.glob(".out.csv*"))
     with pytest.raises(WriteError, match="cannot be written"):
-        write_predictions(table / "x.csv", [], trained.classes)
+        write_predictions(table / "x.csv", [], trained.target)
 
 
 def test_json_is_one_document(trained, table):
     out = io.StringIO()
-    print_json(out, predict_source(trained, table, chunk=2), trained.classes)
+    print_json(out, predict_source(trained, table, chunk=2), trained.target)
     rows = json.loads(out.getvalue() + "]}")["predictions"]
     assert len(rows) == 7
     assert rows[3]["id"] == "m3"
@@ -142,18 +142,18 @@ def test_classes_the_model_never_saw_do_not_matter_to_predict_but_to_evaluate(tr
     table.write_text(table.read_text() + "new,CCC,zebra\n")
     assert sum(len(graphs) for graphs, _ in predict_source(trained, table)) == 8
     with pytest.raises(DataError, match="zebra"):
-        evaluate(predict_source(trained, table, labels=True), trained.classes, "it")
+        evaluate(predict_source(trained, table, labels=True), trained.target, "it")
 
 
 def test_evaluate_scores_by_the_labels_and_refuses_without(trained, table, tmp_path):
-    scores = evaluate(predict_source(trained, table, labels=True, chunk=3), trained.classes, "it")
+    scores = evaluate(predict_source(trained, table, labels=True, chunk=3), trained.target, "it")
     graphs = load(table)
-    assert scores.graphs == 7
-    assert scores.accuracy == (predict(trained.model, graphs).argmax(1) == graphs.y).mean()
+    assert scores["graphs"] == 7
+    assert scores["accuracy"] == (predict(trained.model, graphs).argmax(1) == graphs.y).mean()
     bare = tmp_path / "bare.csv"
     bare.write_text("smiles\nCCO\n")
     with pytest.raises(DataError, match="no labels to score by"):
-        evaluate(predict_source(trained, bare, labels=True), trained.classes, "bare.csv")
+        evaluate(predict_source(trained, bare, labels=True), trained.target, "bare.csv")
 
 
 def test_graphs_with_other_features_are_refused(trained):

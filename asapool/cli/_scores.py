@@ -1,0 +1,124 @@
+"""Scores as rows of text: of a run, of a part, for any kind of target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asapool.data.targets import Target
+
+MATRIX = 6  # classes of the largest confusion matrix that is printed whole
+ERRORS = 5  # confusions that are printed of a larger one
+TASKS = 20  # tasks whose scores are printed one by one
+
+
+def run_rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
+    """The summary of a run, as rows of text."""
+    from asapool.data.targets import Target
+    from asapool.training.selection import ALL_METRICS
+    from asapool.training.tasks import task_of
+
+    parts, column = metrics["parts"], metrics["data"].get("class_column")
+    target = Target.from_dict(metrics["target"]) if "target" in metrics else _classes(metrics)
+    task = task_of(target)
+    shown: dict[str, Any] = {
+        "data": f"{metrics['data']['name']}: {parts['train']:,} training, {parts['val']:,} validation, "
+        f"{parts['test']:,} test graphs",
+        **({f"{task.column} column": column} if column else {}),
+        "method": f"{metrics['method']} ({metrics['parameters']:,} parameters)",
+        "best epoch": f"{metrics['best_epoch']} of {metrics['epochs']}"
+        + (f" ({metrics['stopped']})" if metrics["stopped"] else ""),
+    }
+    if metrics["validation"] is not None:
+        label = ALL_METRICS[task.headline].label
+        shown[f"validation {label}"] = number(metrics["validation"][task.headline])
+    if metrics["test"] is not None:
+        trivial, spans = metrics.get("trivial") or {}, metrics.get("test_intervals")
+        shown |= score_rows(metrics["test"], target, trivial.get("scores"), spans, "test ")
+        if "majority_class" in metrics:
+            best = metrics["majority_class"]
+            shown["majority class"] = f"{number(best['test_accuracy'])} (always {best['class']!r})"
+    return shown | {"time": f"{metrics['seconds']:.1f} s", "folder": str(folder)}
+
+
+def score_rows(
+    scores: Mapping[str, Any], target: Target, trivial: Mapping[str, Any] | None = None,
+    spans: Mapping[str, Any] | None = None, part: str = "",
+) -> dict[str, str]:  # fmt: skip
+    """The scores of a part.
+
+    Args:
+        scores: as plain data.
+        target: what they are of.
+        trivial: the scores of the trivial answer.
+        spans: bootstrap intervals; by default those in the scores.
+        part: word before the name of the first score.
+    """
+    from asapool.training.selection import ALL_METRICS
+    from asapool.training.tasks import task_of
+
+    task, rows = task_of(target), {}
+    spans = spans or scores.get("intervals") or {}
+    for name in task.shown:
+        label, value = ALL_METRICS[name].label, scores.get(name)
+        text, notes = number(value), []
+        span = spans.get(name)
+        if value is not None and span:
+            notes.append(f"{number(span[0])} to {number(span[1])}")
+        if trivial and trivial.get(name) is not None:
+            notes.append(f"trivial {number(trivial[name])}")
+        if scores["notes"].get(name):
+            notes.append(scores["notes"][name])
+        elif name == "pr_auc" and scores.get("pr_auc_class"):
+            notes.append(f"of the class {scores['pr_auc_class']!r}")
+        rows[f"{part}{label}" if name == task.shown[0] else label] = text + (f" ({'; '.join(notes)})" if notes else "")
+    if "confusion" in scores:
+        rows["confusion"] = confusion_text(scores["class_names"], scores["confusion"])
+        rows |= {} if part else {"majority class": number(scores["majority"])}
+    if len(scores.get("tasks") or {}) > 1:
+        for name, one in list(scores["tasks"].items())[:TASKS]:
+            values = ", ".join(f"{ALL_METRICS[key].label} {number(one[key])}" for key in task.shown[:3])
+            rows[f"  {name}"] = f"{values} ({one['entries']:,} values)"
+        if len(scores["tasks"]) > TASKS:
+            rows["  …"] = f"{len(scores['tasks']) - TASKS} more tasks; --json has all of them"
+    return rows
+
+
+def confusion_text(names: Sequence[str], matrix: Sequence[Sequence[int]]) -> str:
+    """The confusion matrix in one line; of many classes only the most frequent errors.
+
+    >>> confusion_text(["no", "yes"], [[5, 1], [2, 7]])
+    "no → {'no': 5, 'yes': 1}; yes → {'no': 2, 'yes': 7}"
+    """
+    if len(names) <= MATRIX:
+        rows = zip(names, matrix, strict=True)
+        return "; ".join(f"{name} → {dict(zip(names, row, strict=True))}" for name, row in rows)
+    errors = [
+        (-count, f"{name} → {other} ({count})")
+        for name, row in zip(names, matrix, strict=True)
+        for other, count in zip(names, row, strict=True)
+        if count and other != name
+    ]
+    most = ", ".join(text for _, text in sorted(errors)[:ERRORS]) or "no errors"
+    return f"{len(names)} classes; most frequent errors: {most}. --json has the matrix"
+
+
+def number(value: float | None) -> str:
+    """Four decimals, or four digits of a large or tiny number, or a dash.
+
+    >>> number(0.5), number(12345.678), number(None)
+    ('0.5000', '1.235e+04', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.4g}"
+
+
+def _classes(metrics: Mapping[str, Any]) -> Target:
+    """The target of a run of 0.1.0, which knew classes only."""
+    from asapool.data.targets import Target
+
+    scores = metrics["test"] or metrics["validation"] or {}
+    return Target(classes=tuple(scores.get("class_names", ())))

@@ -1,0 +1,84 @@
+"""Scores of one or several tasks: the entries of each that are there, every metric of each, and the mean over tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.training.metrics import Metric
+
+Ints = npt.NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """The entries of one task that are not missing.
+
+    Args:
+        name: of the task.
+        rows: the graphs, as places in y, (n,).
+        y: true values (n,): class numbers, or measured values.
+        p: answers: probabilities (n, C), or predicted values (n,).
+    """
+
+    name: str
+    rows: Ints
+    y: npt.NDArray[Any]
+    p: npt.NDArray[Any]
+
+
+def mean_score(parts: Sequence[Part], metric: Metric, w: Ints | None = None) -> float | None:
+    """The mean of a metric over the tasks where it is defined; w: how often each graph counts, (G,)."""
+    values = []
+    for part in parts:
+        count = None if w is None else w[part.rows]
+        if len(part.y) and (count is None or count.any()):
+            value = metric.compute(part.y, part.p, count)
+            if value is not None:
+                values.append(value)
+    return float(np.mean(values)) if values else None
+
+
+def score_tasks(parts: Sequence[Part], metrics: Mapping[str, Metric], graphs: int) -> dict[str, Any]:
+    """Every metric as the mean over the tasks and for each of them.
+
+    Args:
+        parts: one per task.
+        metrics: the metrics to compute.
+        graphs: how many graphs have at least one entry.
+
+    Returns:
+        graphs, entries, a number per metric, tasks (name → entries and numbers) and notes: metric → why it is None, or
+        which tasks its mean leaves out.
+    """
+    tasks: dict[str, dict[str, Any]] = {}
+    notes: dict[str, str] = {}
+    for part in parts:
+        values = {name: m.compute(part.y, part.p, None) if len(part.y) else None for name, m in metrics.items()}
+        tasks[part.name] = {"entries": len(part.y), **values}
+    means = {}
+    for name in metrics:
+        missing = [part for part in parts if tasks[part.name][name] is None]
+        values_of = [tasks[part.name][name] for part in parts if tasks[part.name][name] is not None]
+        means[name] = float(np.mean(values_of)) if values_of else None
+        if missing and len(parts) == 1:
+            notes[name] = why_undefined(missing[0])
+        elif missing:
+            names = ", ".join(repr(part.name) for part in missing[:5]) + (", …" if len(missing) > 5 else "")
+            notes[name] = f"undefined for {len(missing)} of {len(parts)} tasks ({names}): {why_undefined(missing[0])}"
+    return {
+        "graphs": graphs, "entries": sum(len(part.y) for part in parts), **means, "tasks": tasks, "notes": notes
+    }  # fmt: skip
+
+
+def why_undefined(part: Part) -> str:
+    """The reason why a score of a task has no value."""
+    if len(part.y) == 0:
+        return f"no graph has a value of {part.name!r}"
+    if len(part.y) == 1:
+        return f"only one graph has a value of {part.name!r}"
+    if len(np.unique(part.y)) == 1:
+        return f"all {len(part.y)} values of {part.name!r} are equal"
+    return f"the model answers with the same value of {part.name!r} for all graphs"
