@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,14 @@ class EpochBar:
 
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
+
+
+@contextmanager
+def part_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar over the pieces of a conversion."""
+    bar, task = _bar(what, 0)
+    with bar:
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _bar(what: str, total: int) -> tuple[Any, Any]:

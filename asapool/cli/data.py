@@ -124,16 +124,23 @@ def show_forecast(ahead: Forecast) -> None:
 @grouped
 def convert(
     source: o.Source,
-    out: Annotated[Path, typer.Argument(help="The file to write: .npz or .jsonl.")],
+    out: Annotated[Path, typer.Argument(help="What to write: a .graphs folder, an .npz or a .jsonl file.")],
     options: Options,
     json: o.Json = False,
 ) -> None:
-    """Write a source as .npz (packed, fast to read) or .jsonl (one graph per line, for other programs)."""
+    """Write a source as a .graphs folder, an .npz file or a .jsonl file.
+
+    A .graphs folder is memory-mapped, for sets larger than memory; a conversion that was stopped goes on when the
+    command is repeated. .npz is packed and fast to read, .jsonl has one graph per line, for other programs.
+    """
     from asapool.data.jsonlines_writer import write_jsonl
 
     suffix = out.suffix.lower()
-    if suffix not in (".npz", ".jsonl"):
-        raise ConfigError(f"{out}: expected a name that ends with .npz or .jsonl")
+    if suffix not in (".graphs", ".npz", ".jsonl"):
+        raise ConfigError(f"{out}: expected a name that ends with .graphs, .npz or .jsonl")
+    if suffix == ".graphs":
+        _convert_to_map(source, out, options, json)
+        return
     graphs = _load(source, options)
     with working(f"Writing {out}"):
         if suffix == ".npz":
@@ -141,6 +148,21 @@ def convert(
         else:
             write_jsonl(graphs, out)
     answer = {"out": str(out), "graphs": len(graphs), "bytes": out.stat().st_size, "fingerprint": graphs.fingerprint}
+    show(answer, answer, json)
+
+
+def _convert_to_map(source: str, out: Path, data: Options, json: bool) -> None:
+    from asapool.cli._progress import part_bar
+    from asapool.data.mapped.convert import convert as to_map
+
+    options = {"features": "auto", **data.options()}
+    workers = options.pop("workers", 1)
+    with part_bar(f"Converting {source}") as bar:
+        reading = to_map(source, out, workers=workers, on_part=bar, **options)
+    note_reading(reading, unlabelled=False)
+    graphs = reading.graphs
+    size = sum(file.stat().st_size for file in out.iterdir() if file.is_file())
+    answer = {"out": str(out), "graphs": len(graphs), "bytes": size, "fingerprint": graphs.fingerprint}
     show(answer, answer, json)
 
 

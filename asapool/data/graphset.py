@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from asapool.data.mapped.arrays import Selection
+    from asapool.data.mapped.cutter import MappedCutter
     from asapool.data.summary import Summary
 
+IN_MEMORY = 1 << 21  # nodes of a part of a mapped set that is read into memory; larger parts stay on disk
 Indices = Sequence[int] | npt.NDArray[Any] | slice
 
 
@@ -57,6 +60,7 @@ class GraphSet:
     source_text: tuple[str, ...] | None = None  # what each graph was made from, such as its SMILES
     name: str = "graphs"
     recipe: Mapping[str, Any] = field(default_factory=dict)  # how x was made from the source; plain JSON data
+    mapped: Selection | None = None  # where the graphs are, of a set that is not in memory (asapool.data.mapped)
 
     def __post_init__(self) -> None:
         check(self)
@@ -131,6 +135,8 @@ class GraphSet:
     def subset(self, indices: Indices) -> GraphSet:
         """The graphs named by indices, in that order, as a set of their own."""
         chosen = self._resolve(indices)
+        if self.mapped is not None and int((self.ptr[chosen + 1] - self.ptr[chosen]).sum()) > IN_MEMORY:
+            return self._view(chosen)
         first, sizes = self.ptr[chosen], self.ptr[chosen + 1] - self.ptr[chosen]
         begin = self.rowptr[first]
         counts = self.rowptr[first + sizes] - begin
@@ -159,6 +165,15 @@ class GraphSet:
             recipe=self.recipe,
         )
 
+    def _view(self, chosen: Ints) -> GraphSet:
+        """Some graphs of a mapped set, which stay on disk."""
+        assert self.mapped is not None
+        selection = self.mapped.select(chosen)
+        return self.with_fields(
+            **selection.fields(), mapped=selection, y=self.y.take(chosen, axis=0), places=self.places.take(chosen),
+            descriptors=None if self.descriptors is None else self.descriptors.take(chosen, axis=0),
+        )  # fmt: skip
+
     def batch(self, indices: Indices, *, edge_attr: bool = False) -> Batch:
         """The graphs named by indices, in that order, as torch tensors; with edge features if asked for and present."""
         return self._cutter.cut(self._resolve(indices), edge_attr)
@@ -168,8 +183,33 @@ class GraphSet:
         return self._cutter.targets(self._resolve(indices))
 
     @cached_property
-    def _cutter(self) -> Cutter:
-        return Cutter(self)
+    def _cutter(self) -> Cutter | MappedCutter:
+        if self.mapped is None:
+            return Cutter(self)
+        from asapool.data.mapped.cutter import MappedCutter
+
+        return MappedCutter(self.mapped, self.y)
+
+    def entries(self, indices: Ints) -> Ints:
+        """Nodes and edges of each graph, (B,): the entries of A + I, which the work of a batch grows with."""
+        if self.mapped is not None:
+            _, sizes, _, counts = self.mapped.graphs(indices)
+            return sizes + counts
+        first, last = self.ptr[indices], self.ptr[indices + 1]
+        return self.rowptr[last] - self.rowptr[first] + last - first
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: of a mapped set the folder it is in, and not its graphs."""
+        state = {name: value for name, value in self.__dict__.items() if name != "_cutter"}
+        if self.mapped is not None:
+            for name in ("x", "ptr", "rowptr", "col", "weight", "truth", "edge_attr", "ids", "source_text"):
+                del state[name]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.mapped is not None:
+            self.__dict__.update(self.mapped.fields())
 
     def renamed(self, name: str) -> GraphSet:
         """The same graphs under another name."""

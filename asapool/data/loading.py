@@ -66,6 +66,11 @@ def read_pieces(source: Any, *, chunk: int = 1000, **options: Any) -> Iterator[R
     if chosen.labels is None and chosen.recipe is None:
         chosen = replace(chosen, labels="ignored")
     path = Path(source).expanduser() if isinstance(source, (str, PathLike)) else None
+    if path is not None and path.is_dir():
+        from asapool.data.mapped.folder import is_map, stream_map
+
+        if is_map(path):
+            return stream_map(path, chosen, chunk)
     reader = None if path is None or not _is_file(path) else reader_of(path)
     if path is None or reader is None or reader.pieces is None:
         return iter([_read(source, chosen)])
@@ -198,8 +203,11 @@ def _reader(path: Path) -> Reader:
 
 def _folder(path: Path, options: ReadOptions) -> Reading:
     from asapool.data.graph_folder import is_graph_folder, read_graph_folder
+    from asapool.data.mapped.folder import is_map, read_map
     from asapool.data.tu import read_tu
 
+    if is_map(path):
+        return read_map(path, options)
     if is_graph_folder(path):
         return read_graph_folder(path, options)
     raw = path / "raw"  # where PyG keeps the text files

@@ -34,7 +34,7 @@ from asapool.data.molecules import (
 from asapool.data.options import ReadOptions
 from asapool.data.reading import Log, Reading
 from asapool.data.tables import column_of, find, guess, open_table, refuse_several
-from asapool.data.targets import Labelled, read_targets
+from asapool.data.targets import Labelled, Target, read_targets
 from asapool.errors import DataError
 
 SMILES_COLUMNS = ("smiles", "canonical_smiles", "smi", "smile", "structure")
@@ -71,11 +71,11 @@ def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
     """Read a whole table."""
     options, log = options or ReadOptions(), Log()
     load_rdkit()
-    columns, rows = _open(path, options, log)
+    columns, rows = open_rows(path, options, log)
     listed = list(rows)
     if not listed:
         raise DataError(f"{path}: there are column names but no rows. Add one row per molecule")
-    graphs = _build(path, columns, listed, options, log, options.label_rule)
+    graphs = build_graphs(path, columns, listed, options, log, options.label_rule)
     if graphs is None:
         line, reason = log.skipped[0]
         raise DataError(f"{path}: none of the {len(listed)} molecules could be read. Line {line}: {reason}")
@@ -88,9 +88,9 @@ def stream_molecules(path: Path, options: ReadOptions, chunk: int) -> Iterator[R
     """Read chunk rows at a time, so that memory does not grow with the file."""
     load_rdkit()
     log = Log()
-    columns, rows = _open(path, options, log)
+    columns, rows = open_rows(path, options, log)
     while held := list(islice(rows, chunk)):
-        yield log.reading(_build(path, columns, held, options, log, "optional"))
+        yield log.reading(build_graphs(path, columns, held, options, log, "optional"))
         log.clear()
     if log.skipped:
         yield log.reading(None)
@@ -111,13 +111,13 @@ def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:
         )
     rows = [Row(k, k, text.strip(), (), None) for k, text in enumerate(smiles)]
     rule: Labels = "optional" if options.labels is None else options.labels
-    graphs = _build(Path("smiles"), Columns("smiles", (), None), rows, options, log, rule)
+    graphs = build_graphs(Path("smiles"), Columns("smiles", (), None), rows, options, log, rule)
     if graphs is None:
         raise DataError(f"none of the {len(rows)} SMILES could be read. The first: {log.skipped[0].reason}")
     return log.reading(graphs)
 
 
-def _open(path: Path, options: ReadOptions, log: Log) -> tuple[Columns, Iterator[Row]]:
+def open_rows(path: Path, options: ReadOptions, log: Log) -> tuple[Columns, Iterator[Row]]:
     """Choose the columns, and the rows as they are read."""
     if options.features not in (None, "auto"):
         raise DataError(
@@ -203,7 +203,7 @@ def _class_column(header: Sequence[str], left: Sequence[int], path: Path, option
     return guess(header, None, CLASS_COLUMNS, path, "target", "the classes")
 
 
-def _build(
+def build_graphs(
     path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions, log: Log, rule: Labels
 ) -> GraphSet | None:
     """Pack the molecules of some rows; None when none could be read."""
@@ -224,20 +224,12 @@ def _build(
     if not len(molecules.rows):
         return None
     kept = [rows[k] for k in molecules.rows.tolist()]
-    y, target, notes = _read_targets(path, columns, kept, options, rule)
+    y, target, notes = read_labels(path, columns, kept, options, rule)
     log.notes.extend(notes)
     names = target.classes if target.kind == "classification" else ()
-    one = ", ".join(columns.targets) or None
-    recipe: dict[str, Any] = {"version": VERSION, "kind": "smiles", "smiles": columns.smiles, "target": one}
-    recipe = dict(options.recipe) if options.recipe is not None else recipe | {"classes": list(names)}
-    if options.recipe is None and target.kind != "classification":
-        recipe["task"] = target.to_dict()
     computed = rdkit_names(options)
-    if options.recipe is None and (columns.descriptors or computed):
-        recipe["descriptors"] = {"columns": list(columns.descriptors), "rdkit": computed}
-    extended = (options.edge_features or recipe.get("edge_features")) == "extended"
-    if extended:
-        recipe["edge_features"] = "extended"
+    recipe = recipe_of(columns, target, options)
+    extended = recipe.get("edge_features") == "extended"
     graphs = pack_molecules(
         molecules,
         y=y,
@@ -268,7 +260,25 @@ def _descriptors(
     return np.concatenate([given, rdkit_descriptors([row.smiles for row in rows], computed)], axis=1)
 
 
-def _read_targets(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions, rule: Labels) -> Labelled:
+def recipe_of(columns: Columns, target: Target, options: ReadOptions) -> dict[str, Any]:
+    """How these molecules became graphs and labels; the recipe that was given, where one was."""
+    if options.recipe is not None:
+        recipe = dict(options.recipe)
+    else:
+        names = target.classes if target.kind == "classification" else ()
+        recipe = {"version": VERSION, "kind": "smiles", "smiles": columns.smiles,
+                  "target": ", ".join(columns.targets) or None, "classes": list(names)}  # fmt: skip
+        if target.kind != "classification":
+            recipe["task"] = target.to_dict()
+        computed = rdkit_names(options)
+        if columns.descriptors or computed:
+            recipe["descriptors"] = {"columns": list(columns.descriptors), "rdkit": computed}
+    if options.edge_features == "extended":
+        recipe["edge_features"] = "extended"
+    return recipe
+
+
+def read_labels(path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions, rule: Labels) -> Labelled:
     cells: dict[str, list[str | None]] = {
         name: [row.labels[k] for row in rows] for k, name in enumerate(columns.targets)
     }

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import zipfile
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -35,29 +36,53 @@ def digest(graphs: GraphSet) -> str:
         array = getattr(graphs, name)
         if array is not None:
             sha.update(f"{name}{array.shape}{array.dtype.kind}{array.itemsize}".encode())
-            sha.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).data)
-    sha.update(json.dumps([getattr(graphs, name) for name in NAMES]).encode())
+            for block in array.blocks() if graphs.mapped is not None and hasattr(array, "blocks") else (array,):
+                sha.update(np.ascontiguousarray(block, array.dtype.newbyteorder("<")).data)
+    for piece in _json_pieces([getattr(graphs, name) for name in NAMES]):
+        sha.update(piece.encode())
     if graphs.target.kind != "classification":
         sha.update(json.dumps(graphs.target.to_dict()).encode())
     return sha.hexdigest()[:32]
+
+
+def _json_pieces(lists: Sequence[Sequence[str] | None]) -> Iterator[str]:
+    """The text that json.dumps makes of lists of texts, piece by piece.
+
+    >>> "".join(_json_pieces([["a", "b"], None, []]))
+    '[["a", "b"], null, []]'
+    """
+    for k, texts in enumerate(lists):
+        yield ", " if k else "["
+        if texts is None:
+            yield "null"
+            continue
+        yield "["
+        for start in range(0, len(texts), 10_000):
+            yield (", " if start else "") + json.dumps(list(texts[start : start + 10_000]))[1:-1]
+        yield "]"
+    yield "]"
 
 
 def save(graphs: GraphSet, path: str | PathLike[str]) -> None:
     """Write graphs to path; the same graphs give the same bytes."""
     meta = {
         "format": "asapool-graphset", "version": VERSION, "name": graphs.name, "recipe": graphs.recipe,
-        "fingerprint": graphs.fingerprint, **{name: getattr(graphs, name) for name in NAMES},
+        "fingerprint": graphs.fingerprint, **{name: _plain(getattr(graphs, name)) for name in NAMES},
     }  # fmt: skip
     if graphs.target != Target(classes=graphs.class_names):
         meta["target"] = graphs.target.to_dict()
     members: dict[str, npt.NDArray[Any]] = {"meta": np.frombuffer(json.dumps(meta).encode(), np.uint8)}
-    members |= {name: getattr(graphs, name) for name in ARRAYS if getattr(graphs, name) is not None}
+    members |= {name: np.asarray(getattr(graphs, name)) for name in ARRAYS if getattr(graphs, name) is not None}
     # level 1: one-hot columns shrink a hundredfold at the speed of the disk
     with writing(path) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, array in members.items():
             # a member opened by name carries no time of day, so the same graphs give the same bytes
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _plain(texts: Sequence[str] | None) -> list[str] | None:
+    return None if texts is None else list(texts)
 
 
 def read(path: str | PathLike[str]) -> GraphSet:

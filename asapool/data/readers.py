@@ -59,6 +59,10 @@ READERS = (
         name="npz", suffixes=(".npz",), sentence="an .npz that asapool saved", module="asapool.data.loading",
         whole="read_saved",
     ),
+    Reader(
+        name="mapped", suffixes=(), sentence="a .graphs folder that asapool data convert wrote",
+        module="asapool.data.mapped.folder", whole="read_map",
+    ),
 )  # fmt: skip
 
 

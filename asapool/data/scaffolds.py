@@ -36,8 +36,11 @@ def scaffolds(graphs: GraphSet) -> list[str]:
 
 
 def duplicates(graphs: GraphSet) -> Duplicates:
-    """Count the molecules with equal canonical SMILES; none where the graphs were not made from SMILES."""
-    if graphs.recipe.get("kind") != "smiles" or graphs.source_text is None:
+    """Count the molecules with equal canonical SMILES; none where the graphs were not made from SMILES.
+
+    Sets that are not in memory are not searched: that would read all of their molecules before every training.
+    """
+    if graphs.mapped is not None or graphs.recipe.get("kind") != "smiles" or graphs.source_text is None:
         return Duplicates(0, 0, 0)
     try:
         Chem = load_rdkit()

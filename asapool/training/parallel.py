@@ -123,8 +123,7 @@ def own_part(graphs: GraphSet, indices: Ints, shard: Shard) -> list[Ints]:
     >>> [part.tolist() for part in own_part(four, np.arange(4), Shard(0, 2))]
     [[0], [1, 2, 3]]
     """
-    first, last = graphs.ptr[indices], graphs.ptr[indices + 1]
-    ends = np.cumsum(graphs.rowptr[last] - graphs.rowptr[first] + last - first)
+    ends = np.cumsum(graphs.entries(indices))
     middle = ends - np.diff(ends, prepend=0) / 2  # a graph belongs where its middle lies
     cuts = np.searchsorted(middle, ends[-1] * np.arange(1, shard.size) / shard.size)
     rank = np.arange(1, shard.size)

@@ -1,0 +1,177 @@
+"""Pieces of a set on disk while it is converted, and how they become the arrays of the finished folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data.csr import Ints, pointer
+from asapool.data.graphset import GraphSet
+from asapool.data.mapped.coding import Arrays, Packer, encode, plan
+from asapool.data.mapped.folder import sample
+from asapool.data.reading import Reading
+from asapool.files import writing
+
+ROWS = ("x", "edge_attr", "weight")  # stored as coding.py says
+TEXTS = ("ids", "source_text")
+
+
+def part_of(reading: Reading) -> Arrays:
+    """The arrays of a piece; node numbers count within their graph."""
+    graphs = reading.graphs
+    rowptr, col = graphs.rowptr, graphs.col
+    begin = rowptr[graphs.ptr]
+    counts, sizes = np.diff(begin), np.diff(graphs.ptr)
+    notes = {
+        "skipped": [list(row) for row in reading.skipped],
+        "missing": dict(reading.missing),
+        "notes": list(reading.notes),
+        "named": graphs.named,
+        "feature_names": list(graphs.feature_names),
+        "classes": list(graphs.class_names),
+    }
+    part: Arrays = {
+        "sizes": sizes,
+        "counts": counts,
+        "start": _narrow(rowptr[:-1] - begin[:-1].repeat(sizes)),
+        "local": _narrow(col - graphs.ptr[:-1].repeat(counts)),
+        "y": graphs.y,
+        "places": graphs.places,
+        "notes": np.frombuffer(json.dumps(notes).encode(), np.uint8),
+    }
+    for name in ROWS:
+        rows = getattr(graphs, name)
+        if rows is not None:
+            part |= {f"{name}.{key}": value for key, value in encode(rows if rows.ndim == 2 else rows[:, None]).items()}
+    for name in ("truth", "descriptors"):
+        if getattr(graphs, name) is not None:
+            part[name] = getattr(graphs, name)
+    for name in TEXTS:
+        texts = getattr(graphs, name)
+        if texts is not None:
+            content = [text.encode() for text in texts]
+            part[name] = np.frombuffer(b"".join(content), np.uint8)
+            part[f"{name}_ptr"] = pointer(np.array([len(text) for text in content], np.int64))
+    return part
+
+
+def write_part(file: Path, part: Arrays) -> None:
+    """Write a piece, whole or not at all."""
+    with writing(file) as out:
+        np.savez(out, **part)  # type: ignore[arg-type]
+
+
+def read_part(file: Path, *names: str) -> Arrays:
+    """Some arrays of a piece; those it does not have are left out."""
+    with np.load(file, allow_pickle=False) as held:
+        return {name: held[name] for name in names if name in held.files}
+
+
+def notes_of(file: Path) -> dict[str, Any]:
+    """What was learned while a piece was read."""
+    notes: dict[str, Any] = json.loads(bytes(read_part(file, "notes")["notes"]))
+    return notes
+
+
+class Merger:
+    """Writes the arrays of the finished folder, piece by piece, and lists them for meta.json."""
+
+    def __init__(self, folder: Path, parts: Sequence[Path]) -> None:
+        self.folder, self.parts = folder, parts
+        self.files: dict[str, dict[str, Any]] = {}
+        self.rows: dict[str, dict[str, Any]] = {}
+
+    def merge(self) -> None:
+        """Write everything but the texts."""
+        for name, of in (("ptr", "sizes"), ("eptr", "counts")):
+            self._write(name, [pointer(np.concatenate([read_part(p, of)[of] for p in self.parts]))])
+        for name in ("start", "local"):
+            self._write_narrow(name)
+        for name in ("y", "places", "truth", "descriptors"):
+            if read_part(self.parts[0], name):
+                self._write(name, (read_part(p, name)[name] for p in self.parts))
+        for name in ROWS:
+            self._merge_rows(name)
+
+    def merge_texts(self, name: str, change: Callable[[Ints], Sequence[str]] | None = None) -> None:
+        """Write texts; change makes others, from the places of the graphs."""
+        if change is None and not read_part(self.parts[0], f"{name}_ptr"):
+            return
+        lengths: list[npt.NDArray[Any]] = []
+
+        def contents() -> Iterator[npt.NDArray[Any]]:
+            for file in self.parts:
+                if change is None:
+                    part = read_part(file, name, f"{name}_ptr")
+                    lengths.append(np.diff(part[f"{name}_ptr"]))
+                    yield part[name]
+                else:
+                    texts = [text.encode() for text in change(read_part(file, "places")["places"])]
+                    lengths.append(np.array([len(text) for text in texts], np.int64))
+                    yield np.frombuffer(b"".join(texts), np.uint8)
+
+        self._write(name, contents())
+        self._write(f"{name}_ptr", [pointer(np.concatenate(lengths))])
+
+    def _write_narrow(self, name: str) -> None:
+        widest = max((read_part(p, name)[name].dtype for p in self.parts), key=lambda dtype: dtype.itemsize)
+        self._write(name, (read_part(p, name)[name].astype(widest) for p in self.parts))
+
+    def _merge_rows(self, name: str) -> None:
+        keys = [f"{name}.{key}" for key in ("table", "codes", "rows")]
+        if not read_part(self.parts[0], *keys):
+            return
+        light = (_bare(read_part(p, keys[0], keys[2])) for p in self.parts)
+        kind, table = plan(light)
+        packer = Packer(kind, table)
+        width = next(int(v.shape[1]) for v in read_part(self.parts[0], keys[0], keys[2]).values())
+        self._write(name, (packer.pack(_bare(read_part(p, *keys))) for p in self.parts))
+        if table is not None:
+            self._write(f"{name}_table", [table])
+        self.rows[name] = {"kind": kind, "width": width}
+
+    def _write(self, name: str, blocks: Any) -> None:
+        """Append blocks to one .npy file; the header is written again when the length is known."""
+        file = self.folder / f"{name}.npy"
+        with writing(file) as out:
+            length, kind, tail = 0, np.dtype(np.int64), ()
+            for k, block in enumerate(blocks):
+                if k == 0:
+                    kind, tail = block.dtype, block.shape[1:]
+                    _header(out, kind, (0, *tail))
+                out.write(np.ascontiguousarray(block).data)
+                length += len(block)
+            out.seek(0)
+            _header(out, kind, (length, *tail))
+        self.files[name] = {
+            "dtype": kind.str, "shape": [length, *tail], "bytes": file.stat().st_size, "sample": sample(file),
+        }  # fmt: skip
+
+
+HEADER = 256  # bytes of the header of an .npy file: room for any length
+
+
+def _header(out: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """Write the header of an .npy file, always of the same length."""
+    described = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
+    text = described.encode().ljust(HEADER - 11) + b"\n"
+    out.write(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
+
+
+def _bare(part: Arrays) -> Arrays:
+    return {name.rpartition(".")[2]: value for name, value in part.items()}
+
+
+def _narrow(values: Ints) -> npt.NDArray[Any]:
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+
+def in_memory(graphs: GraphSet, size: int) -> Iterator[GraphSet]:
+    """A set in pieces of so many graphs."""
+    for start in range(0, len(graphs), size):
+        yield graphs.subset(slice(start, start + size))
