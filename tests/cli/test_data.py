@@ -90,7 +90,7 @@ def test_convert_writes_the_same_graphs(asapool, tmp_path, suffix):
 def test_convert_refuses_other_formats(asapool, tmp_path):
     code, out, err = asapool("data", "convert", "synthetic:trees", tmp_path / "a.xls")
     assert (code, out) == (2, "")
-    assert err.strip().endswith("a.xls: expected a name that ends with .npz or .jsonl")
+    assert err.strip().endswith("a.xls: expected a name that ends with .graphs, .npz or .jsonl")
 
 
 @pytest.mark.parametrize("split", ["authors", "stratified", "stratified-folds"])
