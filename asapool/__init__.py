@@ -30,6 +30,7 @@ _PUBLIC = {
     "keep_memory": "asapool.kernels.memory",
     "load": "asapool.data",
     "load_model": "asapool.trained",
+    "motifs": "asapool.insight",
     "register_method": "asapool.models.methods",
 }
 __all__ = ["__version__", *_PUBLIC]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from asapool.data.targets import Target
-    from asapool.insight import Hierarchy
+    from asapool.insight import Hierarchy, Motifs
     from asapool.models import ModelConfig
     from asapool.models.checkpoint import LoadedModel
     from asapool.training.task import Task
@@ -192,6 +192,21 @@ class TrainedModel:
         if importance is None:
             return explain(self.loaded, graphs, index, target=target)
         return explain(self.loaded, graphs, index, target=target, importance=importance)
+
+    def motifs(self, X: Any, *, query: str | None = None, **options: Any) -> Motifs:
+        """The substructures that decide the model's answers over many graphs.
+
+        Args:
+            X: Many graphs, see the class; labels of a file or a GraphSet give the enrichment.
+            query: A SMARTS pattern: only this substructure.
+            **options: Further options of asapool.motifs, such as min_graphs=10.
+
+        Returns:
+            The substructures, strongest first, as asapool.motifs gives them.
+        """
+        from asapool.insight import motifs
+
+        return motifs(self.loaded, self.read(X), query=query, **options)
 
     def _read(self, X: Any, options: Mapping[str, Any]) -> GraphSet:
         if isinstance(X, GraphSet):

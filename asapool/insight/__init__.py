@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from asapool.insight.forecasting import Forecast, forecast
     from asapool.insight.hierarchy import Hierarchy
     from asapool.insight.levels import Level
+    from asapool.insight.substructures.finding import motifs
+    from asapool.insight.substructures.results import Motifs
 
 _HOME = {
     "Forecast": "forecasting",
@@ -20,8 +22,10 @@ _HOME = {
     "Level": "levels",
     "explain": "explaining",
     "forecast": "forecasting",
+    "Motifs": "substructures.results",
+    "motifs": "substructures.finding",
 }
-__all__ = ["Forecast", "Hierarchy", "Level", "explain", "forecast"]
+__all__ = ["Forecast", "Hierarchy", "Level", "Motifs", "explain", "forecast", "motifs"]
 
 
 def __getattr__(name: str) -> Any:

@@ -20,28 +20,61 @@ class ModelAndGraph(NamedTuple):
     graph: GraphSet
 
 
+class ModelAndSet(NamedTuple):
+    """A classifier, the names of its classes, and graphs that fit it."""
+
+    model: GraphModel
+    classes: tuple[str, ...]
+    graphs: GraphSet
+
+
 def model_and_graph(model: Any, graph: Any, index: int | str | None = None) -> ModelAndGraph:
     """Read the model when it is a file or a run folder, pack the graph, and refuse the two when they do not fit."""
+    loaded, plain = _networks(model, "explain")
+    chosen = one_graph(graph, index, loaded)
+    return ModelAndGraph(plain, _classes(loaded, plain, chosen), chosen)
+
+
+def model_and_set(model: Any, graphs: Any, **options: Any) -> ModelAndSet:
+    """The same for a whole set: a GraphSet, or a source with the options that `asapool.load` takes."""
+    loaded, plain = _networks(model, "motifs")
+    if isinstance(graphs, GraphSet):
+        if options:
+            raise DataError(f"{', '.join(options)}: an option for reading a file, and these are graphs. Leave it out")
+    else:
+        recipe = {} if loaded is None else {"recipe": loaded.recipe}
+        graphs = load(graphs, labels="optional", **recipe, **options)
+    if not len(graphs):
+        raise DataError(f"{graphs.name}: graphs expected, it has none. Check that this is the right file")
+    return ModelAndSet(plain, _classes(loaded, plain, graphs), graphs)
+
+
+def _networks(model: Any, command: str) -> tuple[LoadedModel | None, GraphModel]:
+    """The content of the model file, where there is one, and the network."""
     if isinstance(model, (str, PathLike)):
         folder = Path(model)
         model = checkpoint.load(folder / "model.safetensors" if folder.is_dir() else folder)
-    plain = model.model if isinstance(model, LoadedModel) else model
+    loaded = model if isinstance(model, LoadedModel) else getattr(model, "loaded", None)
+    plain = loaded.model if isinstance(loaded, LoadedModel) else model
     if isinstance(plain, DirectModel):
-        raise ConfigError(f"explain works on networks, and the method {plain.config.method!r} is none")
-    if isinstance(model, LoadedModel):
-        chosen = one_graph(graph, index, model)
-        model.check(chosen)
-        return ModelAndGraph(model.model, model.classes, chosen)
-    if not isinstance(model, GraphModel):
-        raise ConfigError(f"explain takes a trained model or the path of its file, got {type(model).__name__}")
-    chosen = one_graph(graph, index, None)
-    if chosen.num_features != model.in_channels:
+        raise ConfigError(f"{command} works on networks, and the method {plain.config.method!r} is none")
+    if not isinstance(plain, GraphModel):
+        raise ConfigError(f"{command} takes a trained model or the path of its file, got {type(model).__name__}")
+    return (loaded if isinstance(loaded, LoadedModel) else None), plain
+
+
+def _classes(loaded: LoadedModel | None, plain: GraphModel, graphs: GraphSet) -> tuple[str, ...]:
+    """Names of the classes; graphs that do not fit the model are refused."""
+    if loaded is not None:
+        loaded.check(graphs)
+        return loaded.classes
+    if graphs.num_features != plain.in_channels:
         raise CheckpointError(
-            f"the graph has {chosen.num_features} features per node, the model was trained on {model.in_channels}. "
+            f"the graph has {graphs.num_features} features per node, the model was trained on {plain.in_channels}. "
             "Make its features as those of the training graphs"
         )
-    names = chosen.class_names if len(chosen.class_names) == model.num_classes else ()
-    return ModelAndGraph(model, tuple(names) or tuple(map(str, range(model.num_classes))), chosen)
+    names = graphs.class_names if len(graphs.class_names) == plain.num_classes else ()
+    return tuple(names) or tuple(map(str, range(plain.num_classes)))
 
 
 def find_graph(graphs: GraphSet, word: str) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from asapool.insight.drawing.layout import spread
-from asapool.insight.levels import Floats
+from asapool.insight.levels import Floats, Ints
 from asapool.insight.molecule import molecule
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ def canvas(hierarchy: Hierarchy) -> Canvas:
     mol = None
     if hierarchy.text is not None:
         mol = molecule(hierarchy.text, hierarchy.nodes, hierarchy.source, hierarchy.target_node)
-    return _network(hierarchy) if mol is None else draw_molecule(mol)
+    if mol is None:
+        return draw_network(hierarchy.nodes, hierarchy.source, hierarchy.target_node)
+    return draw_molecule(mol)
 
 
 def plain(svg: str) -> str:
@@ -56,8 +58,11 @@ def plain(svg: str) -> str:
     return re.sub(r"var\(--[a-z-]+,\s*(#[0-9a-fA-F]{3,8})\)", r"\1", svg)
 
 
-def draw_molecule(mol: Any) -> Canvas:
-    """A molecule drawn by RDKit; its letters have a halo, so that nothing below hides them."""
+def draw_molecule(mol: Any, *, prepared: bool = False) -> Canvas:
+    """A molecule drawn by RDKit; its letters have a halo, so that nothing below hides them.
+
+    prepared: it has coordinates and is drawn as it is, such as a part of a molecule that has no Kekulé form.
+    """
     from rdkit.Chem.Draw import rdMolDraw2D
 
     pen = rdMolDraw2D.MolDraw2DSVG(-1, -1)  # as large as the molecule needs
@@ -65,7 +70,11 @@ def draw_molecule(mol: Any) -> Canvas:
     options.scalingFactor = UNIT / 1.5  # RDKit's bonds are 1.5 long
     options.clearBackground, options.padding = False, 0.0
     options.fixedFontSize, options.bondLineWidth, options.additionalAtomLabelPadding = 15, 1.6, 0.08
-    rdMolDraw2D.PrepareAndDrawMolecule(pen, mol)
+    if prepared:
+        options.prepareMolsBeforeDrawing = False
+        pen.DrawMolecule(mol)
+    else:
+        rdMolDraw2D.PrepareAndDrawMolecule(pen, mol)
     pen.FinishDrawing()
     spots = [pen.GetDrawCoords(v) for v in range(mol.GetNumAtoms())]
     body = re.sub(r"^.*?<!-- END OF HEADER -->|</svg>\s*$", "", pen.GetDrawingText(), flags=re.S)
@@ -81,21 +90,21 @@ def draw_molecule(mol: Any) -> Canvas:
     return Canvas(width, height, UNIT, position - low, moved, True)
 
 
-def _network(hierarchy: Hierarchy) -> Canvas:
+def draw_network(N: int, source: Ints, target: Ints) -> Canvas:
     """Lines and dots; of two directions one line is drawn, and long graphs get a smaller scale."""
-    where = spread(hierarchy.nodes, hierarchy.source, hierarchy.target_node)
+    where = spread(N, source, target)
     extent = float(where.max(initial=0.0))
     unit = float(np.clip(1000.0 / max(extent, 1.0), 13.0, UNIT))
     position = where * unit + 0.75 * UNIT
     width, height = (position.max(axis=0) + 0.75 * UNIT).tolist()
-    pairs = np.unique(np.sort(np.stack([hierarchy.source, hierarchy.target_node], axis=1), axis=1), axis=0)
+    pairs = np.unique(np.sort(np.stack([source, target], axis=1), axis=1), axis=0)
     lines = "".join(
         f"M{position[a][0]:.1f} {position[a][1]:.1f}L{position[b][0]:.1f} {position[b][1]:.1f}"
         for a, b in pairs.tolist()
         if a != b
     )
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{0.13 * unit:.1f}"/>' for x, y in position.tolist())
-    crowded = len(pairs) > 4 * hierarchy.nodes
+    crowded = len(pairs) > 4 * N
     stroke = f'stroke="{PALE}" stroke-width="{1 if unit < 30 else 1.6}" stroke-opacity="{0.35 if crowded else 0.9}"'
     return Canvas(
         width, height, unit, position, f'<path d="{lines}" {stroke} fill="none"/><g fill="{INK}">{dots}</g>', False

@@ -5,7 +5,36 @@ const touch = matchMedia("(pointer: coarse)").matches;
 for (const root of document.querySelectorAll(".explorer")) explore(root);
 for (const figure of document.querySelectorAll(".figure")) for (const button of figure.querySelectorAll("[data-save]"))
   button.addEventListener("click", () => save(figure, button.dataset.save));
+for (const root of document.querySelectorAll("[data-sortable]")) sortable(root);
 hintAtScrolling();
+
+// A table of substructures: every row is a tbody; headings sort, the search and the boxes above choose rows.
+function sortable(root) {
+  const table = root.querySelector("table"), rows = [...table.querySelectorAll("[data-row]")], count = root.querySelector("[data-count]");
+  const search = root.querySelector("[data-search]"), supports = root.querySelector("select[data-supports]"), variants = root.querySelector("[data-variants]");
+  let by = "", down = true;
+  for (const button of table.querySelectorAll("[data-by]")) button.addEventListener("click", () => {
+    down = by === button.dataset.by ? !down : button.dataset.by !== "p";
+    by = button.dataset.by;
+    for (const head of table.querySelectorAll("thead th")) head.removeAttribute("aria-sort");
+    button.closest("th").setAttribute("aria-sort", down ? "descending" : "ascending");
+    const value = (row) => Number(row.dataset[by]);
+    table.append(...[...rows].sort((a, b) => (down ? -1 : 1) * (value(a) - value(b))));
+  });
+  const choose = () => {
+    const words = search?.value.trim().toLowerCase() ?? "", name = supports?.value ?? "";
+    let shown = 0;
+    for (const row of rows) {
+      const hit = (!words || row.dataset.name.toLowerCase().includes(words)) && (!name || row.dataset.supports === name)
+        && (variants?.checked || words || !("variant" in row.dataset));
+      row.toggleAttribute("hidden", !hit);
+      shown += hit;
+    }
+    if (count) count.textContent = `${shown} of ${rows.length}`;
+  };
+  for (const control of [search, supports, variants]) control?.addEventListener("input", choose);
+  choose();
+}
 
 function explore(root) {
   const data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);

@@ -1,0 +1,183 @@
+"""Cut the members of every kept cluster, BRICS fragments, or matches of a pattern out of the graphs of a set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asapool.data import GraphSet
+from asapool.data.csr import pointer, spans
+from asapool.insight.levels import Floats, Ints, levels_of
+from asapool.models import GraphModel
+from asapool.models.batches import cut
+from asapool.training.predictions import pieces
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """P connected sets of nodes, each within one graph of a set."""
+
+    graph: Ints  # (P,)
+    level: Ints  # (P,) of the cluster; 0 = not from a cluster
+    ptr: Ints  # (P+1,) where the nodes of each begin
+    node: Ints  # numbered through the whole set, ascending within each piece
+
+    def __len__(self) -> int:
+        return len(self.graph)
+
+    @property
+    def sizes(self) -> Ints:
+        """Nodes of each piece, (P,)."""
+        return np.diff(self.ptr)
+
+    def take(self, which: Ints) -> Pieces:
+        """Some of the pieces, in that order."""
+        sizes = self.sizes[which]
+        node = self.node[spans(self.ptr[which], sizes)]
+        return Pieces(self.graph[which], self.level[which], pointer(sizes), node)
+
+    def nodes(self, p: int) -> list[int]:
+        """The nodes of one piece."""
+        return [int(v) for v in self.node[self.ptr[p] : self.ptr[p + 1]]]
+
+
+class Induced(NamedTuple):
+    """The subgraphs that pieces induce, packed: member m of all pieces is a node of its own."""
+
+    rowptr: Ints  # (M+1,)
+    col: Ints  # (F,) members, of the same piece
+    entry: Ints  # (F,) the edge of the set that each is
+
+
+def cluster_pieces(model: GraphModel, graphs: GraphSet, *, share: float = 0.5, max_nodes: int = 12) -> Pieces:
+    """Every kept cluster of every level as a set of original nodes.
+
+    Two sets per cluster: all its members, where they are at most max_nodes, and its core: the members whose share is at
+    least `share` of the largest, as far as they are joined to the strongest one. Sets of one node, of more than
+    max_nodes, and whole graphs are left out; a set that several clusters have is listed once.
+
+    Args:
+        model: In evaluation mode; its method forms clusters.
+        graphs: The set.
+        share: Least share of a member of the core, relative to the largest.
+        max_nodes: Most nodes of a set.
+    """
+    found = []
+    for some in pieces(graphs):
+        batch = cut(model, graphs, some)
+        base = graphs.ptr[some] - batch.ptr.numpy()[:-1]  # from numbers of the batch to numbers of the set
+        owner = np.repeat(np.arange(len(some)), np.diff(batch.ptr.numpy()))
+        levels, _ = levels_of(model, batch)
+        composed: Any = None
+        for depth, level in enumerate(levels, 1):
+            composed = level.S if composed is None else composed @ level.S
+            columns = composed.tocsc()
+            columns.sort_indices()
+            first, member, weight = columns.indptr.astype(np.int64), columns.indices.astype(np.int64), columns.data
+            sizes = np.diff(first)
+            if not sizes.all():
+                continue
+            at = owner[member[first[:-1]]]  # the graph of each cluster, within the batch
+            whole = Pieces(some[at], np.full(len(at), depth), first, member + base[owner[member]])
+            found.append(whole.take(np.flatnonzero(sizes <= max_nodes)))
+            found.append(_cores(graphs, whole, weight, share))
+    return _distinct(graphs, _joined(found), max_nodes)
+
+
+def brics_pieces(graphs: GraphSet, mols: Sequence[Any]) -> Pieces:
+    """The fragments that the BRICS rules cut molecules into; molecules that stay whole have none."""
+    from rdkit.Chem import BRICS, FragmentOnBonds, GetMolFrags
+
+    find: Any = BRICS.FindBRICSBonds
+
+    graph, sets = [], []
+    for g, mol in enumerate(mols):
+        bonds = [] if mol is None else [mol.GetBondBetweenAtoms(*ends).GetIdx() for ends, _ in find(mol)]
+        if bonds:
+            for atoms in GetMolFrags(FragmentOnBonds(mol, bonds, addDummies=False)):
+                graph.append(g)
+                sets.append(sorted(atoms))
+    return from_sets(graphs, graph, sets)
+
+
+def match_pieces(graphs: GraphSet, mols: Sequence[Any], pattern: Any) -> Pieces:
+    """All atoms of each molecule that a pattern matches, as one piece per molecule."""
+    graph, sets = [], []
+    for g, mol in enumerate(mols):
+        matches = () if mol is None else mol.GetSubstructMatches(pattern, maxMatches=1000)
+        if matches:
+            graph.append(g)
+            sets.append(sorted({atom for match in matches for atom in match}))
+    return from_sets(graphs, graph, sets)
+
+
+def from_sets(graphs: GraphSet, graph: Sequence[int], sets: Sequence[Sequence[int]]) -> Pieces:
+    """Pieces from lists of nodes, which are numbered within their graphs."""
+    owner = np.array(graph, np.int64)
+    sizes = np.array([len(nodes) for nodes in sets], np.int64)
+    flat = np.array([v for nodes in sets for v in nodes], np.int64)
+    return Pieces(owner, np.zeros(len(owner), np.int64), pointer(sizes), flat + np.repeat(graphs.ptr[owner], sizes))
+
+
+def induced(graphs: GraphSet, some: Pieces) -> Induced:
+    """The edges between nodes of the same piece."""
+    N, owner = len(graphs.x), np.repeat(np.arange(len(some)), some.sizes)
+    key = owner * N + some.node  # ascending: pieces follow each other, and their nodes ascend
+    degree = np.diff(graphs.rowptr)[some.node]
+    entry = spans(graphs.rowptr[some.node], degree)
+    row = np.repeat(np.arange(len(some.node)), degree)
+    wanted = owner[row] * N + graphs.col[entry]
+    place = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
+    inside = key[place] == wanted if len(key) else np.zeros(0, bool)
+    count = np.bincount(row[inside], minlength=len(some.node))
+    return Induced(pointer(count), place[inside], entry[inside])
+
+
+def _cores(graphs: GraphSet, whole: Pieces, weight: Floats, share: float) -> Pieces:
+    """Of each piece the nodes with a large weight that are joined to the one with the largest."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    top = np.maximum.reduceat(weight, whole.ptr[:-1])
+    owner = np.repeat(np.arange(len(whole)), whole.sizes)
+    strong = weight >= share * top[owner]
+    some = Pieces(
+        whole.graph, whole.level, pointer(np.bincount(owner[strong], minlength=len(whole))), whole.node[strong]
+    )
+    inner = induced(graphs, some)
+    M = len(some.node)
+    _, part = connected_components(
+        csr_array((np.ones(len(inner.col)), inner.col, inner.rowptr), shape=(M, M)), directed=False
+    )
+    order = np.lexsort((-weight[strong], owner[strong]))  # the strongest member of each piece comes first
+    chosen = part[order[some.ptr[:-1]]]
+    joined = part == chosen[owner[strong]]
+    return Pieces(
+        some.graph, some.level, pointer(np.bincount(owner[strong][joined], minlength=len(whole))), some.node[joined]
+    )
+
+
+def _joined(found: Sequence[Pieces]) -> Pieces:
+    sizes = np.concatenate([np.zeros(0, np.int64), *(p.sizes for p in found)])
+    graph, level, node = (
+        np.concatenate([np.zeros(0, np.int64), *(getattr(p, name) for p in found)])
+        for name in ("graph", "level", "node")
+    )
+    return Pieces(graph, level, pointer(sizes), node)
+
+
+def _distinct(graphs: GraphSet, some: Pieces, max_nodes: int) -> Pieces:
+    """Each set of nodes once, that of the lowest level first; trivial ones are left out."""
+    sizes = some.sizes
+    some = some.take(np.flatnonzero((sizes > 1) & (sizes <= max_nodes) & (sizes < np.diff(graphs.ptr)[some.graph])))
+    if not len(some):
+        return some
+    draw = np.random.default_rng(0).integers(1, 2**63, size=len(graphs.x), dtype=np.uint64)  # a random word per node
+    word = np.add.reduceat(draw[some.node], some.ptr[:-1])  # wraps around: equal sets have equal words
+    order = np.lexsort((some.level, word))
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = word[order][1:] != word[order][:-1]
+    return some.take(np.sort(order[fresh]))

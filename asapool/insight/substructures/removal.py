@@ -1,0 +1,118 @@
+"""Graphs with some nodes or edges taken out, packed into batches, and what the model answers to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from asapool.data import GraphSet
+from asapool.data.batch import Batch
+from asapool.insight.levels import Floats, Ints
+from asapool.models import GraphModel
+from asapool.models.batches import cut
+from asapool.training.predictions import pieces
+
+PIECE = 16_384  # nodes that go through the model at once
+
+
+def drop_nodes(batch: Batch, keep: Tensor) -> Batch:
+    """The batch without the nodes where keep (N,) is False, and without their edges.
+
+    Fingerprints that belong to a whole graph (graph_attr) stay as they are.
+
+    >>> path = Batch(torch.eye(3), torch.tensor([0, 3]), torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1]),
+    ...              None, torch.tensor([0]))
+    >>> edge = drop_nodes(path, torch.tensor([False, True, True]))
+    >>> edge.ptr.tolist(), edge.rowptr.tolist(), edge.col.tolist()
+    ([0, 2], [0, 1, 2], [1, 0])
+    """
+    row = torch.repeat_interleave(batch.rowptr.diff())
+    rest = drop_edges(batch, keep[row] & keep[batch.col])
+    before = torch.cat([keep.new_zeros(1, dtype=torch.long), keep.long().cumsum(0)])  # nodes kept before each node
+    degree = rest.rowptr.diff()[keep]
+    return replace(
+        rest,
+        x=batch.x[keep],
+        ptr=before[batch.ptr],
+        rowptr=torch.cat([degree.new_zeros(1), degree.cumsum(0)]),
+        col=before[rest.col],
+    )
+
+
+def drop_edges(batch: Batch, keep: Tensor) -> Batch:
+    """The batch without the entries where keep (E,) is False; every node stays."""
+    before = torch.cat([keep.new_zeros(1, dtype=torch.long), keep.long().cumsum(0)])
+    return replace(
+        batch,
+        rowptr=before[batch.rowptr],
+        col=batch.col[keep],
+        weight=None if batch.weight is None else batch.weight[keep],
+        edge_attr=None if batch.edge_attr is None else batch.edge_attr[keep],
+    )
+
+
+def answers(model: GraphModel, batch: Batch) -> Tensor:
+    """The model's answer to a batch, (B, C)."""
+    logits: Tensor = model(*batch.inputs, **model.more(batch))
+    return logits.double()
+
+
+def answers_of(model: GraphModel, graphs: GraphSet) -> Floats:
+    """The model's answers to all graphs of a set, (G, C)."""
+    with torch.no_grad():
+        rows = [answers(model, cut(model, graphs, some)).numpy() for some in pieces(graphs)]
+    return np.concatenate([np.zeros((0, model.num_classes)), *rows])
+
+
+def answers_without(
+    model: GraphModel, graphs: GraphSet, graph: Ints, ptr: Ints, node: Ints, *, keep: bool = False
+) -> Floats:
+    """The answer to one graph per removal, without the nodes of that removal.
+
+    Args:
+        model: In evaluation mode.
+        graphs: The set.
+        graph: The graph of each removal, (R,).
+        ptr: Where the nodes of each removal begin, (R+1,).
+        node: The nodes to remove, numbered through the whole set; some nodes of every graph must be left.
+        keep: Keep these nodes and remove all others instead.
+
+    Returns:
+        Logits (R, C).
+    """
+    sizes = np.diff(graphs.ptr)[graph]
+    number = (np.cumsum(sizes) - 1) // PIECE if len(graph) else sizes
+    rows: list[npt.NDArray[np.float64]] = [np.zeros((0, model.num_classes))]
+    with torch.no_grad():
+        for part in np.split(np.arange(len(graph)), np.flatnonzero(np.diff(number)) + 1):
+            if not len(part):
+                continue
+            batch = cut(model, graphs, graph[part])
+            a, b = int(ptr[part[0]]), int(ptr[part[-1] + 1])
+            owner = np.repeat(np.arange(len(part)), np.diff(ptr[part[0] : part[-1] + 2]))
+            inside = node[a:b] - graphs.ptr[graph[part]][owner] + batch.ptr.numpy()[owner]
+            mask = torch.full((batch.x.size(0),), not keep)
+            mask[torch.from_numpy(inside)] = keep
+            rows.append(answers(model, drop_nodes(batch, mask)).numpy())
+    return np.concatenate(rows)
+
+
+def all_log_odds(logits: Floats) -> Floats:
+    """ln p_c/(1 − p_c) of every class, (B, C); with a single output it is that output.
+
+    >>> all_log_odds(np.array([[0.5, 2.0]])).tolist()
+    [[-1.5, 1.5]]
+    """
+    C = logits.shape[1]
+    if C == 1:
+        return logits
+    columns = []
+    for c in range(C):
+        others = np.delete(logits, c, axis=1)
+        top = others.max(axis=1, keepdims=True)
+        columns.append(logits[:, c] - (top[:, 0] + np.log(np.exp(others - top).sum(axis=1))))
+    return np.stack(columns, axis=1)
