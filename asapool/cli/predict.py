@@ -30,11 +30,14 @@ def predict(
     chunk: Annotated[
         int, typer.Option(min=1, metavar="N", rich_help_panel=o.DATA, help="Graphs in memory at a time.")
     ] = 2000,
+    jobs: Annotated[
+        int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Processes that read and predict; order is kept.")
+    ] = 1,
     json: o.Json = False,
 ) -> None:
     """Predict new graphs, in the order of the source.
 
-    JSON lines and tables of SMILES are read in chunks, so memory does not grow with the size of the file.
+    JSON lines, tables of SMILES and .graphs folders are read in chunks, so memory does not grow with their size.
     """
     from asapool.models import checkpoint
     from asapool.training import predictions as p
@@ -45,7 +48,13 @@ def predict(
         writer_for(out)  # refuses an unknown ending before any work
     trained = checkpoint.load(o.model_file(model))
     notes = ReadingNotes()
-    pairs = p.predict_source(trained, source, chunk=chunk, on_reading=notes.add, **data.options())
+    if jobs > 1:
+        from asapool.training.predict_processes import predict_in_processes
+
+        file = o.model_file(model)
+        pairs = predict_in_processes(file, source, jobs, chunk=chunk, on_reading=notes.add, **data.options())
+    else:
+        pairs = p.predict_source(trained, source, chunk=chunk, on_reading=notes.add, **data.options())
     stream = terminal_safe(sys.stdout)
     try:
         if out is not None:

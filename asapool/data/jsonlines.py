@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from asapool.data.classes import as_text
 from asapool.data.csr import Floats, Ints
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
-from asapool.data.reading import Log, Reading
+from asapool.data.reading import Log, Numbered, Reading, Wanted, all_pieces
 from asapool.data.recipe import apply_recipe
 from asapool.data.targets import Target
 from asapool.errors import DataError
@@ -56,11 +56,13 @@ def read_jsonl(path: Path, options: ReadOptions | None = None) -> Reading:
     return log.reading(graphs)
 
 
-def stream_jsonl(path: Path, options: ReadOptions, chunk: int) -> Iterator[Reading]:
-    """Read chunk graphs at a time, so that memory does not grow with the file."""
+def stream_jsonl(path: Path, options: ReadOptions, chunk: int, wanted: Wanted = all_pieces) -> Numbered:
+    """Read chunk lines at a time, so that memory does not grow with the file; of the pieces only those wanted."""
     log = Log()
-    header, records = _open(path, options, log)
-    while held := list(islice(records, chunk)):
+    header, records = _open(path, options, log, lambda place: wanted(place // chunk))
+    number = 0
+    for number, group in groupby(records, lambda record: (record.place or 0) // chunk):
+        held = list(group)
         try:
             graphs: GraphSet | None = _build(path, header, held, options, log)
         except DataError:
@@ -68,10 +70,10 @@ def stream_jsonl(path: Path, options: ReadOptions, chunk: int) -> Iterator[Readi
                 raise
             kept = [record for record in held if _fits(path, header, record, options, log)]
             graphs = _build(path, header, kept, options, log) if kept else None
-        yield log.reading(graphs)
+        yield number, log.reading(graphs)
         log.clear()
-    if log.skipped:
-        yield log.reading(None)
+    if log.skipped:  # of lines behind the last graph that could be read
+        yield number + 1, log.reading(None)
 
 
 def _fits(path: Path, header: dict[str, Any], record: Record, options: ReadOptions, log: Log) -> bool:
@@ -84,7 +86,9 @@ def _fits(path: Path, header: dict[str, Any], record: Record, options: ReadOptio
     return True
 
 
-def _open(path: Path, options: ReadOptions, log: Log) -> tuple[dict[str, Any], Iterator[Record]]:
+def _open(
+    path: Path, options: ReadOptions, log: Log, wanted: Wanted = all_pieces
+) -> tuple[dict[str, Any], Iterator[Record]]:
     """The header (empty when there is none), and the graphs as they are read."""
     lines = _lines(path)
     first = next(lines, None)
@@ -94,7 +98,7 @@ def _open(path: Path, options: ReadOptions, log: Log) -> tuple[dict[str, Any], I
     header: dict[str, Any] = {}
     if b'"asapool"' in text:
         header = _header(_parse(text, f"{path}, line {line}"), f"{path}, line {line}")
-    return header, _records(path, lines if header else chain([first], lines), options, log)
+    return header, _records(path, lines if header else chain([first], lines), options, log, wanted)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -108,9 +112,14 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def _records(path: Path, lines: Iterator[tuple[int, bytes]], options: ReadOptions, log: Log) -> Iterator[Record]:
+def _records(
+    path: Path, lines: Iterator[tuple[int, bytes]], options: ReadOptions, log: Log, wanted: Wanted
+) -> Iterator[Record]:
+    """The graphs whose numbers in the file are wanted."""
     nodes, limit = 0, max(MAX_NODES, NODES_PER_BYTE * path.stat().st_size)
     for place, (line, text) in enumerate(lines):
+        if not wanted(place):
+            continue
         at = f"{path}, line {line}"
         try:
             record = _record(_parse(text, at), at, line, place)

@@ -15,7 +15,7 @@ from asapool.data.check import is_text
 from asapool.data.graphset import GraphSet
 from asapool.data.options import ReadOptions
 from asapool.data.readers import Reader, formats, reader_of
-from asapool.data.reading import Log, Reading
+from asapool.data.reading import Log, Numbered, Reading, Wanted, all_pieces
 from asapool.data.recipe import apply_recipe
 from asapool.errors import ConfigError, DataError, MissingExtraError
 
@@ -60,21 +60,30 @@ def read_pieces(source: Any, *, chunk: int = 1000, **options: Any) -> Iterator[R
     Without a recipe labels are ignored, since the classes are known only when the whole file was read. A piece of which
     no row could be read has an empty set.
     """
+    return (reading for _, reading in read_numbered(source, chunk, all_pieces, **options))
+
+
+def read_numbered(source: Any, chunk: int, wanted: Wanted, **options: Any) -> Numbered:
+    """As read_pieces, with the number of every piece, and only those that are wanted."""
     if chunk < 1:
         raise ConfigError(f"chunk must be at least 1, got {chunk}")
     chosen = _options(options)
     if chosen.labels is None and chosen.recipe is None:
         chosen = replace(chosen, labels="ignored")
     path = Path(source).expanduser() if isinstance(source, (str, PathLike)) else None
-    if path is not None and path.is_dir():
-        from asapool.data.mapped.folder import is_map, stream_map
-
-        if is_map(path):
-            return stream_map(path, chosen, chunk)
-    reader = None if path is None or not _is_file(path) else reader_of(path)
+    reader = None if path is None or not (_is_file(path) or _is_map(path)) else reader_of(path)
     if path is None or reader is None or reader.pieces is None:
-        return iter([_read(source, chosen)])
-    return reader.read_pieces(path, replace(chosen, workers=1), chunk)
+        whole = _read(source, chosen)
+        return iter([(0, whole)]) if wanted is all_pieces else _chop(whole, chunk, wanted)
+    return reader.read_pieces(path, replace(chosen, workers=1), chunk, wanted)
+
+
+def _chop(whole: Reading, chunk: int, wanted: Wanted) -> Numbered:
+    """The wanted pieces of a source that was read whole; the first one has the notes."""
+    for number, start in enumerate(range(0, len(whole.graphs), chunk)):
+        if wanted(number):
+            graphs = whole.graphs.subset(slice(start, start + chunk))
+            yield number, replace(whole, graphs=graphs) if number == 0 else Reading(graphs=graphs)
 
 
 def stream(source: Any, *, chunk: int = 1000, **options: Any) -> Iterator[GraphSet]:
@@ -201,12 +210,17 @@ def _reader(path: Path) -> Reader:
     return reader
 
 
+def _is_map(path: Path) -> bool:
+    """Whether a folder is a set of mapped arrays, finished or not."""
+    return path.is_dir() and path.name.lower().endswith(".graphs")
+
+
 def _folder(path: Path, options: ReadOptions) -> Reading:
     from asapool.data.graph_folder import is_graph_folder, read_graph_folder
-    from asapool.data.mapped.folder import is_map, read_map
+    from asapool.data.mapped.folder import read_map
     from asapool.data.tu import read_tu
 
-    if is_map(path):
+    if _is_map(path):
         return read_map(path, options)
     if is_graph_folder(path):
         return read_graph_folder(path, options)

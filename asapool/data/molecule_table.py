@@ -32,7 +32,7 @@ from asapool.data.molecules import (
     stereo_features,
 )
 from asapool.data.options import ReadOptions
-from asapool.data.reading import Log, Reading
+from asapool.data.reading import Log, Numbered, Reading, Wanted, all_pieces
 from asapool.data.tables import column_of, find, guess, open_table, refuse_several
 from asapool.data.targets import Labelled, Target, read_targets
 from asapool.errors import DataError
@@ -84,16 +84,18 @@ def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
     return log.reading(graphs)
 
 
-def stream_molecules(path: Path, options: ReadOptions, chunk: int) -> Iterator[Reading]:
-    """Read chunk rows at a time, so that memory does not grow with the file."""
+def stream_molecules(path: Path, options: ReadOptions, chunk: int, wanted: Wanted = all_pieces) -> Numbered:
+    """Read chunk rows at a time, so that memory does not grow with the file; of the pieces only those wanted."""
     load_rdkit()
-    log = Log()
+    log, number = Log(), 0
     columns, rows = open_rows(path, options, log)
     while held := list(islice(rows, chunk)):
-        yield log.reading(build_graphs(path, columns, held, options, log, "optional"))
+        if wanted(number):
+            yield number, log.reading(build_graphs(path, columns, held, options, log, "optional"))
         log.clear()
-    if log.skipped:
-        yield log.reading(None)
+        number += 1
+    if log.skipped and wanted(number):
+        yield number, log.reading(None)
 
 
 def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import cast
 
 from asapool.data.options import ReadOptions
-from asapool.data.reading import Reading
+from asapool.data.reading import Numbered, Reading, Wanted
 
 Read = Callable[[Path, ReadOptions], Reading]
-ReadPieces = Callable[[Path, ReadOptions, int], Iterator[Reading]]
+ReadPieces = Callable[[Path, ReadOptions, int, Wanted], Numbered]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,17 +24,17 @@ class Reader:
     sentence: str  # what a user may give, for messages and `asapool data list`
     module: str
     whole: str  # function of the module: (path, options) -> Reading
-    pieces: str | None = None  # function of the module: (path, options, chunk) -> Readings of up to chunk graphs
+    pieces: str | None = None  # (path, options, chunk, wanted) -> numbers and Readings of up to chunk graphs each
     table: bool = False  # has named columns
 
     def read(self, path: Path, options: ReadOptions) -> Reading:
         """Read a whole file or folder."""
         return cast(Read, getattr(import_module(self.module), self.whole))(path, options)
 
-    def read_pieces(self, path: Path, options: ReadOptions, chunk: int) -> Iterator[Reading]:
-        """Read up to chunk graphs at a time."""
+    def read_pieces(self, path: Path, options: ReadOptions, chunk: int, wanted: Wanted) -> Numbered:
+        """Read up to chunk graphs at a time, of the pieces that are wanted."""
         assert self.pieces is not None
-        return cast(ReadPieces, getattr(import_module(self.module), self.pieces))(path, options, chunk)
+        return cast(ReadPieces, getattr(import_module(self.module), self.pieces))(path, options, chunk, wanted)
 
 
 READERS = (
@@ -60,8 +60,8 @@ READERS = (
         whole="read_saved",
     ),
     Reader(
-        name="mapped", suffixes=(), sentence="a .graphs folder that asapool data convert wrote",
-        module="asapool.data.mapped.folder", whole="read_map",
+        name="mapped", suffixes=(".graphs",), sentence="a .graphs folder that asapool data convert wrote",
+        module="asapool.data.mapped.folder", whole="read_map", pieces="stream_map",
     ),
 )  # fmt: skip
 

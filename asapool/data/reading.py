@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -48,6 +48,15 @@ class Reading:
     def counts(self) -> dict[str, int]:
         """Numbers for a run's metrics.json: rows that could not be read, graphs without a label."""
         return {"skipped_rows": len(self.skipped), "without_class": self.unlabelled}
+
+
+Numbered = Iterator[tuple[int, Reading]]  # the pieces of a source, with their numbers from 0
+Wanted = Callable[[int], bool]  # which of the pieces are to be read
+
+
+def all_pieces(number: int) -> bool:
+    """Every piece is wanted."""
+    return True
 
 
 @dataclass

@@ -40,7 +40,7 @@ def cut(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.int64]) -> 
 
     parts = []
     if model.config.counts == "ecfp":
-        parts.append(_ecfp(graphs, model.config.count_depth, model.config.count_buckets)[indices].toarray())
+        parts.append(_ecfp(graphs, indices, model.config.count_depth, model.config.count_buckets).toarray())
     if model.shape.graph_channels and graphs.descriptors is not None:
         parts.append(graphs.descriptors[indices])
     return replace(batch, graph_attr=from_numpy(np.concatenate(parts, axis=1)))
@@ -64,10 +64,12 @@ def check_extras(model: GraphModel, graphs: GraphSet) -> None:
         smiles_of(graphs)
 
 
-def _ecfp(graphs: GraphSet, radius: int, buckets: int) -> csr_matrix:
+def _ecfp(graphs: GraphSet, indices: npt.NDArray[np.int64], radius: int, buckets: int) -> csr_matrix:
     from asapool.data.fingerprints import ecfp_counts
 
+    if graphs.mapped is not None:  # the counts of all molecules might not fit into memory
+        return ecfp_counts(graphs.subset(indices), radius, buckets)
     known = _COUNTS.setdefault(graphs, {})
     if (radius, buckets) not in known:
         known[radius, buckets] = ecfp_counts(graphs, radius, buckets)
-    return known[radius, buckets]
+    return known[radius, buckets][indices]

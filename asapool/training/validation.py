@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +23,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Validation:
-    """The validation part in pieces, cut once and used in every epoch; processes take turns with the pieces."""
+    """The validation part in pieces; processes take turns with them.
+
+    Batches are cut once and used in every epoch, those of a set that is not in memory anew in every epoch.
+    """
 
     pieces: list[Ints]
     targets: list[Tensor]
-    own: list[Batch]
+    batches: Callable[[], Iterable[Batch]]
     shard: Shard | None
 
     @classmethod
@@ -34,12 +38,17 @@ class Validation:
         """Cut the graphs named by val; with several processes only the pieces of this one."""
         all_pieces = pieces(graphs, val)
         first, step = (0, 1) if shard is None else shard
-        own = [cut(model, graphs, piece) for piece in all_pieces[first::step]]
-        return cls(all_pieces, [graphs.targets(piece) for piece in all_pieces], own, shard)
+        own = all_pieces[first::step]
+        held = None if graphs.mapped is not None else [cut(model, graphs, piece) for piece in own]
+
+        def batches() -> Iterable[Batch]:
+            return (cut(model, graphs, piece) for piece in own) if held is None else held
+
+        return cls(all_pieces, [graphs.targets(piece) for piece in all_pieces], batches, shard)
 
     def logits(self, model: GraphModel) -> list[Tensor]:
         """The model's answers, piece by piece."""
-        answers = [logits_of(model, batch) for batch in self.own]
+        answers = [logits_of(model, batch) for batch in self.batches()]
         if self.shard is None or not self.pieces:
             return answers
         size = self.shard.size

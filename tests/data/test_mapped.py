@@ -14,7 +14,7 @@ from asapool.data.loading import read_pieces
 from asapool.data.mapped import convert as converting
 from asapool.data.mapped.coding import Packer, decode, encode, plan, unpack
 from asapool.data.mapped.convert import convert
-from asapool.errors import DataError, WriteError
+from asapool.errors import ConfigError, DataError, WriteError
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)[O-]", "C", "CC#N", "OC(=O)c1ccccc1Cl", "not a molecule", "C1CC1"]
 FIELDS = ("x", "ptr", "rowptr", "col", "weight", "edge_attr", "y", "truth", "places", "descriptors")
@@ -126,9 +126,11 @@ def test_a_stopped_conversion_goes_on_and_processes_change_nothing(table, both, 
 def test_an_error_of_a_process_is_its_sentence(table, tmp_path):
     with pytest.raises(DataError, match=r"line 8: 'not a molecule'.*--skip-invalid"):
         convert(table, tmp_path / "set.graphs", target="toxic", workers=2, chunk=15)
-    (tmp_path / "letters").mkdir()
-    (tmp_path / "letters" / "aunt.txt").write_text("dear")
+    (tmp_path / "letters.graphs").mkdir()
+    (tmp_path / "letters.graphs" / "aunt.txt").write_text("dear")
     with pytest.raises(WriteError, match=r"aunt\.txt"):
+        convert(table, tmp_path / "letters.graphs")
+    with pytest.raises(ConfigError, match=r"ends with \.graphs"):
         convert(table, tmp_path / "letters")
 
 

@@ -33,7 +33,7 @@ from asapool.data.options import ReadOptions
 from asapool.data.readers import reader_of
 from asapool.data.reading import Reading, Skipped
 from asapool.data.targets import Target
-from asapool.errors import AsapoolError, DataError, WriteError
+from asapool.errors import AsapoolError, ConfigError, DataError, WriteError
 from asapool.files import working_in, write_json
 
 CHUNK = 20_000  # rows of a piece
@@ -76,6 +76,8 @@ def convert(
     """
     chosen = ReadOptions(labels="optional", **options)
     out, path = Path(out), Path(source).expanduser()
+    if out.suffix.lower() != ".graphs":
+        raise ConfigError(f"{out}: expected the name of a folder that ends with .graphs")
     reader = reader_of(path) if path.is_file() else None
     with working_in(out):
         _refuse_other_files(out)

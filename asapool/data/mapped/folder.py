@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from asapool.data.graphset import GraphSet
 from asapool.data.mapped.arrays import Selection
 from asapool.data.mapped.coding import KINDS, unpack
 from asapool.data.options import ReadOptions
-from asapool.data.reading import Log, Reading
+from asapool.data.reading import Log, Numbered, Reading, Wanted, all_pieces
 from asapool.data.recipe import apply_recipe
 from asapool.data.targets import Target
 from asapool.errors import DataError
@@ -151,11 +150,6 @@ def sample(file: Path) -> int:
     return crc
 
 
-def is_map(path: Path) -> bool:
-    """Whether a folder is (or was to become) a set of mapped arrays."""
-    return path.name.lower().endswith(".graphs") or (path / META).is_file()
-
-
 def open_map(path: Path, described: str = META) -> GraphSet:
     """The set in a folder, as its description says; its graphs stay on disk until they are asked for."""
     stored = Stored(path, described=described)
@@ -173,11 +167,12 @@ def open_map(path: Path, described: str = META) -> GraphSet:
     return graphs
 
 
-def stream_map(path: Path, options: ReadOptions, chunk: int) -> Iterator[Reading]:
-    """Read chunk graphs at a time."""
+def stream_map(path: Path, options: ReadOptions, chunk: int, wanted: Wanted = all_pieces) -> Numbered:
+    """Read chunk graphs at a time; of the pieces only those wanted."""
     graphs = apply_recipe(open_map(path), options)
-    for start in range(0, len(graphs), chunk):
-        yield Log().reading(graphs.subset(slice(start, start + chunk)))
+    for number, start in enumerate(range(0, len(graphs), chunk)):
+        if wanted(number):
+            yield number, Log().reading(graphs.subset(slice(start, start + chunk)))
 
 
 def read_map(path: Path, options: ReadOptions) -> Reading:
