@@ -102,7 +102,7 @@ def measure(folder: Path, graphs: GraphSet) -> dict:
         "strongest, variants too": [m.name for m in result.top("alert", TOP, variants=True)],
         "frequency": [m.name for m in sorted(everything, key=lambda m: -m.graphs)[:TOP]],
         "enrichment": [
-            m.name for m in sorted(everything, key=lambda m: m.p_value[c] if m.odds_ratio[c] > 1 else 2)[:TOP]
+            m.name for m in sorted(everything, key=lambda m: m.p_value[c] if m.enrichment[c] > 1 else 2)[:TOP]
         ],
         "random": [everything[i].name for i in np.random.default_rng(0).permutation(len(everything))[:TOP]],
     }

@@ -76,7 +76,7 @@ def motifs(
         return
     rows = {}
     for m in found.top(count=SHOWN):
-        c = max(range(len(found.outputs)), key=lambda c: m.contribution[c])
+        c = m.main
         rows[m.name] = (
             f"{found.outputs[c]} {m.contribution[c]:+.2f} ({m.low[c]:+.2f} to {m.high[c]:+.2f}), {m.graphs:,} graphs"
         )

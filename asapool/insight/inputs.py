@@ -73,6 +73,8 @@ def _classes(loaded: LoadedModel | None, plain: GraphModel, graphs: GraphSet) ->
             f"the graph has {graphs.num_features} features per node, the model was trained on {plain.in_channels}. "
             "Make its features as those of the training graphs"
         )
+    if plain.target is not None:
+        return plain.target.output_names
     names = graphs.class_names if len(graphs.class_names) == plain.num_classes else ()
     return tuple(names) or tuple(map(str, range(plain.num_classes)))
 

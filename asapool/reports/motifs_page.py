@@ -27,6 +27,34 @@ ROWS = 200  # substructures on the page; the CSV has all of them
 DRAWN = 60  # nodes of the largest example that is drawn
 
 
+class Words(NamedTuple):
+    """How the page speaks of the outputs of a kind of target."""
+
+    raises: str
+    unit: str
+    measured: str
+    enrichment: str
+    test: str
+
+
+WORDS = {
+    "classification": Words(
+        "for {}", "log odds of {}", "ln p/(1 − p), the log odds of the class,", "odds ratio",
+        "Odds of the class among labelled graphs with the substructure, divided by the odds without it (½ added to "
+        "each count), and Fisher's exact test",
+    ),
+    "multilabel": Words(
+        "for {}", "log odds of {}", "ln p/(1 − p), the log odds of yes,", "odds ratio",
+        "Odds of yes among labelled graphs with the substructure, divided by the odds without it (½ added to each "
+        "count), and Fisher's exact test",
+    ),
+    "regression": Words(
+        "raise {}", "{}", "the predicted value", "difference",
+        "Mean of the labels of graphs with the substructure − mean of the others, and the Mann-Whitney test",
+    ),
+}  # fmt: skip
+
+
 class ExampleView(NamedTuple):
     """A graph that has the substructure."""
 
@@ -64,11 +92,12 @@ def motifs_page(found: Motifs, graphs: GraphSet, links: Mapping[int, str] | None
     reach = max([abs(v) for m in rows for v in (*m.low, *m.high) if math.isfinite(v)], default=1.0) or 1.0
     views = [_row(found, m, graphs, index, reach, links or {}) for m in rows]
     alone = sum(m.variant_of is None for m in found)
+    words = WORDS[found.kind]
     facts = [
         Fact("graphs", f"{found.graphs:,}"),
         Fact("substructures", f"{len(found):,}", f"{alone:,} without variants"),
         *(
-            Fact(f"for {name}", f"{sum(m.strength(c) > 0 for m in found):,}", "their whole interval is above 0")
+            Fact(words.raises.format(name), f"{sum(m.strength(c) > 0 for m in found):,}", "whole interval above 0")
             for c, name in enumerate(found.outputs[:4])
         ),
     ]
@@ -76,7 +105,7 @@ def motifs_page(found: Motifs, graphs: GraphSet, links: Mapping[int, str] | None
     return render(
         "motifs.html", heading="Which substructures decide", title=f"Motifs of {found.data}",
         about=f"{found.data} · method {found.method} · {what[found.source]}", facts=facts, views=views, note=found.note,
-        outputs=found.outputs, left=len(found) - len(rows), molecules=graphs.source_text is not None,
+        outputs=found.outputs, words=words, left=len(found) - len(rows), molecules=graphs.source_text is not None,
         query=found.source == "query", variants=any(m.variant_of for m in rows),
     )  # fmt: skip
 
@@ -92,7 +121,7 @@ def write_motifs(path: Path, found: Motifs, graphs: GraphSet, links: Mapping[int
 def _row(
     found: Motifs, m: Motif, graphs: GraphSet, index: Mapping[int, int], reach: float, links: Mapping[int, str]
 ) -> MotifView:
-    c = int(np.argmax(m.contribution))
+    c = m.main
     examples = [_example(found, e, c, graphs, index[e.graph], links) for e in m.examples]
     first = m.examples[0]
     mol, _, source, target = _graph(graphs, index[first.graph])
@@ -102,11 +131,11 @@ def _row(
     return MotifView(
         motif=m, supports=found.outputs[c], svg=Markup(drawing), contribution=_signed(m.contribution[c]),
         interval=f"{_signed(low)} to {_signed(high)}" if known else "one graph only",
-        bar=Markup(_bar(m.contribution[c], low, high, reach) if known else ""), odds=_odds(m.odds_ratio[c]),
+        bar=Markup(_bar(m.contribution[c], low, high, reach) if known else ""), odds=_odds(m.enrichment[c]),
         p=_p(m.p_value[c]), examples=examples,
         sort={
             "graphs": m.graphs, "nodes": m.nodes, "level": m.level, "strength": m.strength(c),
-            "contribution": m.contribution[c], "odds": _number(m.odds_ratio[c]), "p": _number(m.p_value[c]),
+            "contribution": m.contribution[c], "odds": _number(m.enrichment[c]), "p": _number(m.p_value[c]),
         },
     )  # fmt: skip
 
@@ -119,7 +148,8 @@ def _example(found: Motifs, e: Example, c: int, graphs: GraphSet, g: int, links:
         colour = PLUS if e.change[c] >= 0 else MINUS
         svg = marked_svg(graph_canvas(mol, N, source, target), source, target, e.nodes, title, colour=colour)
     label = "" if e.label is None else f", label {e.label}"
-    about = f"predicted {e.predicted}{label}; log odds of {found.outputs[c]}: {_signed(-e.change[c])} without it"
+    unit = WORDS[found.kind].unit.format(found.outputs[c])
+    about = f"predicted {e.predicted}{label}; {unit}: {_signed(-e.change[c])} without it"
     return ExampleView(title, Markup(svg), about, links.get(e.graph, ""))
 
 

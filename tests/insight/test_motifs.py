@@ -223,3 +223,21 @@ def test_matches_are_joined_within_a_graph(molecules):
     pieces = match_pieces(molecules, molecules_of(molecules), Chem.MolFromSmarts("C=O"))
     assert pieces.graph.tolist() == [3, 4, 9, 10]
     assert all(len(set(a) & set(b)) == 0 for a, b in combinations([pieces.nodes(p) for p in range(4)], 2))
+
+
+def test_measured_values_and_yes_no_tasks(tmp_path):
+    texts = ["Nc1ccccc1", "CNc1ccccc1", "O=[N+]([O-])c1ccccc1", "CC(=O)OC"] * 3
+    (tmp_path / "r.csv").write_text("smiles,value\n" + "".join(f"{t},{k * 0.37:.2f}\n" for k, t in enumerate(texts)))
+    graphs = load(tmp_path / "r.csv", target="value")
+    model = build(ModelConfig(hidden=8, levels=1), graphs.num_features, 1, seed=0)
+    model.target = replace(graphs.target, mean=(2.0,), scale=(3.0,))
+    found = asapool.motifs(model, graphs, query="[N+](=O)[O-]")
+    (row,) = found
+    assert (found.kind, found.outputs) == ("regression", ("value",))
+    with frozen(model):
+        whole = logits_of(model, cut(model, graphs, np.array([2]))).item()
+        rest = logits_of(model, cut(model, induced_set(graphs, 2, [3, 4, 5, 6, 7, 8]), np.zeros(1, np.int64))).item()
+    assert row.contribution[0] == pytest.approx(3 * (whole - rest), abs=1e-4)
+    have = np.arange(12) % 4 == 2
+    y = graphs.y[:, 0]
+    assert row.enrichment[0] == pytest.approx(y[have].mean() - y[~have].mean())

@@ -15,6 +15,7 @@ from asapool.insight.levels import Ints, levels_of
 from asapool.insight.substructures.cutting import Pieces, brics_pieces, cluster_pieces, match_pieces
 from asapool.insight.substructures.measuring import Named, graphs_with, measure
 from asapool.insight.substructures.naming import atoms_of, fragment_names, hashes, molecules_of, node_labels
+from asapool.insight.substructures.removal import target_of
 from asapool.insight.substructures.results import Motifs
 from asapool.models import GraphModel, method
 from asapool.models.batches import cut
@@ -37,7 +38,8 @@ def motifs(
     The members of every kept cluster at every level are cut out of their graphs, equal ones are grouped (molecules by
     canonical fragment SMILES, other graphs by a Weisfeiler-Lehman hash), and each is removed from a sample of graphs:
 
-    contribution = mean of (ln p/(1 − p) of the graph − ln p/(1 − p) of the graph without the substructure)
+    contribution = mean of (ln p/(1 − p) of the graph − ln p/(1 − p) of the graph without the substructure),
+    or of the predicted values where the model answers with measured values.
 
     Methods without clusters get the BRICS fragments of molecules instead.
 
@@ -79,7 +81,7 @@ def motifs(
             named = _group(graphs, mols, some, min_graphs)
         rows = measure(network, graphs, classes, named, min_graphs, samples, seed)
     return Motifs(
-        data=graphs.name, method=network.config.method, outputs=classes, graphs=len(graphs), source=source, note=note,
+        data=graphs.name, method=network.config.method, kind=target_of(network, classes).kind, outputs=classes, graphs=len(graphs), source=source, note=note,
         rows=tuple(rows),
     )  # fmt: skip
 

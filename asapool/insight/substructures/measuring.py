@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from asapool.data import GraphSet
+from asapool.data.targets import Target
 from asapool.insight.levels import Floats, Ints
 from asapool.insight.substructures.cutting import Pieces
-from asapool.insight.substructures.removal import all_log_odds, answers_of, answers_without
+from asapool.insight.substructures.removal import answers_of, answers_without, effects, target_of
 from asapool.insight.substructures.results import Example, Motif
-from asapool.insight.substructures.statistics import adjusted, enrichment, interval
+from asapool.insight.substructures.statistics import enrichments, interval
 from asapool.insight.substructures.variants import variants_of
 from asapool.models import GraphModel
 
@@ -39,6 +40,7 @@ def measure(
 ) -> list[Motif]:
     """Remove, count and test every substructure; the rows of the result, strongest first."""
     some, kind, _ = named
+    target = target_of(model, classes)
     base = answers_of(model, graphs)
     count = graphs_with(some, kind)
     rng = np.random.default_rng(seed)
@@ -52,9 +54,9 @@ def measure(
     drawn = _sample(one[part], kind, samples, rng)
     drawn = drawn[np.argsort(some.graph[drawn], kind="stable")]
     removed = some.take(drawn)
-    after = all_log_odds(answers_without(model, graphs, removed.graph, removed.ptr, removed.node))
-    change = all_log_odds(base)[removed.graph] - after
-    tests = _enrichments(graphs, classes, kind[one], some.graph[one], len(count))
+    after = effects(answers_without(model, graphs, removed.graph, removed.ptr, removed.node), target)
+    change = effects(base, target)[removed.graph] - after
+    tests = enrichments(graphs, target, kind[one], some.graph[one], len(count))
     group = np.argsort(kind[drawn], kind="stable")
     ends = np.searchsorted(kind[drawn][group], np.arange(len(count) + 1))
     rows: list[Motif] = []
@@ -69,9 +71,9 @@ def measure(
             Motif(
                 name=named.names[m], nodes=int(removed.sizes[mine[0]]), level=int(removed.level[mine].min()),
                 graphs=int(count[m]), measured=len(mine), contribution=tuple(mean.tolist()), low=tuple(low.tolist()),
-                high=tuple(high.tolist()), odds_ratio=tuple(tests[0][m].tolist()), p_value=tuple(tests[1][m].tolist()),
+                high=tuple(high.tolist()), enrichment=tuple(tests[0][m].tolist()), p_value=tuple(tests[1][m].tolist()),
                 variant_of=None,
-                examples=tuple(_example(graphs, classes, base, removed, change, i) for i in typical.tolist()),
+                examples=tuple(_example(graphs, target, base, removed, change, i) for i in typical.tolist()),
             )
         )  # fmt: skip
         kept.append(removed.take(mine))
@@ -89,36 +91,28 @@ def _sample(one: Ints, kind: Ints, most: int, rng: np.random.Generator) -> Ints:
     return shuffled[order][rank < most]
 
 
-def _enrichments(graphs: GraphSet, classes: tuple[str, ...], kind: Ints, graph: Ints, M: int) -> tuple[Floats, Floats]:
-    """Odds ratios and adjusted p-values of every substructure in every class, each (M, C); NaN without labels."""
-    C = len(classes)
-    ratio, p = np.full((M, C), np.nan), np.full((M, C), np.nan)
-    y = graphs.y
-    if y.ndim > 1 or not (y >= 0).any():
-        return ratio, p
-    kind, graph = kind[y[graph] >= 0], graph[y[graph] >= 0]
-    total = np.bincount(kind, minlength=M)
-    tested = np.flatnonzero(total)
-    for c in range(C):
-        if C == 2 and c == 1:  # the table of the second class is that of the first, turned over
-            ratio[:, 1], p[:, 1] = 1 / ratio[:, 0], p[:, 0]
-            continue
-        inside = np.bincount(kind[y[graph] == c], minlength=M)
-        ratio[tested, c], p[tested, c] = enrichment(
-            total[tested], inside[tested], int((y >= 0).sum()), int((y == c).sum())
-        )
-        p[tested, c] = adjusted(p[tested, c])
-    return ratio, p
-
-
-def _example(
-    graphs: GraphSet, classes: tuple[str, ...], base: Floats, removed: Pieces, change: Floats, i: int
-) -> Example:
+def _example(graphs: GraphSet, target: Target, base: Floats, removed: Pieces, change: Floats, i: int) -> Example:
     g = int(removed.graph[i])
-    label = int(graphs.y[g]) if graphs.y.ndim == 1 else -1
+    y = graphs.y[g]
     return Example(
         graph=int(graphs.places[g]), id=graphs.ids[g],
         text=None if graphs.source_text is None else graphs.source_text[g],
-        label=graphs.class_names[label] if label >= 0 else None, predicted=classes[int(base[g].argmax())],
+        label=_label(y, graphs), predicted=_answer(base[g], target),
         nodes=tuple(v - int(graphs.ptr[g]) for v in removed.nodes(i)), change=tuple(change[i].tolist()),
     )  # fmt: skip
+
+
+def _label(y: Any, graphs: GraphSet) -> str | None:
+    """The label of a graph as text; None where it has none."""
+    if graphs.target.kind == "classification":
+        return graphs.class_names[int(y)] if y >= 0 else None
+    return None if np.isnan(y).all() else ", ".join("missing" if np.isnan(v) else f"{v:.4g}" for v in y.tolist())
+
+
+def _answer(outputs: Floats, target: Target) -> str:
+    """The answer to a graph as text."""
+    if target.kind == "classification":
+        return target.classes[int(outputs.argmax())]
+    if target.kind == "multilabel":
+        return ", ".join(name for name, v in zip(target.names, outputs, strict=True) if v > 0) or "none"
+    return ", ".join(f"{v:.4g}" for v in effects(outputs[None], target)[0].tolist())

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from asapool.data import GraphSet
 from asapool.data.batch import Batch
+from asapool.data.targets import Target
 from asapool.insight.levels import Floats, Ints
 from asapool.models import GraphModel
 from asapool.models.batches import cut
@@ -99,6 +100,20 @@ def answers_without(
             mask[torch.from_numpy(inside)] = keep
             rows.append(answers(model, drop_nodes(batch, mask)).numpy())
     return np.concatenate(rows)
+
+
+def effects(outputs: Floats, target: Target) -> Floats:
+    """What a change is measured in, (B, C): log odds of classes and of yes, measured values in their units."""
+    if target.kind == "classification":
+        return all_log_odds(outputs)
+    if target.kind == "regression" and target.scale:
+        return outputs * np.array(target.scale) + np.array(target.mean)
+    return outputs
+
+
+def target_of(model: GraphModel, names: tuple[str, ...]) -> Target:
+    """What the outputs of a model mean; a network without a note about it answers with classes."""
+    return model.target or Target(classes=names)
 
 
 def all_log_odds(logits: Floats) -> Floats:

@@ -43,10 +43,15 @@ class Motif:
     contribution: tuple[float, ...]  # mean of (log odds of the graph − log odds without it)
     low: tuple[float, ...]  # 95% interval of that mean
     high: tuple[float, ...]
-    odds_ratio: tuple[float, ...]  # odds of the class with it / odds without it; NaN without labels
-    p_value: tuple[float, ...]  # Fisher's exact test, adjusted over all substructures (Benjamini, Hochberg)
+    enrichment: tuple[float, ...]  # odds of the class with it / odds without; of values: difference of the means
+    p_value: tuple[float, ...]  # Fisher's exact test (of values: Mann-Whitney), adjusted by Benjamini and Hochberg
     variant_of: str | None  # a stronger substructure that covers most of its occurrences
     examples: tuple[Example, ...]
+
+    @property
+    def main(self) -> int:
+        """The output that it raises most; with a single output that one."""
+        return max(range(len(self.contribution)), key=lambda c: self.contribution[c])
 
     def strength(self, c: int) -> float:
         """The end of the interval that is nearer to 0, and 0 where the interval contains it."""
@@ -59,7 +64,8 @@ class Motifs:
 
     data: str
     method: str
-    outputs: tuple[str, ...]  # class names
+    kind: str  # of the target: classification, regression or multilabel
+    outputs: tuple[str, ...]  # names of the classes, or of the tasks
     graphs: int
     source: str  # clusters, BRICS or query
     note: str
@@ -97,7 +103,7 @@ class Motifs:
         """One line per substructure, columns of numbers once per output."""
         out = io.StringIO()
         writer = csv_writer(out)
-        each = ("contribution", "low", "high", "odds_ratio", "p_value")
+        each = ("contribution", "low", "high", "enrichment", "p_value")
         header = ["name", "nodes", "level", "graphs", "measured", "variant_of"]
         writer.writerow([*header, *(f"{name}:{output}" for output in self.outputs for name in each), "examples"])
         for m in self.rows:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from asapool.data import GraphSet
+from asapool.data.targets import Target
 from asapool.insight.levels import Floats, Ints
 
 
@@ -80,3 +84,62 @@ def enrichment(present: Ints, inside: Ints, graphs: int, members: int) -> tuple[
             known[key] = fisher(*key, int(c[m]), int(d[m]))
         p[m] = known[key]
     return ratio, p
+
+
+def enrichments(graphs: GraphSet, target: Target, kind: Ints, graph: Ints, M: int) -> tuple[Floats, Floats]:
+    """Enrichment and adjusted p-value of every substructure for every output, each (M, C); NaN without labels.
+
+    Classes and yes/no tasks: odds ratio and Fisher's exact test. Measured values: difference of the means of the graphs
+    with and without the substructure, and the Mann-Whitney test.
+
+    Args:
+        graphs: The set.
+        target: What the model's outputs mean.
+        kind: Substructure of every pair of a substructure and a graph that has it.
+        graph: Graph of every pair.
+        M: Number of substructures.
+    """
+    C = target.outputs
+    size, p = np.full((M, C), np.nan), np.full((M, C), np.nan)
+    if graphs.target.kind != target.kind or not graphs.labelled.any():
+        return size, p
+    tested = np.flatnonzero(np.bincount(kind, minlength=M))
+    for c in range(C):
+        values = _column(graphs, target, c)
+        known = ~np.isnan(values)
+        kinds, where = kind[known[graph]], graph[known[graph]]
+        if target.kind == "regression":
+            size[tested, c], p[tested, c] = _differences(values, known, kinds, where, tested)
+        else:
+            total, inside = np.bincount(kinds, minlength=M), np.bincount(kinds[values[where] == 1], minlength=M)
+            size[tested, c], p[tested, c] = enrichment(
+                total[tested], inside[tested], int(known.sum()), int((values == 1).sum())
+            )
+        p[tested, c] = adjusted(p[tested, c])
+    return size, p
+
+
+def _column(graphs: GraphSet, target: Target, c: int) -> Floats:
+    """1 and 0 for inside and outside of class c, or the values of task c; NaN where missing, (G,)."""
+    if target.kind == "classification":
+        name = target.classes[c]
+        own = graphs.class_names.index(name) if name in graphs.class_names else -2
+        return np.where(graphs.y < 0, np.nan, graphs.y == own)
+    column: Floats = graphs.y[:, c].astype(np.float64)
+    return column
+
+
+def _differences(values: Floats, known: Any, kinds: Ints, where: Ints, tested: Ints) -> tuple[Floats, Floats]:
+    from scipy.stats import mannwhitneyu
+
+    size, p = np.full(len(tested), np.nan), np.ones(len(tested))
+    order = np.argsort(kinds, kind="stable")
+    ends = np.searchsorted(kinds[order], np.stack([tested, tested + 1]))
+    for k, (a, b) in enumerate(ends.T.tolist()):
+        rest = known.copy()
+        rest[where[order[a:b]]] = False
+        if b > a and rest.any():
+            inside = values[where[order[a:b]]]
+            size[k] = inside.mean() - values[rest].mean()
+            p[k] = mannwhitneyu(inside, values[rest], method="asymptotic").pvalue
+    return size, p

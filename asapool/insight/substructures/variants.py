@@ -46,6 +46,6 @@ def variants_of(rows: Sequence[Motif], where: Sequence[Pieces], first: Ints) -> 
     return marked
 
 
-def _direction(row: Motif) -> int:
-    """The output that the substructure supports most."""
-    return max(range(len(row.contribution)), key=lambda c: row.contribution[c])
+def _direction(row: Motif) -> tuple[int, bool]:
+    """The output that it raises most, and whether it raises it."""
+    return row.main, row.contribution[row.main] > 0
