@@ -44,25 +44,61 @@ def explain(
     importance: Annotated[
         str, typer.Option(help="Kinds to compute; occlusion runs the model once per node. Pictures show the last one.")
     ] = "attention,gradient,occlusion",
-    json: Annotated[bool, typer.Option("--json", help="Print the hierarchies as a JSON list.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Measure how faithful each kind of importance is to the model (deletion, insertion, fidelity, "
+            "sparsity) on a sample of graphs; .html, .csv or .json.",
+        ),
+    ] = False,
+    sample: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Graphs that --check looks at, where --graph names none.")
+    ] = 50,
+    others: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="MODEL",
+            help="Another model of the same classes. With --check: rank correlation with its importance. Repeatable.",
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show which nodes decided a prediction and which clusters the model formed, on one page that needs no network."""
     from asapool.data import read
+    from asapool.insight import check_importance
     from asapool.insight import explain as look
     from asapool.insight.inputs import find_graph
     from asapool.models import checkpoint
     from asapool.reports.explain_page import explanation_kind, write_explanation
+    from asapool.reports.faithfulness_page import check_kind, write_check
 
     if old_target is not None:
         note("--target of explain is now called --class; --target still works")
         target = target or old_target
-    kind = explanation_kind(out, len(graph or [""]))
+    kind = check_kind(out) if check else explanation_kind(out, len(graph or [""]))
     trained = checkpoint.load(o.model_file(model))
     kinds = o.words_of(importance, "--importance")
     with working(f"Reading {source}"):
         reading = read(source, recipe=trained.recipe, labels="optional", **data.options())
     note_reading(reading, unlabelled=False)
     graphs = reading.graphs
+    if check:
+        named = [find_graph(graphs, word) for word in graph] if graph else None
+        further = [checkpoint.load(o.model_file(path)) for path in others or ()]
+        with working("Checking"):
+            checked = check_importance(trained, graphs, importance=kinds, indices=named, sample=sample, others=further)
+            write_check(out, checked)
+        lines = {
+            row.kind: f"deletion {row.deletion:.3f}, insertion {row.insertion:.3f}, fidelity+ {row.fidelity_plus:.3f}, "
+            f"fidelity− {row.fidelity_minus:.3f}, sparsity {row.sparsity:.3f}"
+            + ("" if row.precision is None else f", precision {row.precision:.3f}")
+            + ("" if row.stability is None else f", stability {row.stability:.3f}")
+            for row in checked.rows
+        }
+        show(checked, lines | {"graphs": str(checked.graphs), "out": str(out)}, json)
+        return
     chosen = list(dict.fromkeys(find_graph(graphs, word) for word in graph)) if graph else [0]
     with working("Explaining"):
         found = [look(trained, graphs, i, target=target, importance=kinds) for i in chosen]

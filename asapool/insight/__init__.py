@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from asapool.insight.explaining import explain
+    from asapool.insight.faithfulness import Faithfulness, check_importance
     from asapool.insight.forecasting import Forecast, forecast
     from asapool.insight.hierarchy import Hierarchy
     from asapool.insight.levels import Level
@@ -22,10 +23,14 @@ _HOME = {
     "Level": "levels",
     "explain": "explaining",
     "forecast": "forecasting",
+    "Faithfulness": "faithfulness",
     "Motifs": "substructures.results",
+    "check_importance": "faithfulness",
     "motifs": "substructures.finding",
 }
-__all__ = ["Forecast", "Hierarchy", "Level", "Motifs", "explain", "forecast", "motifs"]
+__all__ = [
+    "Faithfulness", "Forecast", "Hierarchy", "Level", "Motifs", "check_importance", "explain", "forecast", "motifs",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

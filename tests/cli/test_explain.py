@@ -89,3 +89,18 @@ def test_the_ending_of_the_file_decides_what_it_is(model, tmp_path):
 def test_python_takes_a_run_folder_and_a_source_as_the_command_does(model):
     by_folder = asapool.explain(model.parent, SOURCE, "graph=3")
     assert by_folder.to_json() == asapool.explain(model, load(SOURCE), 3).to_json()
+
+
+def test_check_measures_every_kind_of_importance(model, tmp_path):
+    out = tmp_path / "check.html"
+    done = call("explain", model, SOURCE, "--check", "--sample", 3, "--with", model, "-o", out)
+    assert done.exit_code == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "attention", "gradient", "occlusion", "random", "graphs", "out"
+    ]  # fmt: skip
+    assert "stability 1.000" in done.stdout
+    assert "<svg" in out.read_text()
+    rows = json.loads(call("explain", model, SOURCE, "--check", "--graph", 2, "-o", out, "--json").stdout)["rows"]
+    assert [row["kind"] for row in rows] == ["attention", "gradient", "occlusion", "random"]
+    with pytest.raises(ConfigError, match=r"x\.png: a check ends in one of"):
+        call("explain", model, SOURCE, "--check", "-o", tmp_path / "x.png")

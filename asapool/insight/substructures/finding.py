@@ -81,8 +81,8 @@ def motifs(
             named = _group(graphs, mols, some, min_graphs)
         rows = measure(network, graphs, classes, named, min_graphs, samples, seed)
     return Motifs(
-        data=graphs.name, method=network.config.method, kind=target_of(network, classes).kind, outputs=classes, graphs=len(graphs), source=source, note=note,
-        rows=tuple(rows),
+        data=graphs.name, method=network.config.method, kind=target_of(network, classes).kind, outputs=classes,
+        graphs=len(graphs), source=source, note=note, rows=tuple(rows),
     )  # fmt: skip
 
 

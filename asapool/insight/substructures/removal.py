@@ -107,7 +107,8 @@ def effects(outputs: Floats, target: Target) -> Floats:
     if target.kind == "classification":
         return all_log_odds(outputs)
     if target.kind == "regression" and target.scale:
-        return outputs * np.array(target.scale) + np.array(target.mean)
+        values: Floats = outputs * np.array(target.scale) + np.array(target.mean)
+        return values
     return outputs
 
 

@@ -1,0 +1,223 @@
+"""Whether importance is faithful to the model: what happens when the nodes it names are removed, or kept alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from asapool.data import GraphSet
+from asapool.data.csr import pointer
+from asapool.errors import ConfigError, choose
+from asapool.insight.importance import KINDS, Question, frozen
+from asapool.insight.inputs import model_and_set
+from asapool.insight.levels import Floats, Ints, levels_of
+from asapool.insight.substructures.removal import answers_of, answers_without, target_of
+from asapool.models import GraphModel
+from asapool.models.batches import cut
+
+STEPS = tuple(k / 10 for k in range(1, 10))  # shares of the nodes that are removed, or kept
+TOP = 0.2  # share of the nodes that fidelity takes
+RANDOM = "random"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Faithful:
+    """How faithful one kind of importance is; means over graphs, p is the probability of the predicted class."""
+
+    kind: str
+    deletion: float  # area under p while the most important nodes are removed; lower is better
+    insertion: float  # area under p while only the most important nodes are kept; higher is better
+    fidelity_plus: float  # p − p without the top 20% of the nodes; higher is better
+    fidelity_minus: float  # p − p of the top 20% alone; lower is better
+    sparsity: float  # 1 − the smallest share of the nodes that alone give the same class; higher is better
+    precision: float | None  # share of true nodes among as many most important ones, where the reason is known
+    stability: float | None  # rank correlation with the importance from other models, where some were given
+    errors: dict[str, float]  # standard errors of these means
+    deletion_curve: tuple[float, ...]
+    insertion_curve: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Faithfulness:
+    """All kinds of importance of one model on the same graphs, with a random order beside them."""
+
+    data: str
+    method: str
+    graphs: int
+    steps: tuple[float, ...]
+    rows: tuple[Faithful, ...]
+
+    def to_json(self) -> str:
+        """All fields under their names as one JSON object."""
+        return json.dumps({"format": "asapool.faithfulness", "version": 1, **asdict(self)}, ensure_ascii=False)
+
+
+def check_importance(
+    model: Any,
+    graphs: Any,
+    *,
+    importance: Sequence[str] = tuple(KINDS),
+    indices: Sequence[int] | None = None,
+    sample: int = 50,
+    others: Sequence[Any] = (),
+    seed: int = 0,
+    **options: Any,
+) -> Faithfulness:
+    """Measure how faithful each kind of importance is to a model.
+
+    Per graph and kind the most important 10%, …, 90% of the nodes are removed (deletion), and kept alone (insertion).
+
+    Args:
+        model: A trained classifier, or the path of its file or run folder.
+        graphs: A GraphSet, or a source that `asapool.load` reads.
+        importance: The kinds to check.
+        indices: Graphs to check; by default a sample.
+        sample: How many graphs are drawn where no indices are given.
+        others: Further models of the same classes, such as those of other seeds, for the stability.
+        seed: Of the sample and of the random order.
+        **options: Further options of asapool.load for a source.
+
+    Returns:
+        One row per kind, and one for a random order.
+
+    >>> from asapool.data import load
+    >>> from asapool.models import ModelConfig, build
+    >>> graphs = load("synthetic:motifs?graphs=6&nodes=7")
+    >>> checked = check_importance(build(ModelConfig(hidden=8, levels=1), graphs.num_features, 2, seed=0), graphs)
+    >>> [row.kind for row in checked.rows], checked.graphs
+    (['attention', 'gradient', 'occlusion', 'random'], 6)
+    """
+    for kind in importance:
+        choose("importance", kind, tuple(KINDS))
+    network, classes, graphs = model_and_set(model, graphs, **options)
+    if target_of(network, classes).kind != "classification":
+        raise ConfigError("explain --check compares probabilities of classes, and this model answers with other values")
+    rng = np.random.default_rng(seed)
+    chosen = np.asarray(
+        indices if indices is not None else np.sort(rng.permutation(len(graphs))[:sample]), dtype=np.int64
+    )
+    chosen = chosen[np.diff(graphs.ptr)[chosen] > 1]
+    if not len(chosen):
+        raise ConfigError(f"{graphs.name}: graphs of at least two nodes expected, there are none to check")
+    few = graphs.subset(chosen)
+    with frozen(network):
+        scores = importance_of(network, few, importance)
+        scores[RANDOM] = [rng.random(int(n)) for n in np.diff(few.ptr)]
+        measured = {kind: faithful(network, few, rankings) for kind, rankings in scores.items()}
+    agreement = _agreement(scores, few, others, importance)
+    rows = [_row(kind, values, scores[kind], few, agreement.get(kind)) for kind, values in measured.items()]
+    return Faithfulness(data=graphs.name, method=network.config.method, graphs=len(few), steps=STEPS, rows=tuple(rows))
+
+
+def importance_of(
+    model: GraphModel, graphs: GraphSet, kinds: Sequence[str], classes: Ints | None = None
+) -> dict[str, list[Floats]]:
+    """Every kind of importance of every graph; about the predicted class unless others are named, (G,)."""
+    found: dict[str, list[Floats]] = {}
+    about = answers_of(model, graphs).argmax(axis=1) if classes is None else classes
+    for g in range(len(graphs)):
+        batch = cut(model, graphs, np.array([g]))
+        levels, _ = levels_of(model, batch)
+        question = Question(model, batch, levels, int(about[g]), "remove")
+        for kind in kinds:
+            if levels or not KINDS[kind].needs_levels:
+                found.setdefault(kind, []).append(KINDS[kind].compute(question))
+    return found
+
+
+def faithful(model: GraphModel, graphs: GraphSet, scores: Sequence[Floats]) -> dict[str, Floats]:
+    """Deletion and insertion curves (G, steps), fidelities and sparsity (G,) of one importance of every graph."""
+    base = _softmax(answers_of(model, graphs))
+    c = base.argmax(axis=1)
+    steps = sorted({*STEPS, TOP})
+    removed, kept = (_curve(model, graphs, scores, steps, c, keep=keep) for keep in (False, True))
+    p = base[np.arange(len(c)), c]
+    at, grid = steps.index(TOP), [steps.index(s) for s in STEPS]
+    same = kept[1]
+    least = np.where(same.any(axis=1), np.array(steps)[same.argmax(axis=1)], 1.0)
+    return {
+        "deletion_curve": removed[0][:, grid], "insertion_curve": kept[0][:, grid],
+        "deletion": removed[0][:, grid].mean(axis=1), "insertion": kept[0][:, grid].mean(axis=1),
+        "fidelity_plus": p - removed[0][:, at], "fidelity_minus": p - kept[0][:, at], "sparsity": 1 - least,
+    }  # fmt: skip
+
+
+def _curve(
+    model: GraphModel, graphs: GraphSet, scores: Sequence[Floats], steps: Sequence[float], c: Ints, *, keep: bool
+) -> tuple[Floats, Any]:
+    """Probability of class c of each graph, and whether it is still the answer, both (G, steps)."""
+    owner, sets = [], []
+    for g, values in enumerate(scores):
+        order = np.argsort(-values, kind="stable") + graphs.ptr[g]
+        N = len(values)
+        for share in steps:
+            owner.append(g)
+            sets.append(np.sort(order[: min(N - 1, max(1, int(np.ceil(share * N))))]))
+    graph = np.array(owner, np.int64)
+    ptr = pointer(np.array([len(s) for s in sets], np.int64))
+    p = _softmax(answers_without(model, graphs, graph, ptr, np.concatenate(sets), keep=keep))
+    shape = (len(scores), len(steps))
+    return p[np.arange(len(p)), c[graph]].reshape(shape), (p.argmax(axis=1) == c[graph]).reshape(shape)
+
+
+def _agreement(
+    scores: dict[str, list[Floats]], graphs: GraphSet, others: Sequence[Any], kinds: Sequence[str]
+) -> dict[str, Floats]:
+    """Mean rank correlation (G,) of each kind with that of other models, for the class that those predict."""
+    found: dict[str, list[Floats]] = {}
+    for other in others:
+        network, _, _ = model_and_set(other, graphs)
+        with frozen(network):
+            for kind, values in importance_of(network, graphs, kinds).items():
+                if kind in scores:
+                    pairs = zip(scores[kind], values, strict=True)
+                    found.setdefault(kind, []).append(np.array([rank_correlation(a, b) for a, b in pairs]))
+    return {kind: np.mean(values, axis=0) for kind, values in found.items()}
+
+
+def rank_correlation(a: Floats, b: Floats) -> float:
+    """Spearman's correlation; 0 where one of the two is constant.
+
+    >>> rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([0.1, 0.5, 0.7]))
+    1.0
+    """
+    from scipy.stats import rankdata
+
+    x, y = rankdata(a), rankdata(b)
+    if len(a) < 2 or x.std() == 0 or y.std() == 0:
+        return 0.0
+    return round(float(np.corrcoef(x, y)[0, 1]), 12)
+
+
+def precision_at(truth: Ints, scores: Floats) -> float:
+    """Share of true nodes among the k most important, k = number of true nodes."""
+    k = int(truth.sum())
+    return float(truth[np.argsort(-scores, kind="stable")[:k]].mean())
+
+
+def _row(
+    kind: str, values: dict[str, Floats], scores: Sequence[Floats], graphs: GraphSet, agreement: Floats | None
+) -> Faithful:
+    means: dict[str, Any] = {"precision": None, "stability": None}
+    columns = {name: v for name, v in values.items() if v.ndim == 1}
+    if graphs.truth is not None:
+        truths = [graphs.truth[a:b].astype(np.int64) for a, b in zip(graphs.ptr[:-1], graphs.ptr[1:], strict=True)]
+        known = [(t, s) for t, s in zip(truths, scores, strict=True) if 0 < t.sum() < len(t)]
+        if known:
+            columns["precision"] = np.array([precision_at(t, s) for t, s in known])
+    if agreement is not None:
+        columns["stability"] = agreement
+    means |= {name: float(v.mean()) for name, v in columns.items()}
+    errors = {name: float(v.std(ddof=1) / np.sqrt(len(v))) if len(v) > 1 else 0.0 for name, v in columns.items()}
+    curves: dict[str, Any] = {name: tuple(v.mean(axis=0).tolist()) for name, v in values.items() if v.ndim == 2}
+    return Faithful(kind=kind, errors=errors, **means, **curves)
+
+
+def _softmax(logits: Floats) -> Floats:
+    e = np.exp(logits - logits.max(axis=1, keepdims=True))
+    p: Floats = e / e.sum(axis=1, keepdims=True)
+    return p

@@ -1,0 +1,98 @@
+"""explain --check: curves and fidelities as worked out by hand on a model whose answer is a sum over nodes."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from asapool.data import GraphSet, load
+from asapool.errors import ConfigError
+from asapool.insight.faithfulness import check_importance, faithful, importance_of, precision_at, rank_correlation
+from asapool.insight.importance import frozen
+from asapool.models import ModelConfig, build
+from asapool.reports.faithfulness_page import check_csv, check_page
+
+
+class Sum(torch.nn.Module):
+    """z = (0, Σ x): a node supports class 1 by its only feature."""
+
+    num_classes, reads = 2, ()
+
+    def forward(self, x, ptr, rowptr, col, weight=None):
+        """Logits."""
+        total = torch.stack([x[a:b, 0].sum() for a, b in zip(ptr[:-1], ptr[1:], strict=True)])
+        return torch.stack([torch.zeros_like(total), total], dim=1)
+
+    def more(self, batch):
+        """Nothing besides."""
+        return {}
+
+
+def sigmoid(v):
+    return 1 / (1 + np.exp(-v))
+
+
+def test_curves_and_fidelities_by_hand():
+    # five nodes without edges; the second supports the class alone, the third opposes it
+    x = np.array([[0.0], [3.0], [-1.0], [0.0], [0.0]])
+    graphs = GraphSet(x=x, ptr=[0, 5], rowptr=[0] * 6, col=[])
+    found = faithful(Sum(), graphs, [np.array([0.1, 0.9, 0.0, 0.2, 0.3])])
+    # top 20% is node 1: without it −1 is left, alone it gives 3, and it alone keeps the class
+    assert found["fidelity_plus"][0] == pytest.approx(sigmoid(2) - sigmoid(-1))
+    assert found["fidelity_minus"][0] == pytest.approx(sigmoid(2) - sigmoid(3))
+    assert found["sparsity"][0] == pytest.approx(0.9)
+    # shares 0.1 … 0.9 of five nodes remove 1, 1, 2, 2, 3, 3, 4, 4, 4 nodes (one is left): node 2 goes last
+    assert found["deletion_curve"][0].tolist() == pytest.approx([sigmoid(-1)] * 9)
+    assert found["insertion_curve"][0].tolist() == pytest.approx([sigmoid(3)] * 9)
+    worst = faithful(Sum(), graphs, [np.array([0.1, 0.0, 0.9, 0.2, 0.3])])  # node 2 first, node 1 last
+    assert worst["fidelity_plus"][0] == pytest.approx(sigmoid(2) - sigmoid(3))
+    assert worst["sparsity"][0] == 0.0
+
+
+def test_small_measures():
+    assert precision_at(np.array([1, 0, 1, 0]), np.array([0.9, 0.8, 0.7, 0.1])) == 0.5
+    assert rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])) == -1.0
+    assert rank_correlation(np.ones(3), np.arange(3.0)) == 0.0
+
+
+@pytest.fixture(scope="module")
+def checked():
+    graphs = load("synthetic:motifs?graphs=8&nodes=7")
+    models = [build(ModelConfig(hidden=8, levels=2), graphs.num_features, 2, seed=s) for s in (0, 1)]
+    return models, graphs, check_importance(models[0], graphs, sample=5, others=models)
+
+
+def test_every_kind_has_a_row_and_a_model_agrees_with_itself(checked):
+    models, graphs, result = checked
+    assert [row.kind for row in result.rows] == ["attention", "gradient", "occlusion", "random"]
+    assert all(row.precision is not None and 0 <= row.deletion <= 1 for row in result.rows)
+    alone = check_importance(models[0], graphs, sample=5, others=models[:1])
+    assert [row.stability for row in alone.rows] == [1.0, 1.0, 1.0, None]
+    assert result.rows[0].stability < 1
+    with frozen(models[0]):
+        scores = importance_of(models[0], graphs.subset([0]), ["gradient"])["gradient"][0]
+    import asapool
+
+    np.testing.assert_allclose(scores, asapool.explain(models[0], graphs, 0).importance["gradient"], rtol=1e-5)
+
+
+def test_its_page_and_its_files(checked):
+    _, _, result = checked
+    assert json.loads(result.to_json())["graphs"] == 5
+    lines = check_csv(result).splitlines()
+    assert len(lines) == 5
+    assert lines[0].startswith("kind,graphs,deletion,deletion_error")
+    page = check_page(result)
+    assert "Random order" in page
+    assert "fidelity+ ↑" in page
+
+
+def test_models_of_values_are_refused(checked):
+    _, graphs, _ = checked
+    from asapool.data.targets import Target
+
+    model = build(ModelConfig(hidden=8, levels=1), graphs.num_features, 1, seed=0)
+    model.target = Target(kind="regression", names=("v",))
+    with pytest.raises(ConfigError, match="compares probabilities of classes"):
+        check_importance(model, graphs)
