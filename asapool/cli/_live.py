@@ -31,6 +31,7 @@ class Watch:
         self.plans = plans
         self.places: dict[str, list[Place]] = {}  # key of a Run → the cells it belongs to
         self.values: dict[Place, list[float]] = {}
+        self.words = "accuracy in percent"
         self.expected: dict[Place, int] = {}
         self.runs: dict[str, Run] = {}
         for number, plan in enumerate(plans):
@@ -78,19 +79,26 @@ class Watch:
             return
         self._count(record)
         if self.live is None:
+            from asapool.experiments.headline import headline_of
             from asapool.experiments.time_left import in_words
 
-            score = (record.test or {}).get("accuracy")
-            text = "–" if score is None else f"{100 * score:.2f}"
+            score = headline_of(record.test)
+            value = score.of(record.test)
+            text = "–" if value is None else f"{score.factor * value:.2f}"
             left = "" if self.done == len(self.runs) else f"; left: {in_words(self.clock.seconds())}"
             note(f"{self.done}/{len(self.runs)}  {who}: test {text} in {record.seconds:.1f} s{left}")
 
     def _count(self, record: RunRecord) -> None:
+        from asapool.experiments.headline import headline_of
+
         self.done += 1
         for place in self.places[record.run.key]:
             scores = record.test if self.plans[place[0]].metric == "test" else record.validation
-            if scores is not None and scores["accuracy"] is not None:
-                self.values.setdefault(place, []).append(100 * scores["accuracy"])
+            score = headline_of(scores)
+            value = score.of(scores)
+            if value is not None:
+                self.words = score.words
+                self.values.setdefault(place, []).append(score.factor * value)
 
     def _say(self, text: str) -> None:
         if self.live is None:
@@ -124,7 +132,7 @@ class Watch:
 
         number = self.seen[0] if self.seen is not None else 0
         plan = self.plans[number]
-        title = f"{plan.title}: mean {plan.metric} accuracy in percent, and how many trainings are finished"
+        title = f"{plan.title}: mean {plan.metric} {self.words}, and how many trainings are finished"
         grid = Table()
         grid.add_column("")
         for column in plan.columns:

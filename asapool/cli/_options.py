@@ -18,7 +18,7 @@ import typer
 from asapool.errors import ConfigError
 
 DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"  # panels of the help
-SPLITS = ("stratified", "scaffold", "authors", "stratified-folds")
+SPLITS = ("stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds")
 SOURCE = "File, folder or TU name, nci-alerts, or synthetic:NAME (see docs/data.md)."
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)]
@@ -80,8 +80,8 @@ Split = Annotated[
     typer.Option(
         metavar="KIND|FILE",
         rich_help_panel=DATA,
-        help="stratified (shares --val and --test), scaffold, authors or stratified-folds (one fold of several), or a "
-        "split file.",
+        help="stratified or scaffold (shares --val and --test), authors, stratified-folds or scaffold-folds (one fold "
+        "of several), or a split file.",
     ),
 ]
 Val = Annotated[
@@ -123,7 +123,10 @@ FirstSeed = Annotated[
 ]
 Folds = Annotated[int, typer.Option(min=3, metavar="N", rich_help_panel=TRAINING, help="Number of folds.")]
 Protocol = Annotated[
-    str, typer.Option(metavar="KIND", rich_help_panel=TRAINING, help="Folds: authors (shuffled) or stratified-folds.")
+    str,
+    typer.Option(
+        metavar="KIND", rich_help_panel=TRAINING, help="Folds: authors (shuffled), stratified-folds or scaffold-folds."
+    ),
 ]
 Config = Annotated[
     Path | None,
@@ -249,7 +252,7 @@ def protocol_named(word: str) -> str:
     >>> protocol_named("stratified-folds")
     'stratified'
     """
-    return "stratified" if word == "stratified-folds" else word
+    return word.removesuffix("-folds")
 
 
 def model_file(model: Path) -> Path:

@@ -141,12 +141,12 @@ def cross_validate_methods(
 
 
 def show_table(table: Table, folder: Path) -> None:
-    """Print a comparison: mean test accuracy, the two deviations apart, the tests, and what they mean."""
+    """Print a comparison: mean test score, the two deviations apart, the tests, and what they mean."""
     from asapool.experiments.columns import grid
     from asapool.experiments.table_text import notes
 
     seeds = ", ".join(map(str, table.seeds))
-    about = f"Test accuracy in percent: {table.columns[0]}, {table.folds} folds, seeds {seeds}"
+    about = f"Test {table.headline.words}: {table.columns[0]}, {table.folds} folds, seeds {seeds}"
     print_grid(about, *grid(table, terminal=True))
     for sentence in notes(table):
         typer.echo(clean(sentence))

@@ -175,6 +175,28 @@ def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: 
     return Split(**joined, graphs=n, fingerprint=graphs.fingerprint, method="scaffold", seed=seed or None)
 
 
+def scaffold_folds(graphs: GraphSet, seed: int, fold: int, folds: int = 10) -> Split:
+    """Folds of about the same size in which molecules that share a Bemis-Murcko scaffold stay together.
+
+    The scaffolds are taken from the most to the least frequent, those of one frequency in an order that the seed
+    decides, and each goes into the smallest fold. Test is fold f, validation the fold before it.
+    """
+    from asapool.data.scaffolds import scaffolds
+
+    _check_folds(len(graphs), fold, folds)
+    groups: dict[str, list[int]] = {}
+    for i, scaffold in enumerate(scaffolds(graphs)):
+        groups.setdefault(scaffold, []).append(i)
+    if len(groups) < folds:
+        raise DataError(f"{graphs.name}: {len(groups)} scaffolds are too few for {folds} folds. Use fewer folds")
+    listed = list(groups.values())
+    shuffled = [listed[k] for k in np.random.default_rng(seed).permutation(len(listed)).tolist()]
+    parts: list[list[int]] = [[] for _ in range(folds)]
+    for group in sorted(shuffled, key=len, reverse=True):
+        min(parts, key=len).extend(group)
+    return _from_parts(graphs, [np.sort(np.array(part, np.int64)) for part in parts], fold, "scaffold-folds", seed)
+
+
 def _spread_classes(graphs: GraphSet, parts: dict[str, list[list[int]]]) -> None:
     """Move a small group of every class that a part lacks from the training part there, where another one is left."""
     if graphs.target.kind != "classification":

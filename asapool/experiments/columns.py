@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asapool.experiments.markup import number, p_value, signed
+from asapool.experiments.summary import SCORES
 from asapool.experiments.table_text import trainings, verdict_text
 
 if TYPE_CHECKING:
@@ -50,9 +51,12 @@ def _score(key: str, head: str) -> Column:
     def value(cell: TableCell) -> float | None:
         return (cell.scores or {}).get(key)
 
-    wide = key != "roc_auc"
+    def known(table: Table) -> bool:
+        return table.comparison and (table.headline.factor == 100) == (key in SCORES)
+
+    wide = key not in ("roc_auc", "mae", "r2")
     text = (lambda c, t: number(value(c))) if head else None
-    return Column(key, head, lambda c, t: _two(value(c)), text, _comparison, wide)
+    return Column(key, head, lambda c, t: _two(value(c)), text, known, wide)
 
 
 def _test(
@@ -115,12 +119,16 @@ COLUMNS: tuple[Column, ...] = (
     _score("roc_auc", "ROC AUC"),
     _score("pr_auc", "PR AUC"),
     _score("calibration_error", ""),
+    _score("mae", "MAE"),
+    _score("r2", "R²"),
+    _score("pearson", "Pearson r"),
+    _score("spearman", "Spearman ρ"),
     _field("seconds", "s/training", _comparison),
 )  # fmt: skip
 
 
 MEANINGS = {
-    "mean": "Mean accuracy over all finished trainings, in percent.",
+    "mean": "Mean of the score over all finished trainings, shares in percent.",
     "over_seeds": "Standard deviation of the means of the complete seeds, as the paper prints it; needs two of them.",
     "over_folds": "Standard deviation of the folds of a seed, averaged over the seeds.",
     "trainings": "Finished trainings: seeds × folds.",
@@ -131,10 +139,14 @@ MEANINGS = {
     "p_corrected_t": "Paired t-test on the same folds, with Nadeau and Bengio's correction for shared training graphs.",
     "p_holm": "The same after Holm's adjustment for several comparisons; below 0.05 a difference is significant.",
     "p_wilcoxon": "Wilcoxon's signed-rank test on the same folds.",
-    "validation": "Mean validation accuracy of the selected epochs, in percent.",
+    "validation": "Mean validation score of the selected epochs, shares in percent.",
     "balanced_accuracy": "Mean over the classes of the share that is predicted correctly, in percent.",
     "roc_auc": "Area under the ROC curve, in percent.",
     "pr_auc": "Area under the precision-recall curve (average precision), in percent.",
+    "mae": "Mean absolute error.",
+    "r2": "Share of the variance that is explained.",
+    "pearson": "Pearson's correlation of measured and predicted values.",
+    "spearman": "Correlation of their ranks.",
     "seconds": "Mean time of a training, in seconds.",
 }
 

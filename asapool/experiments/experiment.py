@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 from asapool import __version__
 from asapool.errors import AsapoolError, CheckpointError
 from asapool.experiments.execute import Engine, OnProgress, OnRecord, execute
+from asapool.experiments.headline import headline_of
 from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.run import settings_of
 from asapool.experiments.store import Store
-from asapool.experiments.summary import SCORES
+from asapool.experiments.summary import SCORES, VALUE_SCORES
 from asapool.files import read_json, write_csv, write_json
+from asapool.training.tasks import task_of
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet
@@ -59,13 +61,17 @@ class TableFiles:
 
     def write_results(self) -> None:
         """Write results.csv: a line per training of every plan."""
-        head = ["plan", "row", "data", "seed", "fold", "validation_accuracy", *(f"test_{name}" for name in SCORES)]
+        measured = any(headline_of(record.test).factor != 100 for record in self.records.values() if record.finished)
+        names = (*SCORES, *VALUE_SCORES) if measured else SCORES
+        head = ["plan", "row", "data", "seed", "fold", "validation_accuracy", *(f"test_{name}" for name in names)]
         lines = []
         for plan in self.plans:
             for cell in plan.cells:
                 found = (self.records.get(run.key) for run in plan.runs_of(cell, self.graphs))
                 lines += [
-                    [plan.name, cell.row, cell.column, *_result(record)] for record in found if record is not None
+                    [plan.name, cell.row, cell.column, *_result(record, names)]
+                    for record in found
+                    if record is not None
                 ]
         write_csv(self.folder / "results.csv", [*head, "best_epoch", "seconds", "version", "failure"], lines)
 
@@ -162,10 +168,11 @@ def claim_folder(folder: Path, plan: Plan, graphs: Mapping[str, GraphSet]) -> No
             f"{folder}: holds a cross-validation with other settings or graphs. Choose another folder"
         )
     if not (folder / "graphs.csv").exists():
-        classes = [data.class_names[c] if c >= 0 else "" for c in data.y.tolist()]
+        labels = task_of(data.target).labels(data.y, data.target)
+        names = ["class"] if list(labels) == ["label"] else list(labels)
         texts = data.source_text or [""] * len(data)  # such as SMILES: the report draws the structures of errors
-        rows = ([k, *row] for k, row in enumerate(zip(data.ids, classes, texts, strict=True)))
-        write_csv(folder / "graphs.csv", ["graph", "id", "class", "text"], rows, durable=True)
+        rows = ([k, *row] for k, row in enumerate(zip(data.ids, *labels.values(), texts, strict=True)))
+        write_csv(folder / "graphs.csv", ["graph", "id", *names, "text"], rows, durable=True)
 
 
 def plan_record(plan: Plan, graphs: Mapping[str, GraphSet]) -> dict[str, Any]:
@@ -216,9 +223,9 @@ def _refuse_other_versions(store: Store, plans: Sequence[Plan], graphs: Mapping[
         )
 
 
-def _result(record: RunRecord) -> list[Any]:
+def _result(record: RunRecord, names: Sequence[str]) -> list[Any]:
     test, validation = record.test or {}, record.validation or {}
-    scores = [test.get(name) for name in SCORES]
+    scores = [test.get(name) for name in names]
     return [
         record.run.seed, record.run.fold, validation.get("accuracy"), *scores, record.best_epoch, record.seconds,
         record.version, record.failure,

@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from asapool.data.splits import Split, authors_folds, stratified_folds
+from asapool.data.splits import Split, authors_folds, scaffold_folds, stratified_folds
 from asapool.errors import CheckpointError, ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -88,6 +88,10 @@ def _stratified(graphs: GraphSet, seed: int, fold: int, folds: int, options: Opt
     return stratified_folds(graphs, seed, fold, folds)
 
 
+def _scaffold(graphs: GraphSet, seed: int, fold: int, folds: int, options: Options) -> Split:
+    return scaffold_folds(graphs, seed, fold, folds)
+
+
 def _published(graphs: GraphSet, seed: int, fold: int, folds: int, options: Options) -> Split:
     file: SplitFile = options["splits"]
     if len(file.folds) != folds:
@@ -104,6 +108,7 @@ def _published(graphs: GraphSet, seed: int, fold: int, folds: int, options: Opti
 PROTOCOLS: dict[str, Protocol] = {
     "authors": Protocol("plain shuffled folds, validation on the fold before the test fold", _authors),
     "stratified": Protocol("the same with the classes in proportion", _stratified),
+    "scaffold": Protocol("molecules of one scaffold in one fold", _scaffold),
     "splits": Protocol("published splits from a file; the seed decides only the training", _published, from_file=True),
 }
 

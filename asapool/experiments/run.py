@@ -132,7 +132,7 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: Spl
     hook = None
     if on_epoch is not None:
         on_epoch(0, epochs, None)
-        hook = lambda epoch, progress: on_epoch(epoch.epoch, epochs, epoch.val_accuracy)  # noqa: E731
+        hook = lambda epoch, progress: on_epoch(epoch.epoch, epochs, epoch.val_accuracy or epoch.val_score)  # noqa: E731
     result = train_fold(graphs, split, run.model, run.train, fold_seed(run.seed, run.fold), hook)
     return RunRecord(
         run=run,

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from asapool.experiments.headline import headline_of, headline_of_records
 from asapool.experiments.record import RunRecord
 from asapool.experiments.significance import holm, paired_test
+from asapool.training.regression_metrics import REGRESSION_METRICS
 
 SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error")
+VALUE_SCORES = tuple(REGRESSION_METRICS)  # of measured values
 FoldValue = tuple[int, int, float]  # seed, fold, score
 
 
@@ -26,7 +29,7 @@ class RunSummary:
         seeds: How many have a finished fold.
         folds: Finished trainings.
         failed: Failed trainings.
-        validation: Mean validation accuracy.
+        validation: Mean validation score.
         scores: Mean of every test score over the folds where it exists.
         seconds: Mean time of a training.
         values: The score of every finished training.
@@ -45,15 +48,17 @@ class RunSummary:
 
 
 def summarise(records: Sequence[RunRecord], folds: int, metric: str = "test") -> RunSummary:
-    """Sum up the accuracies of some trainings.
+    """Sum up the scores of some trainings.
 
     Args:
         records: In the order of seeds and folds.
         folds: How many a seed has when it is complete.
-        metric: "test" or "validation", the part whose accuracy is summed up.
+        metric: "test" or "validation", the part whose score is summed up.
     """
     finished = [r for r in records if r.finished]
     values = fold_values(finished, metric)
+    score = headline_of_records(finished)
+    names = SCORES if score.factor == 100 else VALUE_SCORES
     seeds = by_seed(values)
     within = [float(np.std(v, ddof=1)) for v in seeds.values() if len(v) > 1]
     means = [float(np.mean(v)) for v in complete(seeds, folds).values()]
@@ -64,21 +69,22 @@ def summarise(records: Sequence[RunRecord], folds: int, metric: str = "test") ->
         seeds=len(seeds),
         folds=len(finished),
         failed=len(records) - len(finished),
-        validation=_mean([r.validation["accuracy"] for r in finished if r.validation is not None]),
-        scores={name: _mean([r.test.get(name) for r in finished if r.test is not None]) for name in SCORES},
+        validation=_mean([score.of(r.validation) for r in finished]),
+        scores={name: _mean([r.test.get(name) for r in finished if r.test is not None]) for name in names},
         seconds=_mean([r.seconds for r in finished]),
         values=values,
     )
 
 
 def fold_values(records: Iterable[RunRecord], metric: str = "test") -> tuple[FoldValue, ...]:
-    """Seed, fold and accuracy of every training that has one."""
-    found = []
+    """Seed, fold and score of every training that has one: accuracy, or what the kind of target has instead."""
+    values = []
     for record in records:
         scores = record.test if metric == "test" else record.validation
-        if scores is not None and scores["accuracy"] is not None:
-            found.append((record.run.seed, record.run.fold, scores["accuracy"]))
-    return tuple(found)
+        value = headline_of(scores).of(scores)
+        if value is not None:
+            values.append((record.run.seed, record.run.fold, value))
+    return tuple(values)
 
 
 def by_seed(values: Iterable[FoldValue]) -> dict[int, list[float]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from asapool.experiments import paper
+from asapool.experiments.headline import USUAL, headline_named
 from asapool.experiments.markup import csv_text, escape, markdown, number, plus_minus
 from asapool.files import write_json, write_text
 from asapool.training.presets import preset
@@ -93,14 +94,14 @@ def lead(table: Table) -> str:
     """One sentence on what the numbers are."""
     kind = {"authors": "plain shuffled", "splits": "published"}.get(table.protocol, table.protocol)
     return (
-        f"{table.metric.capitalize()} accuracy in percent, mean over seeds × folds ({table.folds} {kind} folds); "
+        f"{table.metric.capitalize()} {table.headline.words}, mean over seeds × folds ({table.folds} {kind} folds); "
         "± is the deviation over the means of the finished seeds, as in the paper."
     )
 
 
 def notes(table: Table) -> list[str]:
     """What a reader must know before believing the numbers."""
-    from asapool.experiments.verdicts import leader
+    from asapool.experiments.verdicts import leader, worthless
 
     sentences = []
     if any(cell.paper is not None for cell in table.cells) and not table.comparable:
@@ -111,6 +112,7 @@ def notes(table: Table) -> list[str]:
         )
     if table.comparison:
         sentences += [result.sentence for column in table.columns if (result := leader(table, column)) is not None]
+        sentences += [text for column in table.columns if (text := worthless(table, column)) is not None]
     if len(table.versions) > 1:
         sentences.append(f"The trainings were made by asapool {', '.join(table.versions)}.")
     return sentences
@@ -141,8 +143,9 @@ def choices(table: Table) -> list[str]:
         if best is None:
             lines.append(f"{column}: nothing is chosen before all its trainings are done")
             continue
-        line = f"{column}: {best.row} has the best validation accuracy, {number(best.validation)}; "
-        line += f"its test accuracy is {plus_minus(best.test, best.test_over_seeds)}"
+        label = headline_named(best.score).label
+        line = f"{column}: {best.row} has the best validation {label}, {number(best.validation)}; "
+        line += f"its test {label} is {plus_minus(best.test, best.test_over_seeds)}"
         theirs, settings = paper.nearest(column, "asap"), preset(column)
         if theirs is not None:
             own = {**settings["model"], **settings["train"]}
@@ -161,7 +164,7 @@ def _mean(table: Table, row: str, column: str, marks: bool) -> str:
 
 
 def _plain(cell: TableCell) -> dict[str, Any]:
-    plain = {f.name: getattr(cell, f.name) for f in fields(cell)}
+    plain = {f.name: getattr(cell, f.name) for f in fields(cell) if f.name != "score" or cell.score != USUAL}
     return plain | {
         "paper": None if cell.paper is None else cell.paper._asdict(),
         "values": [list(value) for value in cell.values],

@@ -15,6 +15,7 @@ import numpy as np
 
 from asapool.errors import CheckpointError, DataError
 from asapool.experiments import paper
+from asapool.experiments.headline import USUAL, Headline, headline_named, headline_of_records
 from asapool.experiments.run import settings_of
 from asapool.experiments.summary import FoldValue, by_seed, complete, fold_values, paired_tests, summarise
 from asapool.experiments.table_text import to_csv, to_dict, to_markdown, write
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Table", "TableCell", "make_table", "to_csv", "to_dict", "to_markdown", "write"]
 MAJORITY = "majority class"  # name of the baseline's row
+TRIVIAL = "trivial answer"  # its name where there are no classes
 Found = Mapping[tuple[str, str], list["RunRecord"]]  # row, column → records in the order of the plan
 
 
@@ -36,7 +38,7 @@ class TableCell:
     Args:
         row: Name of the row.
         column: Name of the data set.
-        mean: Mean accuracy over all finished trainings, in percent as all that follows.
+        mean: Mean score over all finished trainings; shares are in percent, as in all that follows.
         over_seeds: Deviation of the means of the complete seeds (the paper's ±).
         over_folds: Deviation of the folds of one seed, averaged over the seeds.
         seeds: How many have at least one finished fold.
@@ -56,6 +58,7 @@ class TableCell:
         values: Seed, fold and accuracy of every finished training, in the order of the plan.
         runs: Their keys.
         settings: Of model and train.
+        score: Which score it is, "accuracy" of classes.
     """
 
     row: str
@@ -80,6 +83,7 @@ class TableCell:
     values: tuple[FoldValue, ...] = ()
     runs: tuple[str, ...] = ()
     settings: dict[str, Any]
+    score: str = USUAL
 
     @property
     def finished(self) -> bool:
@@ -102,7 +106,7 @@ class Table:
         rows: Names of the rows.
         columns: Names of the data sets.
         cells: Row by row.
-        baselines: Of a comparison: the accuracy of always answering with the most frequent class.
+        baselines: Of a comparison: the score of the trivial answer, the most frequent class or the mean value.
         seeds: Of the plan.
         folds: Of a seed.
         protocol: How folds are made.
@@ -131,6 +135,11 @@ class Table:
         """The cell of a row and a column, if the plan has it."""
         cells = (*self.cells, *self.baselines)
         return next((cell for cell in cells if (cell.row, cell.column) == (row, column)), None)
+
+    @property
+    def headline(self) -> Headline:
+        """The score that it shows, that of its first column with trainings."""
+        return headline_named(next((cell.score for cell in self.cells if cell.folds), USUAL))
 
     @property
     def comparable(self) -> bool:
@@ -200,24 +209,26 @@ def make_table(plan: Plan, records: Mapping[str, RunRecord], graphs: Mapping[str
 
 
 def _fill(plan: Plan, cell: Cell, found: Sequence[RunRecord]) -> TableCell:
-    total = summarise(found, plan.folds, plan.metric)
+    total, score = summarise(found, plan.folds, plan.metric), headline_of_records(found)
+    factor = score.factor
     number = paper.nearest(cell.column, cell.row, "table2" if plan.comparison else plan.name)
     filled = TableCell(
         row=cell.row,
         column=cell.column,
-        mean=_percent(total.mean),
-        over_seeds=_percent(total.over_seeds),
-        over_folds=_percent(total.over_folds),
+        mean=_shown(total.mean, factor),
+        over_seeds=_shown(total.over_seeds, factor),
+        over_folds=_shown(total.over_folds, factor),
         seeds=total.seeds,
         folds=total.folds,
         failed=total.failed,
         expected=len(plan.seeds) * plan.folds,
         paper=number,
-        validation=_percent(total.validation),
+        validation=_shown(total.validation, factor),
         # other tables must end in the same bytes on every machine, and from records that were rounded for a commit
-        scores={name: _percent(value) for name, value in total.scores.items()} if plan.comparison else None,
+        scores={name: _shown(value, factor) for name, value in total.scores.items()} if plan.comparison else None,
         seconds=round(total.seconds, 3) if plan.comparison and total.seconds is not None else None,
-        values=_percents(total.values),
+        values=_shown_values(total.values, factor),
+        score=score.name,
         runs=tuple(record.run.key for record in found if record.finished),
         settings={"model": settings_of(cell.model), "train": settings_of(cell.train)},
     )
@@ -234,26 +245,39 @@ def _fill(plan: Plan, cell: Cell, found: Sequence[RunRecord]) -> TableCell:
 
 
 def _baseline(plan: Plan, column: str, found: Found) -> TableCell | None:
-    """Always the most frequent class of the data set, on the test parts of the row that has most trainings.
+    """The trivial answer on the test parts of the row that has most trainings.
 
-    None where the records do not say how many graphs each class has (compact files).
+    Of classes it is the most frequent one of the data set, of measured values the mean of the training graphs. None
+    where the records do not say (compact files).
     """
     rows = [[r for r in found[cell.row, column] if r.finished] for cell in plan.cells if cell.column == column]
-    tested = [r for r in max(rows, key=len) if r.test is not None and r.test.get("confusion")]
+    most = max(rows, key=len)
+    score = headline_of_records(most)
+    known = [(r.run.seed, r.run.fold, score.of((r.test or {}).get("trivial"))) for r in most]
+    means_of = tuple((seed, fold, value) for seed, fold, value in known if value is not None)
+    if means_of:
+        return _baseline_cell(TRIVIAL, column, means_of, plan.folds, score)
+    tested = [r for r in most if r.test is not None and r.test.get("confusion")]
     parts = [(r.run.seed, r.run.fold, (r.test or {})["confusion"]) for r in tested]
     if not parts:
         return None
     counts = [(seed, fold, np.sum(confusion, axis=1)) for seed, fold, confusion in parts]  # (C,) graphs of each class
     common = int(np.argmax(np.sum([count for _, _, count in counts], axis=0)))
     values = tuple((seed, fold, float(count[common] / count.sum())) for seed, fold, count in counts if count.sum())
-    seeds = by_seed(values)
-    means = [float(np.mean(v)) for v in complete(seeds, plan.folds).values()]
+    return _baseline_cell(MAJORITY, column, values, plan.folds, score)
+
+
+def _baseline_cell(row: str, column: str, values: tuple[FoldValue, ...], folds: int, score: Headline) -> TableCell:
+    """The row of a trivial answer."""
+    seeds, factor = by_seed(values), score.factor
+    means = [float(np.mean(v)) for v in complete(seeds, folds).values()]
     within = [float(np.std(v, ddof=1)) for v in seeds.values() if len(v) > 1]
     return TableCell(
-        row=MAJORITY, column=column, mean=_percent(float(np.mean([value for _, _, value in values]))),
-        over_seeds=_percent(float(np.std(means, ddof=1))) if len(means) > 1 else None,
-        over_folds=_percent(float(np.mean(within))) if within else None, seeds=len(seeds), folds=len(values),
-        expected=len(values), values=_percents(values), settings={"model": {"method": MAJORITY}, "train": {}},
+        row=row, column=column, mean=_shown(float(np.mean([value for _, _, value in values])), factor),
+        over_seeds=_shown(float(np.std(means, ddof=1)), factor) if len(means) > 1 else None,
+        over_folds=_shown(float(np.mean(within)), factor) if within else None, seeds=len(seeds), folds=len(values),
+        expected=len(values), values=_shown_values(values, factor), score=score.name,
+        settings={"model": {"method": row}, "train": {}},
     )  # fmt: skip
 
 
@@ -265,9 +289,11 @@ def _choice(cells: list[TableCell], found: Found, folds: int) -> dict[tuple[str,
     means = [cell.validation for cell in cells if cell.validation is not None]
     if not all(cell.finished for cell in cells) or len(means) < len(cells):
         return {}
-    best = cells[means.index(max(means))]  # the first of equals
+    score = headline_named(cells[0].score)
+    best = cells[means.index(max(means) if score.greater else min(means))]  # the first of equals
     total = summarise(found[best.row, best.column], folds)
-    chosen = replace(best, chosen=True, test=_percent(total.mean), test_over_seeds=_percent(total.over_seeds))
+    test, deviation = _shown(total.mean, score.factor), _shown(total.over_seeds, score.factor)
+    chosen = replace(best, chosen=True, test=test, test_over_seeds=deviation)
     return {(best.row, best.column): chosen}
 
 
@@ -276,8 +302,10 @@ def _tests(rows: Mapping[str, list[RunRecord]], reference: str | None, folds: in
     values = {row: fold_values(records) for row, records in rows.items() if records}
     if reference is None or reference not in values:
         return {}
-    tests = paired_tests(values, reference, folds)
-    return {row: test | {"difference": _percent(test["difference"])} for row, test in tests.items() if test["n"] > 0}
+    tests, factor = paired_tests(values, reference, folds), headline_of_records(rows[reference]).factor
+    return {
+        row: test | {"difference": _shown(test["difference"], factor)} for row, test in tests.items() if test["n"] > 0
+    }
 
 
 def _fingerprints(records: Iterable[RunRecord]) -> dict[str, SimpleNamespace]:
@@ -293,12 +321,13 @@ def _fingerprints(records: Iterable[RunRecord]) -> dict[str, SimpleNamespace]:
     return {name: SimpleNamespace(fingerprint=fingerprint) for name, fingerprint in prints.items()}
 
 
-def _percent(share: float | None) -> float | None:
-    return None if share is None else round(100 * share, 6)
+def _shown(value: float | None, factor: float) -> float | None:
+    """A share in percent, a measured value as it is."""
+    return None if value is None else round(factor * value, 6)
 
 
-def _percents(values: Iterable[FoldValue]) -> tuple[FoldValue, ...]:
-    return tuple((seed, fold, round(100 * value, 6)) for seed, fold, value in values)
+def _shown_values(values: Iterable[FoldValue], factor: float) -> tuple[FoldValue, ...]:
+    return tuple((seed, fold, round(factor * value, 6)) for seed, fold, value in values)
 
 
 def _cell_from(plain: Mapping[str, Any]) -> TableCell:

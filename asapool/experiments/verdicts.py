@@ -13,11 +13,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from asapool.experiments.evidence import Values, higher, interval, rising, steadier
+from asapool.experiments.headline import headline_named
 from asapool.experiments.markup import number, p_value, signed
 from asapool.experiments.paper import SETS, STAND_INS, PaperClaim, canonical, claims
 from asapool.experiments.significance import holm, paired_test
 from asapool.experiments.summary import test_share
-from asapool.experiments.tables import Table
+from asapool.experiments.tables import Table, TableCell
 
 Word = Literal["holds", "does not hold", "too close to call", "not enough runs"]
 WORST: tuple[Word, ...] = ("does not hold", "not enough runs", "too close to call", "holds")  # the first one decides
@@ -127,18 +128,13 @@ def leader(table: Table, column: str) -> Leader | None:
     rows = [cell for cell in cells if cell.row in table.rows]
     if not rows or len(cells) < 2:
         return None
-    best = max(rows, key=lambda cell: cell.mean or 0.0)  # the first of equals
-    own = {(seed, fold): value for seed, fold, value in best.values}
-    others, p = [cell for cell in cells if cell is not best], []
-    for cell in others:
-        pairs = [(own[seed, fold], value) for seed, fold, value in cell.values if (seed, fold) in own]
-        test = paired_test([a for a, _ in pairs], [b for _, b in pairs], test_share=test_share(table.folds))
-        sure = test.p_corrected_t
-        if sure is None:  # every fold differs by the same amount, or there are fewer than two
-            sure = 0.0 if test.n > 1 and test.difference > 0 else 1.0
-        p.append(sure if test.difference > 0 else 1.0)
+    score = headline_named(rows[0].score)
+    sign = 1 if score.greater else -1
+    best = max(rows, key=lambda cell: sign * (cell.mean or 0.0))  # the first of equals
+    others = [cell for cell in cells if cell is not best]
+    p = [_p_better(best, cell, sign, table.folds) for cell in others]
     adjusted = holm(p)
-    weakest = max(range(len(p)), key=lambda k: (adjusted[k], others[k].mean or 0.0))
+    weakest = max(range(len(p)), key=lambda k: (adjusted[k], sign * (others[k].mean or 0.0)))
     name, value = others[weakest].row, p_value(adjusted[weakest])
     on = f"{column}: " if len(table.columns) > 1 else ""
     if max(adjusted) < SURE:
@@ -147,10 +143,41 @@ def leader(table: Table, column: str) -> Leader | None:
     if len(rows) == 1:
         text = f"{best.row} is not ahead of the {name} beyond chance (p = {value}, corrected paired t-test)."
     else:
-        text = f"No row is ahead of all others beyond chance: {best.row} has the highest mean, {number(best.mean)}, "
+        text = (
+            f"No row is ahead of all others beyond chance: {best.row} has the {score.best} mean, {number(best.mean)}, "
+        )
         text += f"but its lead over {name} ({number(others[weakest].mean)}) has p = {value} (corrected paired t-test, "
         text += "Holm's adjustment)."
     return Leader(best.row, False, f"{on}{text}")
+
+
+def worthless(table: Table, column: str) -> str | None:
+    """A sentence that names the rows that are not shown to be better than the trivial answer; None without any."""
+    trivial = next((cell for cell in table.baselines if cell.column == column), None)
+    rows = [cell for cell in table.cells if cell.column == column and cell.values]
+    if trivial is None or len(rows) < 2:  # of a single row the leader's sentence says it
+        return None
+    sign = 1 if headline_named(trivial.score).greater else -1
+    adjusted = holm([_p_better(cell, trivial, sign, table.folds) for cell in rows])
+    weak = [cell.row for cell, p in zip(rows, adjusted, strict=True) if p >= SURE]
+    if not weak:
+        return None
+    on = f"{column}: " if len(table.columns) > 1 else ""
+    return (
+        f"{on}Not shown to be better than the {trivial.row}: {', '.join(weak)} (corrected paired t-test, p ≥ {SURE})."
+    )
+
+
+def _p_better(one: TableCell, other: TableCell, sign: int, folds: int) -> float:
+    """The p value of a cell being better than another on the folds that both have; 1 where its mean is worse."""
+    own = {(seed, fold): value for seed, fold, value in one.values}
+    pairs = [(own[seed, fold], value) for seed, fold, value in other.values if (seed, fold) in own]
+    test = paired_test([a for a, _ in pairs], [b for _, b in pairs], test_share=test_share(folds))
+    if sign * test.difference <= 0:
+        return 1.0
+    if test.p_corrected_t is None:  # every fold differs by the same amount, or there are fewer than two
+        return 0.0 if test.n > 1 else 1.0
+    return test.p_corrected_t
 
 
 def _findings(table: Table, statement: PaperClaim, columns: Sequence[str]) -> list[ColumnVerdict]:

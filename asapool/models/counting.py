@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from asapool.models.direct import DirectModel, Floats, Ints
-from asapool.models.forest import NAMES, check_forest, forest_arrays, forest_probability
+from asapool.models.fitters import fitter_of
+from asapool.models.forest import check_forest, forest_answers
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 DEPTHS = (1, 2, 3, 4, 5)
 PENALTIES = (0.001, 0.01, 0.1, 1.0)  # C of the SVM
-SCALES = np.geomspace(0.1, 30, 60)  # of the decision values, on the way to probabilities
 
 
 class WLSubtree(DirectModel):
@@ -26,14 +25,13 @@ class WLSubtree(DirectModel):
 
     p = softmax(a (K z̃ + b)), z̃ = log(1 + counts of the labels up to a depth). The depth and the SVM's C have the
     highest validation accuracy (the smaller wins a tie), a the lowest validation log loss; without a validation part
-    they are 3, 0.01 and 1. A label that does not occur in the training graphs counts nothing.
+    they are 3, 0.01 and 1. Yes/no tasks have an SVM each, measured values ridge regression. A label that does not occur
+    in the training graphs counts nothing.
     """
 
     def fit_graphs(self, graphs: GraphSet, train: Ints, val: Ints, seed: int, weight: Floats | None = None) -> None:
         """Choose depth and C on the validation part, and keep the SVM of the training part."""
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.svm import LinearSVC
-
+        fitter = fitter_of(graphs.target)
         best: tuple[float, dict[str, Any]] | None = None
         grid = [(depth, C) for depth in DEPTHS for C in PENALTIES] if len(val) else [(3, 0.01)]
         known, columns = np.zeros(0, np.int64), None
@@ -43,28 +41,25 @@ class WLSubtree(DirectModel):
                 known = np.unique(labels[0][labels[1] < len(train)])
                 columns = (depth, _counts(labels, known, len(train) + len(val)))
             z = columns[1]
-            svm = LinearSVC(C=C, random_state=seed % 2**32, max_iter=2000)
-            with warnings.catch_warnings():  # a few steps short of the optimum is as good for a choice on validation
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                svm.fit(z[: len(train)], graphs.y[train], sample_weight=weight)
-            coef, bias = _rows(svm, self.num_classes)
+            coef, bias = fitter.linear(z[: len(train)], graphs.y[train], weight, self.num_classes, C, seed % 2**32)
             decision = z[len(train) :] @ coef.T + bias
-            right = float((decision.argmax(axis=1) == graphs.y[val]).mean()) if len(val) else 0.0
-            if best is None or right > best[0]:
-                scale = _scale(decision, graphs.y[val])
-                best = right, {"label": known, "coef": coef, "bias": bias, "depth": depth, "C": C, "scale": scale}
+            quality = fitter.quality(decision, graphs.y[val])
+            if best is None or quality > best[0]:
+                scale = fitter.scale(decision, graphs.y[val])
+                best = quality, {"label": known, "coef": coef, "bias": bias, "depth": depth, "C": C, "scale": scale}
         assert best is not None
         chosen = {name: np.atleast_1d(np.asarray(value)) for name, value in best[1].items()}
         used = (chosen["coef"] != 0).any(axis=0)
         self.set_arrays(**chosen | {"label": chosen["label"][used], "coef": chosen["coef"][:, used]})
 
     def predict_graphs(self, graphs: GraphSet, indices: Ints) -> Floats:
-        """Softmax of the scaled decision values."""
+        """The scaled decision values as answers: their softmax, where the target is classes."""
         if not len(indices):
             return np.zeros((0, self.num_classes))
         labels = _labels(graphs, indices, int(self.array("depth")[0]))
         z = _counts(labels, self.array("label"), len(indices))
-        return _softmax(self.array("scale")[0] * (z @ self.array("coef").T + self.array("bias")))
+        decision = z @ self.array("coef").T + self.array("bias")
+        return fitter_of(self.target).answers(self.array("scale") * decision)
 
     def check_arrays(self) -> None:
         """One row of coefficients per class, one column per label, labels ascending."""
@@ -78,7 +73,7 @@ class WLSubtree(DirectModel):
 
 
 class CountForest(DirectModel):
-    """Counts of each graph and a random forest of 500 trees; a subclass says what is counted."""
+    """Counts of each graph and a random forest of 500 trees per task; a subclass says what is counted."""
 
     trees = 500
 
@@ -93,24 +88,21 @@ class CountForest(DirectModel):
 
     def fit_graphs(self, graphs: GraphSet, train: Ints, val: Ints, seed: int, weight: Floats | None = None) -> None:
         """Grow the forest on the training part; nothing is chosen on the validation part."""
-        from sklearn.ensemble import RandomForestClassifier
-
-        grown = RandomForestClassifier(self.trees, random_state=seed % 2**32, n_jobs=1)
-        grown.fit(self.counts(graphs.subset(train)), graphs.y[train], sample_weight=weight)
-        self.set_arrays(**forest_arrays(grown, self.num_classes))
+        z, fitter = self.counts(graphs.subset(train)), fitter_of(graphs.target)
+        self.set_arrays(**fitter.forest(z, graphs.y[train], weight, self.num_classes, self.trees, seed % 2**32))
 
     def predict_graphs(self, graphs: GraphSet, indices: Ints) -> Floats:
         """The mean of the trees."""
-        arrays = {name: self.array(name) for name in NAMES}
+        arrays = {name: self.array(name) for name in self._buffers}
         parts = [np.zeros((0, self.num_classes))]
         for start in range(0, len(indices), 4096):
             z = self.counts(graphs.subset(indices[start : start + 4096]))
-            parts.append(forest_probability(arrays, z if isinstance(z, np.ndarray) else z.toarray()))
+            parts.append(forest_answers(arrays, z if isinstance(z, np.ndarray) else z.toarray()))
         return np.concatenate(parts)
 
     def check_arrays(self) -> None:
         """The arrays are those of a forest."""
-        check_forest({name: self.array(name) for name in NAMES}, self.num_classes, self.width)
+        check_forest({name: self.array(name) for name in self._buffers}, self.num_classes, self.width)
 
 
 class Ecfp(CountForest):
@@ -167,27 +159,3 @@ def _counts(labels: tuple[Ints, Ints], known: Ints, G: int) -> csr_matrix:
     counts.sum_duplicates()
     counts.data = np.log1p(counts.data)
     return counts
-
-
-def _rows(svm: Any, num_classes: int) -> tuple[Floats, Floats]:
-    """One row of coefficients and one bias per class; a class that was not seen never wins."""
-    coef, bias = svm.coef_, svm.intercept_
-    if len(svm.classes_) == 2:  # scikit-learn keeps the second class's row only
-        coef, bias = np.concatenate([-coef, coef]), np.concatenate([-bias, bias])
-    rows, biases = np.zeros((num_classes, coef.shape[1])), np.full(num_classes, -1e3)
-    rows[svm.classes_], biases[svm.classes_] = coef, bias
-    return rows, biases
-
-
-def _scale(decision: Floats, y: Ints) -> float:
-    """The factor with the lowest log loss on the validation part."""
-    if not len(y):
-        return 1.0
-    losses = [-np.log(np.maximum(_softmax(a * decision)[np.arange(len(y)), y], 1e-12)).mean() for a in SCALES]
-    return float(SCALES[int(np.argmin(losses))])
-
-
-def _softmax(logits: Floats) -> Floats:
-    e = np.exp(logits - logits.max(axis=1, keepdims=True))
-    p: Floats = e / e.sum(axis=1, keepdims=True)
-    return p

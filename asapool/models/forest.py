@@ -6,7 +6,7 @@ has itself as both children. value[n] holds the class shares of a node, root[t] 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,21 @@ ROWS = 256  # samples that go down the trees at once
 
 
 def forest_arrays(grown: Any, num_classes: int) -> Arrays:
-    """The trees of a fitted scikit-learn forest; classes that it has not seen get the share 0."""
+    """The trees of a fitted scikit-learn forest of classes or values; classes that it has not seen get the share 0."""
     trees = [estimator.tree_ for estimator in grown.estimators_]
     first = np.cumsum([0] + [tree.node_count for tree in trees])
     child, value = [], []
+    classes = getattr(grown, "classes_", None)  # a forest of values has none
     for start, tree in zip(first[:-1], trees, strict=True):
         both = np.stack([tree.children_left, tree.children_right], axis=1)
         itself = np.arange(start, start + tree.node_count)[:, None]
         child.append(np.where(both < 0, itself, both + start))
-        shares = np.zeros((tree.node_count, num_classes))
         seen = tree.value[:, 0, :]
-        shares[:, grown.classes_.astype(np.int64)] = seen / seen.sum(axis=1, keepdims=True)
+        if classes is None:
+            value.append(seen)
+            continue
+        shares = np.zeros((tree.node_count, num_classes))
+        shares[:, classes.astype(np.int64)] = seen / seen.sum(axis=1, keepdims=True)
         value.append(shares)
     return {
         "feature": np.maximum(np.concatenate([tree.feature for tree in trees]), 0).astype(np.int32),
@@ -70,6 +74,26 @@ def forest_probability(arrays: Mapping[str, npt.NDArray[Any]], z: npt.NDArray[np
     return out
 
 
+def join_forests(forests: Sequence[Arrays]) -> Arrays:
+    """The forests of several tasks end to end; task[t] is the number of tree t's task."""
+    first = np.cumsum([0, *(len(forest["feature"]) for forest in forests)])
+    joined = {name: np.concatenate([forest[name] for forest in forests]) for name in ("feature", "threshold", "value")}
+    for name in ("child", "root"):
+        moved = [forest[name] + n for forest, n in zip(forests, first.tolist(), strict=False)]
+        joined[name] = np.concatenate(moved).astype(np.int32)
+    counts = [len(forest["root"]) for forest in forests]
+    return joined | {"task": np.repeat(np.arange(len(forests)), counts).astype(np.int32)}
+
+
+def forest_answers(arrays: Mapping[str, npt.NDArray[Any]], z: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """The answers of a forest of classes, (B, C), or of one forest per task, (B, T)."""
+    if "task" not in arrays:
+        return forest_probability(arrays, z)
+    task = arrays["task"]
+    each = [forest_probability({**arrays, "root": arrays["root"][task == t]}, z) for t in range(int(task.max()) + 1)]
+    return np.concatenate(each, axis=1)
+
+
 def check_forest(arrays: Mapping[str, npt.NDArray[Any]], num_classes: int, width: int) -> None:
     """Raise a ValueError where the arrays cannot be a forest over `width` features."""
     missing = [name for name in NAMES if name not in arrays]
@@ -77,6 +101,11 @@ def check_forest(arrays: Mapping[str, npt.NDArray[Any]], num_classes: int, width
         raise ValueError(f"a forest needs the array {missing[0]}")
     feature, threshold, child, value, root = (arrays[name] for name in NAMES)
     nodes = len(feature)
+    if "task" in arrays:
+        task = arrays["task"]
+        if task.shape != root.shape or task.dtype.kind != "i" or set(np.unique(task)) != set(range(num_classes)):
+            raise ValueError(f"task must hold the number of every tree's task, 0 to {num_classes - 1}")
+        num_classes = 1
     if threshold.shape != (nodes,) or child.shape != (nodes, 2) or value.shape != (nodes, num_classes) or not nodes:
         raise ValueError(f"a forest of {nodes} nodes and {num_classes} classes does not have arrays of these shapes")
     for name, array, most in (("feature", feature, width), ("child", child, nodes), ("root", root, nodes)):

@@ -16,7 +16,15 @@ from typing import Any, Literal
 from asapool.data import GraphSet, Reading, read
 from asapool.data.loading import class_column
 from asapool.data.options import ReadOptions
-from asapool.data.splits import Split, authors_folds, given, scaffold_split, stratified_folds, stratified_split
+from asapool.data.splits import (
+    Split,
+    authors_folds,
+    given,
+    scaffold_folds,
+    scaffold_split,
+    stratified_folds,
+    stratified_split,
+)
 from asapool.errors import ConfigError, choose
 from asapool.files import read_toml, to_toml
 from asapool.models import ModelConfig
@@ -26,7 +34,7 @@ from asapool.training.presets import DEFAULT_METHOD, preset
 LATER = ("task", "repeats", "edge_features")  # settings of [data] that 0.1.0 did not have
 TABLES = ("data", "split", "model", "train")
 Tables = Mapping[str, Mapping[str, Any]]
-KINDS = ("stratified", "scaffold", "authors", "stratified-folds", "file")
+KINDS = ("stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds", "file")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +88,13 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitConfig:
-    """Which graphs to train on, choose by and judge by.
+    """Which graphs to train on, to choose the epoch by, and to test on.
 
-    kind: "stratified" or "scaffold" with the shares val and test; "authors" or "stratified-folds" with one fold of
-    many; "file" with a file of indices.
+    kind: "stratified" or "scaffold" with the shares val and test; "authors", "stratified-folds" or "scaffold-folds"
+    with one fold of many; "file" with a file of indices.
     """
 
-    kind: Literal["stratified", "scaffold", "authors", "stratified-folds", "file"] = "stratified"
+    kind: Literal["stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds", "file"] = "stratified"
     val: float = 0.1
     test: float = 0.1
     seed: int = 0
@@ -109,7 +117,8 @@ class SplitConfig:
             return scaffold_split(graphs, val=self.val, test=self.test, seed=self.seed)
         if self.kind == "stratified":
             return stratified_split(graphs, self.seed, val=self.val, test=self.test)
-        return (authors_folds if self.kind == "authors" else stratified_folds)(graphs, self.seed, self.fold, self.folds)
+        makers = {"authors": authors_folds, "stratified-folds": stratified_folds, "scaffold-folds": scaffold_folds}
+        return makers[self.kind](graphs, self.seed, self.fold, self.folds)
 
 
 @dataclass(frozen=True, kw_only=True)

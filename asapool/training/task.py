@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from asapool.data import GraphSet
     from asapool.training.config import TrainConfig
     from asapool.training.losses import Loss
+
+
+class Parts(Protocol):
+    """Which graphs are trained and tested on."""
+
+    @property
+    def train(self) -> Any: ...
+    @property
+    def test(self) -> Any: ...
+
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -91,7 +101,7 @@ class Task:
     def score(self, y: Values, p: Values, target: Target) -> dict[str, Any]:
         """All scores, as plain data."""
         labelled = int((~np.isnan(y)).any(axis=1).sum())
-        return score_tasks(self.parts(y, p, target), self.metrics, labelled)
+        return score_tasks(self.parts(y, p, target), self.metrics, labelled, self.kind)
 
     def trivial(self, y: Values, target: Target) -> Floats:
         """The same answer for every graph that uses the training values only, (K,)."""
@@ -102,6 +112,12 @@ class Task:
         constant = np.repeat(trivial[None], len(y), axis=0)
         scores = {name: self.mean(name, y, constant, target) for name in self.metrics}
         return self.test(y, p, trivial, target) | {"answer": trivial.tolist(), "scores": scores}
+
+    def trivial_scores(self, y: Values, split: Parts, target: Target) -> dict[str, Any]:
+        """The scores of the trivial answer on the test part, as an entry of the scores of that part."""
+        trivial = self.trivial(y[split.train], target)
+        constant = np.repeat(trivial[None], len(split.test), axis=0)
+        return {"trivial": {name: self.mean(name, y[split.test], constant, target) for name in self.metrics}}
 
     def test(self, y: Values, p: Values, trivial: Floats, target: Target) -> dict[str, Any]:
         """The test of compare."""

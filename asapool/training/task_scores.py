@@ -41,17 +41,18 @@ def mean_score(parts: Sequence[Part], metric: Metric, w: Ints | None = None) -> 
     return float(np.mean(values)) if values else None
 
 
-def score_tasks(parts: Sequence[Part], metrics: Mapping[str, Metric], graphs: int) -> dict[str, Any]:
+def score_tasks(parts: Sequence[Part], metrics: Mapping[str, Metric], graphs: int, kind: str) -> dict[str, Any]:
     """Every metric as the mean over the tasks and for each of them.
 
     Args:
         parts: one per task.
         metrics: the metrics to compute.
         graphs: how many graphs have at least one entry.
+        kind: of the target.
 
     Returns:
-        graphs, entries, a number per metric, tasks (name → entries and numbers) and notes: metric → why it is None, or
-        which tasks its mean leaves out.
+        kind, graphs, entries, a number per metric, tasks (name → entries and numbers) and notes: metric → why it is
+        None, or which tasks its mean leaves out.
     """
     tasks: dict[str, dict[str, Any]] = {}
     notes: dict[str, str] = {}
@@ -68,9 +69,8 @@ def score_tasks(parts: Sequence[Part], metrics: Mapping[str, Metric], graphs: in
         elif missing:
             names = ", ".join(repr(part.name) for part in missing[:5]) + (", …" if len(missing) > 5 else "")
             notes[name] = f"undefined for {len(missing)} of {len(parts)} tasks ({names}): {why_undefined(missing[0])}"
-    return {
-        "graphs": graphs, "entries": sum(len(part.y) for part in parts), **means, "tasks": tasks, "notes": notes
-    }  # fmt: skip
+    entries = sum(len(part.y) for part in parts)
+    return {"kind": kind, "graphs": graphs, "entries": entries, **means, "tasks": tasks, "notes": notes}
 
 
 def why_undefined(part: Part) -> str:

@@ -22,7 +22,7 @@ from asapool.errors import ConfigError, DataError
 from asapool.training.assessment import against_mean, against_shares, against_trivial, warnings_for
 from asapool.training.metrics import METRICS, score
 from asapool.training.regression_metrics import REGRESSION_METRICS
-from asapool.training.task import Floats, Ints, Task, Values
+from asapool.training.task import Floats, Ints, Parts, Task, Values
 from asapool.training.task_scores import Part
 
 if TYPE_CHECKING:
@@ -85,6 +85,10 @@ class Classification(Task):
         count = np.bincount(y[y >= 0], minlength=target.outputs).astype(np.float64)
         shares: Floats = count / max(count.sum(), 1)
         return shares
+
+    def trivial_scores(self, y: Values, split: Parts, target: Target) -> dict[str, Any]:
+        """Nothing: the confusion matrix has it."""
+        return {}
 
     def test(self, y: Values, p: Values, trivial: Floats, target: Target) -> dict[str, Any]:
         """McNemar's and Mann-Whitney's tests."""

@@ -36,6 +36,8 @@ def test_both_forms_of_a_file_are_the_same_splits(tmp_path):
 def test_a_protocol_is_a_function_of_graphs_seed_fold_folds_and_options(tmp_path):
     [graphs], file = graphs_of().values(), SplitFile.read(written(tmp_path / "a.json", COMPARISON))
     for name, protocol in PROTOCOLS.items():
+        if name == "scaffold":  # for molecules only: tests/experiments/test_other_targets.py
+            continue
         split = protocol.split(graphs, 7, 2, 4, {"splits": file})
         assert split.fingerprint == graphs.fingerprint, name
     assert split.test.tolist() == [32, 37]
