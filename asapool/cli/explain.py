@@ -44,6 +44,14 @@ def explain(
     importance: Annotated[
         str, typer.Option(help="Kinds to compute; occlusion runs the model once per node. Pictures show the last one.")
     ] = "attention,gradient,occlusion",
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLASS",
+            help="Compare with this class: importance for one rather than the other, the most similar graphs of "
+            "either, and a small change that flips the answer; .html or .json.",
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -67,17 +75,27 @@ def explain(
 ) -> None:
     """Show which nodes decided a prediction and which clusters the model formed, on one page that needs no network."""
     from asapool.data import read
-    from asapool.insight import check_importance
+    from asapool.errors import ConfigError
+    from asapool.insight import check_importance, contrast
     from asapool.insight import explain as look
-    from asapool.insight.inputs import find_graph
+    from asapool.insight.inputs import find_graph, training_graphs
     from asapool.models import checkpoint
+    from asapool.reports.contrast_page import contrast_kind, write_contrast
     from asapool.reports.explain_page import explanation_kind, write_explanation
     from asapool.reports.faithfulness_page import check_kind, write_check
 
     if old_target is not None:
         note("--target of explain is now called --class; --target still works")
         target = target or old_target
-    kind = check_kind(out) if check else explanation_kind(out, len(graph or [""]))
+    if check and against is not None:
+        raise ConfigError("--check and --against are two pages. Run the command once for each")
+    kind = (
+        check_kind(out)
+        if check
+        else contrast_kind(out)
+        if against is not None
+        else explanation_kind(out, len(graph or [""]))
+    )
     trained = checkpoint.load(o.model_file(model))
     kinds = o.words_of(importance, "--importance")
     with working(f"Reading {source}"):
@@ -100,6 +118,24 @@ def explain(
         show(checked, lines | {"graphs": str(checked.graphs), "out": str(out)}, json)
         return
     chosen = list(dict.fromkeys(find_graph(graphs, word) for word in graph)) if graph else [0]
+    if against is not None:
+        pool = training_graphs(model, graphs)
+        with working("Comparing"):
+            contrasts = [
+                contrast(trained, graphs, i, against, target=target, importance=kinds, pool=pool) for i in chosen
+            ]
+            write_contrast(out, contrasts, graphs, chosen)
+        if json:
+            typer.echo("[" + ",\n".join(c.to_json() for c in contrasts) + "]")
+            return
+        shown = {
+            f"graph {graphs.places[i]}": f"{c.hierarchy.answer} (p = {c.hierarchy.confidence:.3f}); "
+            + (f"{against} without" if c.flip.flipped else "no flip; nearest without")
+            + f" nodes {list(c.flip.nodes)} and edges {list(c.flip.edges)}"
+            for i, c in zip(chosen, contrasts, strict=True)
+        }
+        show(None, shown | {"out": str(out)}, False)
+        return
     with working("Explaining"):
         found = [look(trained, graphs, i, target=target, importance=kinds) for i in chosen]
         write_explanation(out, found, kind, level)

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from asapool.insight.contrasting import Contrast, contrast
     from asapool.insight.explaining import explain
     from asapool.insight.faithfulness import Faithfulness, check_importance
     from asapool.insight.forecasting import Forecast, forecast
@@ -23,13 +24,16 @@ _HOME = {
     "Level": "levels",
     "explain": "explaining",
     "forecast": "forecasting",
+    "Contrast": "contrasting",
     "Faithfulness": "faithfulness",
     "Motifs": "substructures.results",
     "check_importance": "faithfulness",
+    "contrast": "contrasting",
     "motifs": "substructures.finding",
 }
 __all__ = [
-    "Faithfulness", "Forecast", "Hierarchy", "Level", "Motifs", "check_importance", "explain", "forecast", "motifs",
+    "Contrast", "Faithfulness", "Forecast", "Hierarchy", "Level", "Motifs", "check_importance", "contrast", "explain",
+    "forecast", "motifs",
 ]  # fmt: skip
 
 

@@ -26,6 +26,7 @@ def explain(
     target: str | int | None = None,
     importance: Sequence[str] = tuple(KINDS),
     occlude: Literal["remove", "zero"] = "remove",
+    against: str | int | None = None,
 ) -> Hierarchy:
     """Explain one prediction: which nodes were pooled together, and which nodes decided it.
 
@@ -39,6 +40,7 @@ def explain(
         target: The class to explain, by name or number; by default the predicted one.
         importance: Which kinds to compute; occlusion runs the model once per node.
         occlude: How occlusion removes a node: "remove" with its edges, or "zero" its features.
+        against: A class to compare with: gradient and occlusion are then about ln p_target/p_against.
 
     Returns:
         The hierarchy of clusters with the importance of every node.
@@ -62,7 +64,8 @@ def explain(
             probability: Floats = logits_of(found, batch).double().softmax(dim=1)[0].numpy()
         levels, note = levels_of(found, batch)
         c = _class(target, classes, probability)
-        question = Question(found, batch, levels, c, occlude)
+        other = None if against is None else _class(against, classes, probability)
+        question = Question(found, batch, levels, c, occlude, other)
         scores = {
             kind: row.compute(question)
             for kind, row in KINDS.items()
@@ -72,7 +75,7 @@ def explain(
     text = None if one.source_text is None else one.source_text[0]
     return Hierarchy(
         id=one.ids[0], data=one.name, method=found.config.method, classes=classes, probability=probability, target=c,
-        nodes=len(one.x), source=one.col.copy(), target_node=row,
+        against=other, nodes=len(one.x), source=one.col.copy(), target_node=row,
         weight=np.ones(len(row)) if one.weight is None else one.weight.astype(np.float64),
         levels=levels, importance=scores, names=_names(one, text, row), text=text, note=note,
         label=one.class_names[one.y[0]] if one.y[0] >= 0 else None,

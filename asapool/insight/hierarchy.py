@@ -48,6 +48,7 @@ class Hierarchy:
     text: str | None = None  # what the graph was made from, such as its SMILES
     truth: Ints | None = field(default=None)  # (N,), 1 = the node is part of the reason for the label
     note: str = ""  # why there are no levels
+    against: int | None = None  # the class that importance compares `target` with; None = all others
 
     def __repr__(self) -> str:
         sizes = " → ".join(str(row.nodes) for row in self.connectivity)
@@ -62,6 +63,12 @@ class Hierarchy:
     def answer(self) -> str:
         """Name of the most probable class."""
         return self.classes[self.predicted]
+
+    @property
+    def about(self) -> str:
+        """What importance is about: a class, or one class rather than another."""
+        name = self.classes[self.target]
+        return name if self.against is None else f"{name} rather than {self.classes[self.against]}"
 
     @property
     def confidence(self) -> float:
@@ -152,7 +159,9 @@ class Hierarchy:
 
     @classmethod
     def _from_plain(cls, plain: dict[str, Any]) -> Hierarchy:
-        values = {name: plain[name] for name in (f.name for f in fields(cls))}
+        values = {
+            f.name: plain[f.name] for f in fields(cls) if f.name in plain or f.name != "against"
+        }  # 0.1.0 had none
         levels = tuple(
             Level(**{f.name: _array(f.name, level[f.name]) for f in fields(Level)}) for level in plain["levels"]
         )

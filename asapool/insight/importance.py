@@ -33,6 +33,15 @@ def log_odds(logits: Tensor, c: int) -> Tensor:
     return logits[:, c] - others.logsumexp(dim=1) if others.size(1) else logits[:, c]
 
 
+def contrast(logits: Tensor, c: int, against: int | None) -> Tensor:
+    """ln p_c/p_against = z_c − z_against, (B,); the log odds of c where no other class is named.
+
+    >>> contrast(torch.tensor([[0.5, 2.0, 1.0]]), 1, 2)
+    tensor([1.])
+    """
+    return log_odds(logits, c) if against is None else logits[:, c] - logits[:, against]
+
+
 @contextmanager
 def frozen(model: GraphModel) -> Iterator[None]:
     """Evaluation mode without gradients of the parameters; both are as before at the end."""
@@ -84,19 +93,19 @@ def attention_importance(nodes: int, levels: Sequence[Level], aggregate: str = "
     return total
 
 
-def gradient_importance(model: GraphModel, batch: Batch, c: int) -> Floats:
+def gradient_importance(model: GraphModel, batch: Batch, c: int, against: int | None = None) -> Floats:
     """Gradient × input through convolutions, attention, fitness and pooled edges: g_i = Σ_f x_if ∂(log odds_c)/∂x_if.
 
     Returns (N,). The choice of the top ⌈kN⌉ is a step, so the gradient takes it as given. Call it within `frozen`.
     """
     x = batch.x.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(log_odds(logits_of(model, batch, x), c).sum(), x)
+    (gradient,) = torch.autograd.grad(contrast(logits_of(model, batch, x), c, against).sum(), x)
     scores: Floats = (batch.x * gradient).sum(dim=1).double().numpy()
     return scores
 
 
 def occlusion_importance(
-    model: GraphModel, batch: Batch, c: int, occlude: Literal["remove", "zero"] = "remove"
+    model: GraphModel, batch: Batch, c: int, occlude: Literal["remove", "zero"] = "remove", against: int | None = None
 ) -> Floats:
     """o_i = log odds_c of the graph − log odds_c without node i, (N,); call it within `frozen`.
 
@@ -108,9 +117,9 @@ def occlusion_importance(
     change = without if occlude == "remove" and N > 1 else blanked
     step = max(1, PIECE // max(N, 1))
     with torch.no_grad():
-        whole = log_odds(logits_of(model, batch), c)
+        whole = contrast(logits_of(model, batch), c, against)
         pieces = [torch.arange(first, min(first + step, N)) for first in range(0, N, step)]
-        parts = [log_odds(logits_of(model, change(batch, nodes)), c) for nodes in pieces]
+        parts = [contrast(logits_of(model, change(batch, nodes)), c, against) for nodes in pieces]
     scores: Floats = (whole - torch.cat(parts) if parts else whole[:0]).double().numpy()
     return scores
 
@@ -170,6 +179,7 @@ class Question(NamedTuple):
     levels: Sequence[Level]
     target: int
     occlude: Literal["remove", "zero"]
+    against: int | None = None  # the class that it is compared with; None = all others
 
 
 class Kind(NamedTuple):
@@ -197,11 +207,11 @@ KINDS = {
     "gradient": Kind(
         "Gradient",
         "Gradient × input, in log odds: orange supports the explained class, blue opposes it.",
-        lambda q: gradient_importance(q.model, q.batch, q.target),
+        lambda q: gradient_importance(q.model, q.batch, q.target, q.against),
     ),
     "occlusion": Kind(
         "Occlusion",
         "Drop in log odds when the node is removed: orange supports the explained class, blue opposes it.",
-        lambda q: occlusion_importance(q.model, q.batch, q.target, q.occlude),
+        lambda q: occlusion_importance(q.model, q.batch, q.target, q.occlude, q.against),
     ),
 }  # fmt: skip

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from asapool.data import GraphSet, load
+from asapool.data.csr import Ints
 from asapool.errors import CheckpointError, ConfigError, DataError
 from asapool.models import DirectModel, GraphModel, checkpoint
 from asapool.models.checkpoint import LoadedModel
@@ -47,6 +51,19 @@ def model_and_set(model: Any, graphs: Any, **options: Any) -> ModelAndSet:
     if not len(graphs):
         raise DataError(f"{graphs.name}: graphs expected, it has none. Check that this is the right file")
     return ModelAndSet(plain, _classes(loaded, plain, graphs), graphs)
+
+
+def training_graphs(model: str | PathLike[str], graphs: GraphSet) -> Ints | None:
+    """The training graphs of a run folder, if these are the graphs of its split; else None."""
+    path = Path(model) / "split.json" if Path(model).is_dir() else Path(model).with_name("split.json")
+    try:
+        split = json.loads(path.read_text())
+        train = np.array(split["train"], dtype=np.int64)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if split.get("graphs") != len(graphs) or split.get("fingerprint") != graphs.fingerprint:
+        return None
+    return train
 
 
 def _networks(model: Any, command: str) -> tuple[LoadedModel | None, GraphModel]:

@@ -52,7 +52,7 @@ def explorer_view(hierarchy: Hierarchy, key: str, heading: str = "h2") -> dict[s
     return {
         "key": key, "heading": heading, "title": title_of(hierarchy), "text": hierarchy.text, "note": hierarchy.note,
         "predicted": hierarchy.answer, "confidence": f"{hierarchy.confidence:.3f}", "label": hierarchy.label,
-        "correct": hierarchy.label == hierarchy.answer, "about": hierarchy.classes[hierarchy.target],
+        "correct": hierarchy.label == hierarchy.answer, "about": hierarchy.about, "sides": _sides(hierarchy),
         "bars": [{"name": hierarchy.classes[c], "width": f"{100 * p[c]:.2f}", "number": f"{p[c]:.3f}"} for c in order],
         "views": views, "levels": _levels(hierarchy), "clusters_first": first == "clusters",
         "few": hierarchy.nodes <= CROWDED, "truth": hierarchy.truth is not None and bool(hierarchy.truth.any()),
@@ -78,8 +78,16 @@ def page_data(hierarchy: Hierarchy, meaning: dict[str, str]) -> dict[str, Any]:
     return {
         "names": [node_name(hierarchy, v) for v in range(hierarchy.nodes)], "levels": levels, "meaning": meaning,
         "importance": {kind: rounded(scores) for kind, scores in hierarchy.importance.items()}, "digits": DIGITS,
-        "about": hierarchy.classes[hierarchy.target],
+        "about": hierarchy.about,
     }  # fmt: skip
+
+
+def _sides(hierarchy: Hierarchy) -> tuple[str, str]:
+    """What the two ends of a signed scale mean."""
+    name = hierarchy.classes[hierarchy.target]
+    if hierarchy.against is None:
+        return f"against {name}", f"for {name}"
+    return f"for {hierarchy.classes[hierarchy.against]}", f"for {name}"
 
 
 def title_of(hierarchy: Hierarchy) -> str:

@@ -69,7 +69,7 @@ def strongest(shares: Any) -> list[list[Any]]:
 
 def _importance(hierarchy: Hierarchy) -> TableView:
     """A row per node, sorted by the absolute value of the last kind."""
-    kinds, about = list(hierarchy.importance), hierarchy.classes[hierarchy.target]
+    kinds, about = list(hierarchy.importance), hierarchy.about
     if not kinds:
         return TableView(["node"], [[node_name(hierarchy, v)] for v in range(min(hierarchy.nodes, ROWS))], "Nodes")
     last = kinds[-1]

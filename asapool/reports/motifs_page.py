@@ -124,7 +124,7 @@ def _row(
     c = m.main
     examples = [_example(found, e, c, graphs, index[e.graph], links) for e in m.examples]
     first = m.examples[0]
-    mol, _, source, target = _graph(graphs, index[first.graph])
+    mol, _, source, target = graph_of(graphs, index[first.graph])
     drawing = fragment_svg(mol, source, target, first.nodes, m.name) if found.source != "query" else ""
     low, high = m.low[c], m.high[c]
     known = math.isfinite(low)
@@ -141,7 +141,7 @@ def _row(
 
 
 def _example(found: Motifs, e: Example, c: int, graphs: GraphSet, g: int, links: Mapping[int, str]) -> ExampleView:
-    mol, N, source, target = _graph(graphs, g)
+    mol, N, source, target = graph_of(graphs, g)
     title = e.id if graphs.named else f"Graph {e.graph}"
     svg = ""
     if N <= DRAWN:
@@ -153,7 +153,7 @@ def _example(found: Motifs, e: Example, c: int, graphs: GraphSet, g: int, links:
     return ExampleView(title, Markup(svg), about, links.get(e.graph, ""))
 
 
-def _graph(graphs: GraphSet, g: int) -> tuple[Any | None, int, Ints, Ints]:
+def graph_of(graphs: GraphSet, g: int) -> tuple[Any | None, int, Ints, Ints]:
     """A graph of the set: its molecule, its nodes, and its edges numbered within it."""
     a, b = int(graphs.ptr[g]), int(graphs.ptr[g + 1])
     begin, end = graphs.rowptr[a], graphs.rowptr[b]

@@ -54,24 +54,25 @@ def marked_svg(
 
 
 def fragment_svg(
-    mol: Any | None, source: Ints, target: Ints, nodes: Sequence[int], label: str, width: int = 130
-) -> str:
-    """A substructure alone, cut out of a graph that has it."""
+    mol: Any | None, source: Ints, target: Ints, nodes: Sequence[int], label: str, width: int = 130,
+    cut: Sequence[tuple[int, int]] = (),
+) -> str:  # fmt: skip
+    """A substructure alone, cut out of a graph that has it; cut: edges that are left out."""
     if mol is not None:
-        ground = draw_molecule(_cut_out(mol, nodes), prepared=True)
+        ground = draw_molecule(_cut_out(mol, nodes, cut), prepared=True)
     else:
         place = {v: k for k, v in enumerate(sorted(nodes))}
         pairs = [
             (place[a], place[b])
             for a, b in zip(source.tolist(), target.tolist(), strict=True)
-            if a in place and b in place
+            if a in place and b in place and (min(a, b), max(a, b)) not in cut
         ]
         ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         ground = draw_network(len(place), ends[:, 0], ends[:, 1])
     return _svg(ground, ground.skeleton, label, width)
 
 
-def _cut_out(mol: Any, nodes: Sequence[int]) -> Any:
+def _cut_out(mol: Any, nodes: Sequence[int], cut: Sequence[tuple[int, int]] = ()) -> Any:
     """Some atoms of a molecule with the bonds between them; hydrogens are written where no neighbour is missing."""
     from rdkit import Chem
     from rdkit.Chem import rdDepictor
@@ -84,6 +85,8 @@ def _cut_out(mol: Any, nodes: Sequence[int]) -> Any:
         hydrogens = atom.GetTotalNumHs() if closed else 0
         atom.SetNumExplicitHs(hydrogens)
         atom.SetNoImplicit(True)
+    for a, b in cut:
+        whole.RemoveBond(a, b)
     whole.BeginBatchEdit()
     for v in range(mol.GetNumAtoms()):
         if v not in inside:

@@ -1,0 +1,129 @@
+"""contrast: why one class and not another, for one graph: importance, similar graphs, and a change that flips it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from asapool.data import GraphSet
+from asapool.errors import ConfigError, choose
+from asapool.insight.explaining import explain
+from asapool.insight.flipping import Flip, flip
+from asapool.insight.hierarchy import Hierarchy
+from asapool.insight.importance import KINDS, frozen
+from asapool.insight.inputs import find_graph, model_and_set
+from asapool.insight.levels import Ints
+from asapool.insight.neighbours import Neighbour, neighbour, similarities
+from asapool.insight.substructures.removal import answers_of, target_of
+
+LOOKED = 400  # most similar graphs that the model predicts in search of a matched pair
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Contrast:
+    """One graph explained for a class against another."""
+
+    hierarchy: Hierarchy  # its importance is about ln p_class/p_against
+    against: str
+    flip: Flip
+    nearest: tuple[Neighbour, ...]  # the most similar graph of the class, and that of the other one
+    pair: Neighbour | None  # the most similar graph that the model answers with the other class
+
+    def to_json(self) -> str:
+        """One JSON object: the hierarchy as to_json writes it, and the rest under its names."""
+        plain = {
+            "format": "asapool.contrast", "version": 1, "against": self.against, "flip": asdict(self.flip),
+            "nearest": [asdict(n) for n in self.nearest], "pair": None if self.pair is None else asdict(self.pair),
+            "hierarchy": json.loads(self.hierarchy.to_json()),
+        }  # fmt: skip
+        return json.dumps(plain, ensure_ascii=False)
+
+
+def contrast(
+    model: Any,
+    graphs: Any,
+    index: int | str,
+    against: str,
+    *,
+    target: str | None = None,
+    importance: Sequence[str] = tuple(KINDS),
+    pool: Ints | None = None,
+    **options: Any,
+) -> Contrast:
+    """Explain why a graph gets one class and not another.
+
+    Importance is about ln p_class/p_against. Beside it: the most similar graphs of either class (with the maximum
+    common substructure of molecules), the most similar graph that the model answers with the other class, and the
+    fewest nodes and edges whose removal makes the other class more probable.
+
+    Args:
+        model: A trained classifier, or the path of its file or run folder.
+        graphs: A GraphSet, or a source that `asapool.load` reads.
+        index: Which graph: its number, or a word as `asapool explain --graph` takes it.
+        against: The other class.
+        target: The class to explain; by default the predicted one.
+        importance: Kinds to compute.
+        pool: Graphs among which similar ones are sought, such as the training graphs; by default all others.
+        **options: Further options of asapool.load for a source.
+
+    Returns:
+        The contrast.
+
+    >>> from asapool.data import load
+    >>> from asapool.models import ModelConfig, build
+    >>> graphs = load("synthetic:motifs?graphs=8&nodes=7")
+    >>> model = build(ModelConfig(hidden=8, levels=1), graphs.num_features, 2, seed=0)
+    >>> found = contrast(model, graphs, 0, against="ring", target="house")
+    >>> found.against, [n.label for n in found.nearest]
+    ('ring', ['house', 'ring'])
+    """
+    network, classes, graphs = model_and_set(model, graphs, **options)
+    if target_of(network, classes).kind != "classification":
+        raise ConfigError("--against compares two classes, and this model answers with other values")
+    other = classes.index(choose("against", against, classes))
+    at = find_graph(graphs, index) if isinstance(index, str) else index
+    one = graphs.subset([at])
+    with frozen(network):
+        answer = int(answers_of(network, one)[0].argmax())
+        c = answer if target is None else classes.index(choose("target", target, classes))
+        if c == other:
+            raise ConfigError(
+                f"graph {one.ids[0]!r} is compared with its own class {against!r}. Name another class with --against, "
+                "or choose the explained one with --class"
+            )
+        change = flip(network, one, c, other)
+        places = np.setdiff1d(np.arange(len(graphs)) if pool is None else pool, [at])
+        alike = similarities(graphs, at)
+        order = places[np.argsort(-alike[places], kind="stable")]
+        near = order[:LOOKED]
+        predicted = dict(
+            zip(near.tolist(), answers_of(network, graphs.subset(near)).argmax(axis=1).tolist(), strict=True)
+        )
+        described = _describer(graphs, at, alike, predicted, classes)
+        nearest = [
+            described(i) for i in (_first(graphs, order, predicted, classes[k], k) for k in (c, other)) if i is not None
+        ]
+        matched = next((int(i) for i in near if predicted[int(i)] == other), None)
+        pair = None if matched is None else described(matched)
+    hierarchy = explain(model, graphs, at, target=classes[c], importance=importance, against=classes[other])
+    return Contrast(hierarchy=hierarchy, against=against, flip=change, nearest=tuple(nearest), pair=pair)
+
+
+def _first(graphs: GraphSet, order: Ints, predicted: dict[int, int], name: str, c: int) -> int | None:
+    """The most similar graph with this label; without any labels the most similar one that is predicted so."""
+    if graphs.labelled.any() and name in graphs.class_names:
+        own = order[graphs.y[order] == graphs.class_names.index(name)]
+        return int(own[0]) if len(own) else None
+    return next((i for i, answer in predicted.items() if answer == c), None)
+
+
+def _describer(graphs: GraphSet, at: int, alike: Any, predicted: dict[int, int], classes: tuple[str, ...]) -> Any:
+    def describe(i: int) -> Neighbour:
+        answer = classes[predicted[i]] if i in predicted else ""
+        return neighbour(graphs, at, i, alike[i], answer)
+
+    return describe
