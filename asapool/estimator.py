@@ -20,11 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 from asapool.data import GraphSet, load
 from asapool.data.recipe import MAKES_X
 from asapool.errors import ConfigError, DataError, InputError
-from asapool.models import ModelConfig, build
-from asapool.models.batches import edge_channels
+from asapool.models import ModelConfig
 from asapool.training.config import TrainConfig
 from asapool.training.embeddings import embed
-from asapool.training.fitting import fit, typical_nodes
+from asapool.training.fitting import fit
+from asapool.training.new_model import new_model
 from asapool.training.predictions import predict
 from asapool.training.presets import DEFAULT_METHOD, preset
 from asapool.training.settings import overlay
@@ -102,11 +102,7 @@ class ASAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes, graphs = _with_classes(graphs, y)
         model, train = self._configs(seed, len(graphs))
         parts = _hold_out(graphs.y, self.validation_fraction, np.random.default_rng(seed))
-        size = typical_nodes(graphs, parts.train)
-        network = build(
-            model, graphs.num_features, graphs.num_classes, seed=seed, typical_nodes=size,
-            edge_channels=edge_channels(graphs),
-        )  # fmt: skip
+        network = new_model(model, graphs, parts.train, train)
         done = fit(network, graphs, parts, train)
         if done.diverged:
             said = f"{done.stopped}; the weights of epoch {done.best_epoch} are kept. Lower lr"

@@ -71,6 +71,20 @@ Features = Annotated[
         help="Node features: auto, labels, attributes, both, degree or constant.",
     ),
 ]
+Descriptors = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COL,COL", rich_help_panel=DATA, help="Columns of a table with numbers that the model's head reads too."
+    ),
+]
+RdkitDescriptors = Annotated[
+    bool,
+    typer.Option(
+        "--rdkit-descriptors",
+        rich_help_panel=DATA,
+        help="Let the model's head read 43 descriptors that RDKit computes.",
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", rich_help_panel=DATA, help="Processes that read a large table of molecules."),
@@ -108,6 +122,17 @@ BatchSize = Annotated[
     int | None, typer.Option(min=1, metavar="N", rich_help_panel=TRAINING, help="Graphs per training step.")
 ]
 Lr = Annotated[float | None, typer.Option(metavar="RATE", rich_help_panel=TRAINING, help="Learning rate of Adam.")]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="MODEL", rich_help_panel=TRAINING,
+        help="Start from the weights of this model: its encoder, and its head where the shapes fit.",
+    ),
+]  # fmt: skip
+Freeze = Annotated[
+    bool | None,
+    typer.Option("--freeze-encoder", rich_help_panel=TRAINING, help="With --from: train the head only."),
+]
 Seed = Annotated[
     int | None,
     typer.Option(
@@ -181,6 +206,8 @@ class DataOptions(LabelledOptions):
 
     task: Task = None
     features: Features = None
+    descriptors: Descriptors = None
+    rdkit_descriptors: RdkitDescriptors = False
     repeats: Repeats = None
 
     def table(self, source: str | None) -> dict[str, Any]:
@@ -204,6 +231,8 @@ class TrainOptions:
     epochs: Epochs = None
     batch_size: BatchSize = None
     lr: Lr = None
+    init_from: From = None
+    freeze_encoder: Freeze = None
 
 
 def _one(value: Any) -> Any:

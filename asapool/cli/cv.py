@@ -72,6 +72,14 @@ def cv(
     training: o.TrainOptions,
     cross: CrossOptions,
     engine: e.EngineOptions,
+    keep_models: Annotated[
+        bool,
+        typer.Option(
+            "--keep-models",
+            rich_help_panel=o.OUTPUT,
+            help="Keep the model of every fold, and join them to one that predict takes by the folder.",
+        ),
+    ] = False,
 ) -> None:
     """Cross-validate a method: seeds × folds trainings, each scored on its held-out fold.
 
@@ -82,12 +90,12 @@ def cv(
         "model": {"method": method, **asdict(model)},
         "train": asdict(training),
     }
-    cross_validate_methods(tables, None, "cv", cross, engine)
+    cross_validate_methods(tables, None, "cv", cross, engine, keep_models)
 
 
 def cross_validate_methods(
     tables: dict[str, dict[str, Any]], methods: list[str] | None, command: str, cross: CrossOptions,
-    engine: e.EngineOptions,
+    engine: e.EngineOptions, keep_models: bool = False,
 ) -> None:  # fmt: skip
     """Cross-validate methods (None = that of the settings) and show one table."""
     from asapool.cli._live import Watch
@@ -124,8 +132,13 @@ def cross_validate_methods(
     with ending(f"the same command; finished folds are in {folder}"), Watch([plan], by_name) as watch:
         [table], records = carry_out(
             [plan], by_name, folder, worker, mix_versions=cross.mix_versions,
-            on_start=watch.start, on_record=watch.record, on_progress=watch.progress,
+            on_start=watch.start, on_record=watch.record, on_progress=watch.progress, keep_models=keep_models,
         )  # fmt: skip
+    if keep_models and any(record.finished for record in records):
+        from asapool.experiments.ensembles import save_folds
+
+        with working("Joining the models"):
+            save_folds(graphs, folder, [record.run for record in records if record.finished], plan.cells[0].splits)
     if not cross.no_report:
         leave_report(folder)
     failures = [describe_failure(record) for record in records if not record.finished]

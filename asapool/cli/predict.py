@@ -10,7 +10,9 @@ import typer
 
 from asapool.cli import _options as o
 from asapool.cli._notes import ReadingNotes
-from asapool.cli._output import show, terminal_safe, working
+from asapool.cli._output import note, show, terminal_safe, working
+
+UNCERTAINTY = "Uncertainty"  # panel of the help
 
 
 def predict(
@@ -27,6 +29,31 @@ def predict(
             help="File to write: .csv, .jsonl or .parquet. By default CSV is printed.",
         ),
     ] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=UNCERTAINTY,
+            help="Add conformal answers that hold the truth with this probability, such as 0.9; implies --uncertainty.",
+        ),
+    ] = None,
+    uncertainty: Annotated[
+        bool,
+        typer.Option(
+            "--uncertainty",
+            rich_help_panel=UNCERTAINTY,
+            help="Add calibrated probabilities, and how far each graph is from the training graphs.",
+        ),
+    ] = False,
+    calibration: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND", rich_help_panel=UNCERTAINTY, help="Of the probabilities: temperature or isotonic."
+        ),
+    ] = "temperature",
+    keep_columns: Annotated[
+        bool, typer.Option("--keep-columns", rich_help_panel=o.OUTPUT, help="Carry all columns of the table along.")
+    ] = False,
     chunk: Annotated[
         int, typer.Option(min=1, metavar="N", rich_help_panel=o.DATA, help="Graphs in memory at a time.")
     ] = 2000,
@@ -37,10 +64,11 @@ def predict(
 ) -> None:
     """Predict new graphs, in the order of the source.
 
-    JSON lines, tables of SMILES and .graphs folders are read in chunks, so memory does not grow with their size.
+    JSON lines, tables of SMILES and .graphs folders are read in chunks, so memory does not grow with their size. See
+    docs/uncertainty.md for the columns of --uncertainty and --coverage.
     """
     from asapool.models import checkpoint
-    from asapool.training import predictions as p
+    from asapool.training.answering import Answering, Wanted
     from asapool.training.prediction_files import print_json, print_predictions, save_predictions, writer_for
     from asapool.training.tasks import task_of
 
@@ -48,22 +76,28 @@ def predict(
         writer_for(out)  # refuses an unknown ending before any work
     trained = checkpoint.load(o.model_file(model))
     notes = ReadingNotes()
+    wanted = Wanted(uncertainty or coverage is not None, coverage, calibration, keep_columns)
+    answering = Answering(trained, wanted)
+    for text in answering.notes():
+        note(text)
     if jobs > 1:
         from asapool.training.predict_processes import predict_in_processes
 
-        file = o.model_file(model)
-        pairs = predict_in_processes(file, source, jobs, chunk=chunk, on_reading=notes.add, **data.options())
+        pairs = predict_in_processes(
+            o.model_file(model), source, jobs, chunk=chunk, on_reading=notes.add, answering=answering, **data.options()
+        )
     else:
-        pairs = p.predict_source(trained, source, chunk=chunk, on_reading=notes.add, **data.options())
+        pairs = answering.pairs(source, notes.add, chunk=chunk, **data.options())
+    further = answering.further
     stream = terminal_safe(sys.stdout)
     try:
         if out is not None:
             with working(f"Predicting {source}"):
-                done = save_predictions(out, pairs, trained.target)
+                done = save_predictions(out, pairs, trained.target, further)
         elif json:
-            done = print_json(stream, pairs, trained.target)
+            done = print_json(stream, pairs, trained.target, further)
         else:
-            done = print_predictions(stream, pairs, trained.target)
+            done = print_predictions(stream, pairs, trained.target, further=further)
     finally:
         notes.show()
     skipped = notes.skipped

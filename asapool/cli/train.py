@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from asapool.cli._progress import EpochBar, ending
 from asapool.cli._scores import run_rows
 from asapool.cli.report import leave_report
 from asapool.errors import ConfigError
+
+if TYPE_CHECKING:
+    from asapool.experiments.record import RunRecord
 
 Source = Annotated[str | None, typer.Argument(metavar="SOURCE", help=f"{o.SOURCE} Default: nci-alerts.")]
 Stop = Annotated[
@@ -52,6 +55,13 @@ Jobs = Annotated[
         help="Processes that share every batch, one thread each; see docs/scaling.md.",
     ),
 ]  # fmt: skip
+Ensemble = Annotated[
+    int | None,
+    typer.Option(
+        min=2, metavar="N", rich_help_panel=o.TRAINING,
+        help="Train N models with different seeds, -j at a time, and join them to one; see docs/uncertainty.md.",
+    ),
+]  # fmt: skip
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", rich_help_panel=o.OUTPUT, help="Replace the run that is in --out.")
 ]
@@ -79,6 +89,7 @@ def train(
     mix_versions: Mix = False,
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
+    ensemble: Ensemble = None,
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:
@@ -89,13 +100,17 @@ def train(
     A run that was stopped, or killed, resumes with: asapool train --resume FOLDER
     """
     from asapool.data.scaffolds import duplicates
+    from asapool.experiments.engines import engine_named
+    from asapool.experiments.ensembles import is_ensemble, resume_ensemble, train_ensemble
     from asapool.training import resolve_reading, run
     from asapool.training.parallel import Processes, follow, is_follower
 
     if is_follower():  # of torchrun: rank 0 sends what is to be done, and writes the files
         follow()
         return
-    processes = Processes(jobs)
+    several = ensemble is not None or (resume is not None and is_ensemble(resume))
+    processes = Processes(1 if several else jobs)
+    engine = engine_named("inline" if jobs == 1 else "local", jobs) if several else None
     if resume is not None:
         allowed = ("resume", "json", "no_report", "mix_versions", "jobs")
         given = [
@@ -104,8 +119,12 @@ def train(
         if given:
             raise ConfigError(f"--resume uses the settings of the run, so {', '.join(given)} cannot be given too")
         folder = resume
-        with processes, ending(f"asapool train --resume {folder}"), EpochBar(*run.extent(folder)) as bar:
-            metrics = run.resume(folder, on_epoch=bar, mix_versions=mix_versions, processes=processes)
+        if engine is not None:
+            with ending(f"asapool train --resume {folder}"):
+                metrics = resume_ensemble(folder, engine, on_member=member_note, mix_versions=mix_versions)
+        else:
+            with processes, ending(f"asapool train --resume {folder}"), EpochBar(*run.extent(folder)) as bar:
+                metrics = run.resume(folder, on_epoch=bar, mix_versions=mix_versions, processes=processes)
     else:
         tables: dict[str, dict[str, Any]] = {
             "data": data.table(source),
@@ -123,12 +142,33 @@ def train(
         note_reading(reading)
         note_duplicates(again, chosen.split.kind)
         folder = out or run.new_folder(Path("runs"), f"{graphs.name}-{chosen.model.method}")
-        with processes, ending(f"asapool train --resume {folder}"), EpochBar(chosen.train.epochs, len(graphs)) as bar:
-            metrics = run.start(
-                chosen, graphs, folder, overwrite=overwrite, on_epoch=bar, reading=reading, processes=processes
-            )
+        if engine is not None and ensemble is not None:
+            with ending(f"asapool train --resume {folder}"):
+                metrics = train_ensemble(
+                    chosen, graphs, folder, ensemble, engine, overwrite=overwrite, reading=reading,
+                    on_member=member_note,
+                )  # fmt: skip
+        else:
+            with (
+                processes,
+                ending(f"asapool train --resume {folder}"),
+                EpochBar(chosen.train.epochs, len(graphs)) as bar,
+            ):
+                metrics = run.start(
+                    chosen, graphs, folder, overwrite=overwrite, on_epoch=bar, reading=reading, processes=processes
+                )
     if not no_report:
         leave_report(folder, None if resume is not None else graphs)
+    if "started_from" in metrics:
+        note(metrics["started_from"])
     for text in metrics.get("warnings", ()):
         note(f"Warning: {text}.")
     show({"folder": str(folder), **metrics}, run_rows(folder, metrics), json)
+
+
+def member_note(done: int, members: int, record: RunRecord) -> None:
+    """One line per member of an ensemble that ended."""
+    if record.finished:
+        note(f"{done} of {members} members trained, the last in {record.seconds:.1f} s")
+    else:
+        note(f"the member with seed {record.run.seed} failed in attempt {record.attempts}: {record.failure}")

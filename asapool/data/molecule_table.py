@@ -56,6 +56,7 @@ class Row(NamedTuple):
     labels: tuple[str | None, ...]  # one per target column
     id: str | None
     descriptors: tuple[float, ...] = ()  # one per descriptor column
+    cells: Sequence[Any] = ()  # all of them, with keep_columns
 
 
 class Columns(NamedTuple):
@@ -65,6 +66,7 @@ class Columns(NamedTuple):
     targets: tuple[str, ...]
     id: str | None
     descriptors: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()  # all columns, with keep_columns
 
 
 def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
@@ -140,8 +142,10 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
         own = find(header, options.id_column, ID_COLUMNS, path)
         extra = [column_of(header, name, path) for name in descriptor_columns(options)]
         targets = _targets(header, path, options, {smiles, own, *extra})
-        names = tuple(header[k] for k in extra)
-        yield Columns(header[smiles], tuple(header[k] for k in targets), None if own is None else header[own], names)
+        yield Columns(
+            header[smiles], tuple(header[k] for k in targets), None if own is None else header[own],
+            tuple(header[k] for k in extra), tuple(header) if options.keep_columns else (),
+        )  # fmt: skip
         for place, (line, row) in enumerate(rows):
             if len(row) != len(header):
                 reason = f"{len(header)} fields expected, {len(row)} came"
@@ -156,6 +160,7 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
                 tuple(cell_class(row[k], options.classes, log.missing) for k in targets),
                 None if own is None or row[own] is None else str(row[own]).strip() or None,
                 tuple(read_number(row[k], f"{path}, line {line}", header[k]) for k in extra),
+                row if options.keep_columns else (),
             )
 
 
@@ -226,6 +231,8 @@ def build_graphs(
     if not len(molecules.rows):
         return None
     kept = [rows[k] for k in molecules.rows.tolist()]
+    if columns.kept:
+        log.columns = {name: [row.cells[k] for row in kept] for k, name in enumerate(columns.kept)}
     y, target, notes = read_labels(path, columns, kept, options, rule)
     log.notes.extend(notes)
     names = target.classes if target.kind == "classification" else ()

@@ -30,6 +30,7 @@ class ReadOptions:
     task: Kind | None = None  # "classification", "regression" or "multilabel"; None = decide by the values
     id_column: str | None = None  # column of a table that holds the graphs' names
     encoding: str = "utf-8"  # of a text table
+    keep_columns: bool = False  # the Reading holds all columns of a table
     skip_invalid: bool = False  # leave out rows that cannot be read instead of refusing the file
     repeats: Repeats | None = None  # edges that a TU data set lists more than once: None = "drop", or "sum" of weights
     descriptors: str | Sequence[str] | None = None  # columns of a table with numbers for the model's head
@@ -60,7 +61,7 @@ class ReadOptions:
             choose("edge_features", self.edge_features, ("basic", "extended"))
         if self.repeats is not None:
             choose("repeats", self.repeats, ("drop", "sum"))
-        for name in ("skip_invalid", "rdkit_descriptors"):
+        for name in ("skip_invalid", "rdkit_descriptors", "keep_columns"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"{name} must be true or false, without quotes, got {getattr(self, name)!r}")
         named = [self.descriptors] if isinstance(self.descriptors, str) else self.descriptors or ()

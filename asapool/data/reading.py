@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Reading:
         missing: values of the target column that were treated as missing → how often they occur.
         unlabelled: graphs that were read and have no label.
         notes: sentences about the source, such as how many repeated edges were dropped.
+        columns: of a table read with keep_columns: name → the cell of every graph; None = not kept.
 
     >>> from asapool.data import read
     >>> read("synthetic:paths?graphs=3").unlabelled
@@ -39,11 +40,19 @@ class Reading:
     missing: Mapping[str, int] = field(default_factory=dict)
     unlabelled: int = 0
     notes: tuple[str, ...] = ()
+    columns: Mapping[str, Sequence[Any]] | None = None
 
     def labelled(self) -> Reading:
         """The same with the graphs that have a label; unlabelled still counts the others."""
         mask = self.graphs.labelled
-        return self if mask.all() else replace(self, graphs=self.graphs.subset(mask))
+        if mask.all():
+            return self
+        columns = self.columns
+        if columns is not None:
+            columns = {
+                name: [cell for cell, here in zip(cells, mask, strict=True) if here] for name, cells in columns.items()
+            }
+        return replace(self, graphs=self.graphs.subset(mask), columns=columns)
 
     def counts(self) -> dict[str, int]:
         """Numbers for a run's metrics.json: rows that could not be read, graphs without a label."""
@@ -66,6 +75,7 @@ class Log:
     skipped: list[Skipped] = field(default_factory=list)
     missing: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    columns: Mapping[str, Sequence[Any]] | None = None
 
     def skip(self, line: int, reason: str) -> None:
         """Note a row that is left out."""
@@ -82,7 +92,7 @@ class Log:
         graphs = EMPTY if graphs is None else graphs
         return Reading(
             graphs=graphs, skipped=tuple(self.skipped), missing=dict(self.missing), notes=tuple(self.notes),
-            unlabelled=int((~graphs.labelled).sum()),
+            unlabelled=int((~graphs.labelled).sum()), columns=self.columns,
         )  # fmt: skip
 
 

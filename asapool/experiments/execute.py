@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.run import Run
 from asapool.experiments.store import Store
+from asapool.files import working_in, writing
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet
@@ -39,15 +41,24 @@ def execute(
     engine: Engine,
     on_record: OnRecord | None = None,
     on_progress: OnProgress | None = None,
+    models: Path | None = None,
 ) -> list[RunRecord]:
     """Train every Run of the plan (or plans) that the store has not finished; return the records of all of them.
 
     graphs: by name of the data set, as the plan's columns name them. A Run that fails is tried once more at the end of
-    the queue; one that fails again stays in the store with its reason, and the next call tries it again.
+    the queue; one that fails again stays in the store with its reason, and the next call tries it again. models: a
+    folder for the model files, each written before its record, so that a finished Run always has its model.
     """
     plans = [plan] if isinstance(plan, Plan) else list(plan)
     runs = list({run.key: run for one in plans for run in one.runs(graphs)}.values())
-    waiting = [run for run in runs if not store.finished(run.key)]
+    if models is not None:
+        with working_in(models):  # makes the folder, and removes what a killed writer left
+            pass
+        runs = [replace(run, keep=True) for run in runs]
+    waiting = [
+        run for run in runs
+        if not store.finished(run.key) or (models is not None and not model_path(models, run).is_file())
+    ]  # fmt: skip
     needed = {digest for run in waiting for digest in (run.fingerprint, run.splits)}
     every: dict[str, Any] = {g.fingerprint: g for g in graphs.values()}
     every |= {cell.splits.digest: cell.splits for one in plans for cell in one.cells if cell.splits is not None}
@@ -60,7 +71,11 @@ def execute(
             for record in records:
                 before = store.records().get(record.run.key)
                 known = replace(record, attempts=1 if before is None else before.attempts + 1)
-                store.append(known)
+                if models is not None and record.model is not None:
+                    with writing(model_path(models, record.run), durable=True) as out:
+                        out.write(record.model)
+                if not store.finished(record.run.key):  # else only its model was missing
+                    store.append(known)
                 if not known.finished:
                     again.append(known.run)
                 if on_record is not None:
@@ -68,6 +83,11 @@ def execute(
         waiting = again
     found = store.records()
     return [found[run.key] for run in runs if run.key in found]
+
+
+def model_path(models: Path, run: Run) -> Path:
+    """The model file of a Run."""
+    return models / f"{run.key}.safetensors"
 
 
 @contextmanager

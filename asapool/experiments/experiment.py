@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 EVERY = 2.0  # seconds between two writings of the tables while trainings end
 SHARE = 30  # and at least this many times what one writing takes, so that writing costs about 3 % of one core
+MODELS = "models"  # folder of the models, where they are kept
 OLD_PLAN = "plan.json"  # of a cross-validation of 0.1.0
 
 
@@ -110,6 +111,7 @@ def carry_out(
     on_start: Callable[[Store], None] | None = None,
     on_record: OnRecord | None = None,
     on_progress: OnProgress | None = None,
+    keep_models: bool = False,
 ) -> tuple[list[Written], list[RunRecord]]:
     """Train what the folder's store has not finished, and write the tables; return them and all records.
 
@@ -124,12 +126,13 @@ def carry_out(
         on_start: Called with the store before the first training.
         on_record: Called with every new record.
         on_progress: Called with the epochs of the trainings now and then.
+        keep_models: Keep the model of every training in the subfolder "models", under the key of its Run.
     """
     with Store.open(folder) as store:
         for plan in plans:
             claim_folder(Path(folder), plan, graphs)
         if not mix_versions:
-            _refuse_other_versions(store, plans, graphs)
+            refuse_other_versions(store, plans, graphs)
         files = TableFiles(Path(folder), plans, graphs, store.records(), fixed, order)
         files.write()
         if on_start is not None:
@@ -141,7 +144,8 @@ def carry_out(
                 on_record(record)
 
         try:
-            records = execute(plans, graphs, store, engine, recorded, on_progress)
+            models = Path(folder) / MODELS if keep_models else None
+            records = execute(plans, graphs, store, engine, recorded, on_progress, models)
         except BaseException:
             with suppress(AsapoolError):  # the error that stopped us may stop this too, and is the one to report
                 files.write()
@@ -210,7 +214,7 @@ def read_plans(folder: str | PathLike[str]) -> list[Plan]:
     return plans
 
 
-def _refuse_other_versions(store: Store, plans: Sequence[Plan], graphs: Mapping[str, GraphSet]) -> None:
+def refuse_other_versions(store: Store, plans: Sequence[Plan], graphs: Mapping[str, GraphSet]) -> None:
     """Numbers of two versions may differ: they are mixed only where that was asked for."""
     keys = {run.key for plan in plans for run in plan.runs(graphs)}
     finished = [store.records()[key] for key in keys if store.finished(key)]

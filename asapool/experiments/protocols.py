@@ -50,6 +50,12 @@ class SplitFile:
         file.__dict__["folds"] = values["folds"]
         return file
 
+    @classmethod
+    def of(cls, split: Split, path: str | PathLike[str]) -> SplitFile:
+        """The file that a single split would be, which need not be written."""
+        fold = {part: getattr(split, part).tolist() for part in PARTS}
+        return cls.unpacked({"path": str(Path(path).resolve()), "digest": _digest([fold]), "folds": [fold]})
+
     @cached_property
     def folds(self) -> list[Fold]:
         """The folds; read again where only path and digest were kept, and refused if the file has changed since."""

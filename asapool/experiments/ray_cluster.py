@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from asapool import __version__
@@ -91,7 +92,8 @@ class _Work:
 
     def _submit(self, run: Run) -> Any:
         boxes = [self.boxes[digest] for digest in (run.fingerprint, run.splits) if digest]
-        return self.train.remote(__version__, run.key, run.to_dict(), boxes, self.board)
+        task = run.to_dict() | ({"keep": True} if run.keep else {})
+        return self.train.remote(__version__, run.key, task, boxes, self.board)
 
     def _look(self) -> None:
         """Pass on what the board says; it is news for people, so one that does not answer is no trouble."""
@@ -129,7 +131,7 @@ class _Work:
             )
         if "failure" in answer:
             return failed(run, answer["failure"], machine())
-        return RunRecord.from_line(answer["record"])
+        return replace(RunRecord.from_line(answer["record"]), model=answer.get("model"))
 
     def _again(self, run: Run, why: str) -> RunRecord | None:
         self.lost[run.key] += 1

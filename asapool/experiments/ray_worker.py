@@ -51,7 +51,7 @@ def packed(value: GraphSet | SplitFile) -> dict[str, Any]:
     return {f.name: getattr(value, f.name) for f in fields(value)}
 
 
-def train(version: str, key: str, task: dict[str, Any], boxes: list[Any], board: Any) -> dict[str, str]:
+def train(version: str, key: str, task: dict[str, Any], boxes: list[Any], board: Any) -> dict[str, Any]:
     """Train a Run; the answer has its record as a line, or the failure, or why this worker must not work.
 
     boxes: references to the packed graphs and, where the Run has one, the packed split file; in a list so that Ray does
@@ -64,10 +64,11 @@ def train(version: str, key: str, task: dict[str, Any], boxes: list[Any], board:
     note = partial(board.note.remote, key, ray.get_runtime_context().get_node_id())
     note(0, task["train"]["epochs"], None)  # before anything that takes time: the driver must know where a Run is
     [outcome] = run_tasks([task], _train, (boxes, note))  # in this process; an error becomes a sentence
-    return {"record": outcome.result} if outcome.failure is None else {"failure": outcome.failure}
+    answer: dict[str, Any] = outcome.result if outcome.failure is None else {"failure": outcome.failure}
+    return answer
 
 
-def _train(shared: tuple[list[Any], Callable[..., None]], task: dict[str, Any]) -> str:
+def _train(shared: tuple[list[Any], Callable[..., None]], task: dict[str, Any]) -> dict[str, Any]:
     import ray
     import torch
 
@@ -86,4 +87,5 @@ def _train(shared: tuple[list[Any], Callable[..., None]], task: dict[str, Any]) 
         _sets[wanted.fingerprint] = GraphSet.trusted(**ray.get(boxes[0]))
     if wanted.splits and wanted.splits not in _splits:
         _splits[wanted.splits] = SplitFile.unpacked(ray.get(boxes[1]))
-    return run(_sets[wanted.fingerprint], wanted, on_epoch, _splits.get(wanted.splits)).to_line()
+    record = run(_sets[wanted.fingerprint], wanted, on_epoch, _splits.get(wanted.splits))
+    return {"record": record.to_line(), **({} if record.model is None else {"model": record.model})}

@@ -33,6 +33,7 @@ class RunRecord:
     machine: dict[str, Any]
     failure: str | None = None
     attempts: int = 1  # how often it was tried until now
+    model: bytes | None = None  # the content of its model file, where the Run keeps it; not part of the line
 
     @property
     def finished(self) -> bool:
@@ -46,11 +47,11 @@ class RunRecord:
 
     def light(self) -> RunRecord:
         """The same without curves and probabilities, which tables do not need and which fill the memory."""
-        return replace(self, history=None, probabilities=None)
+        return replace(self, history=None, probabilities=None, model=None)
 
     def to_line(self) -> str:
         """One line of JSON that ends with its checksum; curves are written by column, which takes half the room."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
         plain |= {"run": self.run.to_dict(), "history": _columns(self.history)}
         present = {name: value for name, value in plain.items() if value is not None}
         head = {"version": VERSION, "key": self.run.key}

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,7 @@ class Run:
         folds: How many there are.
         protocol: How folds are made, a name of `asapool.experiments.protocols.PROTOCOLS`.
         splits: Digest of the split file, where the protocol reads one.
+        keep: The record carries the trained model; this changes nothing else, the key least of all.
     """
 
     data: str
@@ -62,6 +63,7 @@ class Run:
     folds: int = 10
     protocol: str = "authors"
     splits: str = ""
+    keep: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         choose("protocol", self.protocol, tuple(PROTOCOLS))
@@ -86,7 +88,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, from which the key is made."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "keep"}
         plain |= {"model": settings_of(self.model), "train": settings_of(self.train)}
         return plain if self.splits else {name: value for name, value in plain.items() if name != "splits"}
 
@@ -118,7 +120,7 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: Spl
 
     on_epoch(finished, all, validation accuracy) is called before the first epoch, with 0 and None, and after every one.
     """
-    from asapool.experiments.fold import fold_seed, train_fold
+    from asapool.experiments.fold import fold_seed, model_file, train_fold
     from asapool.experiments.machine import machine
     from asapool.experiments.record import RunRecord
 
@@ -149,4 +151,5 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: Spl
             "proba": [[round(float(p), 5) for p in row] for row in result.probability],
         },
         machine=machine(),
+        model=model_file(graphs, split, run, result) if run.keep else None,
     )

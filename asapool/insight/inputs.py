@@ -14,6 +14,7 @@ from asapool.data.csr import Ints
 from asapool.errors import CheckpointError, ConfigError, DataError
 from asapool.models import DirectModel, GraphModel, checkpoint
 from asapool.models.checkpoint import LoadedModel
+from asapool.models.ensemble import EnsembleModel
 
 
 class ModelAndGraph(NamedTuple):
@@ -73,6 +74,8 @@ def _networks(model: Any, command: str) -> tuple[LoadedModel | None, GraphModel]
         model = checkpoint.load(folder / "model.safetensors" if folder.is_dir() else folder)
     loaded = model if isinstance(model, LoadedModel) else getattr(model, "loaded", None)
     plain = loaded.model if isinstance(loaded, LoadedModel) else model
+    if isinstance(plain, EnsembleModel):  # what was pooled is a matter of each member: the first one is shown
+        plain = plain.models[0]
     if isinstance(plain, DirectModel):
         raise ConfigError(f"{command} works on networks, and the method {plain.config.method!r} is none")
     if not isinstance(plain, GraphModel):

@@ -53,10 +53,11 @@ def check_extras(model: GraphModel, graphs: GraphSet) -> None:
             f"{graphs.name}: its edges have {edge_channels(graphs)} features, the model was trained on "
             f"{model.shape.edge_channels}. Give graphs with the edge features of the training data"
         )
-    if model.descriptors is not None and graph_channels(graphs) != model.shape.graph_channels:
+    needed = model.shape.graph_channels if "graph_attr" in model.reads else 0
+    if needed and graph_channels(graphs) != needed:
         raise CheckpointError(
-            f"{graphs.name}: its graphs have {graph_channels(graphs)} descriptors, the model was trained on "
-            f"{model.shape.graph_channels}. Load the graphs with the model's recipe"
+            f"{graphs.name}: its graphs have {graph_channels(graphs)} descriptors, the model was trained on {needed}. "
+            "Load the graphs with the model's recipe"
         )
     if "graph_attr" in model.reads and model.config.counts == "ecfp":
         from asapool.data.fingerprints import smiles_of

@@ -27,6 +27,7 @@ from asapool.models.classifier import GraphModel, build
 from asapool.models.config import ModelConfig
 from asapool.models.content import check_content, newer
 from asapool.models.direct import DirectModel
+from asapool.models.ensemble import EnsembleModel
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet
@@ -137,8 +138,11 @@ def to_bytes(
         raise CheckpointError(
             f"a model of {model.num_classes} outputs needs as many names, got {_short(target.output_names)}"
         )
-    plain = target.kind == "classification"  # as 0.1.0 wrote it
-    exact = isinstance(model, DirectModel)  # its arrays are not only weights: counts, thresholds, names as numbers
+    members = model.models if isinstance(model, EnsembleModel) else []
+    plain = target.kind == "classification" and not members  # as 0.1.0 wrote it
+    exact = isinstance(
+        (members or [model])[0], DirectModel
+    )  # its arrays are not only weights: counts, thresholds, names as numbers
     weights = {name: _portable(value, exact) for name, value in sorted(model.state_dict().items())}
     words = _plain(
         {
@@ -156,6 +160,7 @@ def to_bytes(
         | ({"edge_channels": model.shape.edge_channels} if model.shape.edge_channels else {})
         | ({"graph_channels": model.shape.graph_channels} if model.shape.graph_channels else {})
         | ({} if plain else {"target": target.to_dict()})
+        | ({"members": [_member(one) for one in members]} if members else {})
     )
     words["checksum"] = checksum(words, weights)
     data: bytes = pack(weights, metadata={KEY: _text(words)})
@@ -214,15 +219,13 @@ def load(path: str | PathLike[str]) -> LoadedModel:
         if target.output_names != classes:
             raise ValueError(f"the target has the outputs {_short(target.output_names)}, the model {_short(classes)}")
         with torch.device("meta"):  # shapes only: the weights are replaced at once
-            model = build(
-                ModelConfig.from_dict(words["config"]), words["in_channels"], len(classes),
-                typical_nodes=words["typical_nodes"], edge_channels=words.get("edge_channels", 0),
-                graph_channels=words.get("graph_channels", 0),
-            )  # fmt: skip
-        if not isinstance(model, DirectModel):
+            model = _built(words, len(classes))
+        if not isinstance(model, DirectModel) and not (isinstance(model, EnsembleModel) and model.direct):
             _check_dtypes(model, weights)
         model.load_state_dict(weights, assign=True)
         model.target = target
+        for one, member in zip(getattr(model, "models", ()), words.get("members", ()), strict=True):
+            one.target = Target.from_dict(member["target"]) if "target" in member else target
         if again != AGAIN:
             warnings.warn(f"{path}: {again[0].lower()}{again[1:]} if it behaves oddly", stacklevel=2)
         return LoadedModel(
@@ -250,6 +253,26 @@ def _target_of(model: GraphModel, classes: Sequence[str] | None) -> Target:
         raise CheckpointError("a model that was not trained has no names of its outputs. Give classes or target")
     names = ("label",) if known is None else known.names
     return Target(names=names, classes=tuple(map(str, classes)))
+
+
+def _built(words: Mapping[str, Any], outputs: int) -> GraphModel:
+    """The model that a file describes, an ensemble where it has members."""
+    members = words.get("members") or [{"typical_nodes": words["typical_nodes"]}]
+    models = [
+        build(
+            ModelConfig.from_dict(words["config"]), words["in_channels"], outputs,
+            typical_nodes=member["typical_nodes"], edge_channels=words.get("edge_channels", 0),
+            graph_channels=words.get("graph_channels", 0),
+        )
+        for member in members
+    ]  # fmt: skip
+    return EnsembleModel(models) if "members" in words else models[0]
+
+
+def _member(model: GraphModel) -> dict[str, Any]:
+    """What may differ between the members of an ensemble, weights aside."""
+    target = {} if model.target is None else {"target": model.target.to_dict()}
+    return {"typical_nodes": model.typical_nodes, **target}
 
 
 def _check_dtypes(model: GraphModel, weights: Mapping[str, Tensor]) -> None:

@@ -47,6 +47,8 @@ class GraphModel(nn.Module):
     reads: tuple[str, ...] = ()
     head_layers: tuple[str, ...] = ()
     target: Target | None = None  # what the outputs mean: set by training and by loading; None = classes
+    frozen: bool = False  # whether the head alone is trained
+    origin: str | None = None  # which weights it started from, as a sentence
 
     def __init__(self, config: ModelConfig, shape: ModelShape) -> None:
         super().__init__()
@@ -71,6 +73,24 @@ class GraphModel(nn.Module):
         raise ConfigError(
             f"the method {self.config.method!r} makes no vector of a graph. Use 'asap+' or another network"
         )
+
+    def freeze_encoder(self) -> None:
+        """Train the head only: the weights of the encoder, its running means and its dropout stay as they are."""
+        if not self.head_layers:
+            raise ConfigError(
+                f"the method {self.config.method!r} has no head to train alone. Leave --freeze-encoder out"
+            )
+        self.frozen = True
+        for name, weight in self.named_parameters():
+            weight.requires_grad_(self.is_head(name))
+
+    def train(self, mode: bool = True) -> GraphModel:
+        """Set the mode of all layers; a frozen encoder stays in eval mode."""
+        super().train(mode)
+        for name, layer in self.named_children() if self.frozen else ():
+            if name not in self.head_layers:
+                layer.eval()
+        return self
 
     def is_head(self, name: str) -> bool:
         """Whether a weight of that name belongs to the head."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+MEMBERS = 1000  # of an ensemble
 MOST = 2**24  # of counts such as features or classes
 Check = Callable[[Any], bool]
 
@@ -32,6 +33,13 @@ def check_content(content: Any) -> None:
             raise ValueError(f"{name} has a wrong value, {_short(content[name])}")
     if not _optional(_table)(content.get("target")):
         raise ValueError(f"target has a wrong value, {_short(content['target'])}")
+    members = content.get("members", [])
+    if not isinstance(members, list) or ("members" in content and not 1 <= len(members) <= MEMBERS):
+        raise ValueError(f"members must be a list of 1 to {MEMBERS}, got {_short(members)}")
+    for member in members:
+        good = isinstance(member, dict) and _optional(_whole)(member.get("typical_nodes", 0.5))
+        if not good or not _optional(_table)(member.get("target")):
+            raise ValueError(f"members has a wrong value, {_short(member)}")
     _check_recipe(content["recipe"])
 
 

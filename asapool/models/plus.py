@@ -134,7 +134,7 @@ class PlusModel(GraphModel):
         make_pool: makes the pooling of a level; None = the network does not pool.
     """
 
-    head_layers = ("lin1", "lin2")
+    head_layers = ("lin1", "lin2", "readout_dropout", "dropout")
 
     def __init__(
         self, config: ModelConfig, shape: ModelShape, make_pool: Callable[[LevelShape], nn.Module] | None = None

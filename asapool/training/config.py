@@ -21,7 +21,7 @@ WEIGHTINGS = ("none", "balanced")
 # are then those of 0.1.0
 LATER: dict[str, Any] = {
     "select_by": "auto", "optimizer": "adam", "schedule": "steps", "label_smoothing": 0.0, "average": 0,
-    "loss": "auto", "task_weights": {},
+    "loss": "auto", "task_weights": {}, "freeze_encoder": False,
 }  # fmt: skip
 WARM_UP = 0.25  # share of a one-cycle schedule in which the learning rate rises
 
@@ -54,6 +54,9 @@ class TrainConfig:
         average: validate and keep the mean of the weights of the last so many epochs; 0 = those of the last alone.
         loss: of measured values: "squared", or "huber", which large errors disturb less; "auto" = "squared".
         task_weights: how much each of several tasks counts, by name; a task without a number counts 1.
+        init_from: a model file or run folder whose weights the training starts from: its encoder, and its head where
+            the shapes fit.
+        freeze_encoder: train the head only.
 
     >>> TrainConfig(epochs=20).lr_at(50), TrainConfig().lr_at(51)
     (0.01, 0.005)
@@ -77,6 +80,8 @@ class TrainConfig:
     average: int = 0
     loss: str = "auto"
     task_weights: Mapping[str, float] = field(default_factory=dict, hash=False)
+    init_from: str | None = None
+    freeze_encoder: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -104,6 +109,15 @@ class TrainConfig:
         smoothing: Any = self.label_smoothing
         if isinstance(smoothing, bool) or not isinstance(smoothing, (int, float)) or not 0 <= smoothing < 1:
             raise ConfigError(f"train.label_smoothing must be a number in [0, 1), got {smoothing!r}")
+        if not isinstance(self.freeze_encoder, bool):
+            raise ConfigError(f"train.freeze_encoder must be true or false, got {self.freeze_encoder!r}")
+        if self.init_from is not None and (not isinstance(self.init_from, str) or not self.init_from):
+            raise ConfigError(f"train.init_from must be the path of a model in quotes, got {self.init_from!r}")
+        if self.freeze_encoder and self.init_from is None:
+            raise ConfigError(
+                "train.freeze_encoder keeps an encoder that was trained before. Name its model too: train.init_from "
+                "(--from MODEL)"
+            )
         for name, allowed in WORDS.items():
             choose(f"train.{name}", getattr(self, name), allowed)
         self._check_class_weights()

@@ -121,9 +121,15 @@ def fit(
     if isinstance(model, DirectModel):
         return _fit_direct(model, graphs, train, val, config, selection, by_graph, on_epoch)
     check_extras(model, graphs)
+    if model.descriptors is not None and graphs.descriptors is not None:
+        model.descriptors.fit(graphs.descriptors[train])
+    if config.freeze_encoder:
+        model.freeze_encoder()
     checks = Validation.prepare(model, graphs, val, shard)
     make = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-    adam = make(model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
+    adam = make(
+        [w for w in model.parameters() if w.requires_grad], lr=config.lr, weight_decay=config.weight_decay, fused=True
+    )
     generator = torch.Generator().manual_seed(config.seed)
     # a layer of another package may use torch's own dropout: then all of torch's functions are redirected
     everything = not method(model.config.method).builtin
@@ -173,12 +179,6 @@ def order(train: Ints, seed: int, epoch: int) -> Ints:
     True
     """
     return np.random.default_rng([seed, epoch]).permutation(train)
-
-
-def typical_nodes(graphs: GraphSet, train: npt.ArrayLike) -> int:
-    """Mean number of nodes of the training graphs: what diffpool's number of clusters follows from."""
-    sizes = np.diff(graphs.ptr)[np.asarray(train, dtype=np.int64)]
-    return max(1, round(float(sizes.mean()))) if len(sizes) else 1
 
 
 def _sample_weights(graphs: GraphSet, train: Ints, given: npt.ArrayLike | None) -> Tensor | None:

@@ -8,20 +8,39 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, Any, NamedTuple, TextIO
 
 import numpy as np
 
-from asapool.data.targets import Target, empty_values
+from asapool.data import GraphSet
+from asapool.data.targets import Target
 from asapool.errors import ConfigError, MissingExtraError
 from asapool.files import csv_writer, writing
 from asapool.training.predictions import Pair
 from asapool.training.tasks import task_of
+
+Columns = Mapping[str, Any]  # name → a list of texts (None = empty), or an array of numbers
+
+
+class Further(NamedTuple):
+    """Columns besides the place, the id and the answers.
+
+    Args:
+        before: behind the id, such as the SMILES.
+        after: behind the answers, such as how sure they are.
+    """
+
+    before: Columns
+    after: Columns
+
+
+MakeFurther = Callable[[GraphSet, Any], Further]  # of a set and the answers to it
 
 
 @dataclass(kw_only=True)
@@ -32,43 +51,38 @@ class PredictionCounts:
     predicted: dict[str, Any] = field(default_factory=dict)  # class or yes/no task → graphs; values: mean, min, max
 
 
-def header(target: Target, labels: bool = False) -> list[str]:
-    """Names of the columns: place and id of the graph, its true values if known, the answers.
+def columns_of(pair: Pair, target: Target, labels: bool = False, further: MakeFurther | None = None) -> dict[str, Any]:
+    """The columns of a set: place and id of each graph, its true values if known, the answers.
 
-    >>> header(Target(classes=("no", "yes")))
+    Args:
+        pair: the graphs and the answers to them.
+        target: what the answers mean.
+        labels: with the true values.
+        further: makes more columns.
+
+    >>> graphs = GraphSet(x=np.ones((2, 1)), ptr=[0, 2], rowptr=[0, 1, 2], col=[1, 0], ids=("m1",))
+    >>> list(columns_of((graphs, np.array([[0.2, 0.8]])), Target(classes=("no", "yes"))))
     ['graph', 'id', 'predicted', 'p(no)', 'p(yes)']
-    >>> header(Target(kind="regression", names=("logS",)), labels=True)
-    ['graph', 'id', 'measured(logS)', 'predicted(logS)']
     """
-    task = task_of(target)
-    known = task.labels(empty_values(target, 0), target) if labels else {}
-    return ["graph", "id", *known, *task.columns(np.zeros((0, target.outputs)), target)]
-
-
-def table_rows(pair: Pair, target: Target, labels: bool = False) -> Iterator[list[str]]:
-    """The rows of a set as text: places in the source, probabilities with six decimals."""
     graphs, p = pair
     task = task_of(target)
-    known = task.labels(graphs.y, target).values() if labels else ()
-    answers = [
-        column if isinstance(column, list) else [task.number(float(v)) for v in column]
-        for column in task.columns(p, target).values()
-    ]
-    for place, name, *cells in zip(graphs.places.tolist(), graphs.ids, *known, *answers, strict=True):
-        yield [str(place), name, *cells]
+    more = Further({}, {}) if further is None else further(graphs, p)
+    made: dict[str, Any] = {"graph": graphs.places, "id": list(graphs.ids)}
+    answers = task.columns(p, target)
+    taken = {*made, *answers, *more.after}
+    made |= {f"{name} (input)" if name in taken else name: cells for name, cells in more.before.items()}
+    return made | (task.labels(graphs.y, target) if labels else {}) | dict(answers) | dict(more.after)
 
 
-def json_rows(pair: Pair, target: Target) -> Iterator[dict[str, Any]]:
-    """The rows of a set as plain data: numbers are numbers, rounded as in the text."""
-    graphs, p = pair
-    task = task_of(target)
-    columns = task.columns(p, target)
-    for k, (place, name) in enumerate(zip(graphs.places.tolist(), graphs.ids, strict=True)):
-        cells = {
-            key: column[k] if isinstance(column, list) else float(task.number(float(column[k])))
-            for key, column in columns.items()
-        }
-        yield {"graph": place, "id": name, **cells}
+def text_rows(columns: Columns, number: Callable[[float], str]) -> Iterator[tuple[str, ...]]:
+    """The rows as text: whole numbers as they are, others by `number`."""
+    return zip(*([_text(cell, number) for cell in _cells(column)] for column in columns.values()), strict=True)
+
+
+def json_rows(columns: Columns, number: Callable[[float], str]) -> Iterator[dict[str, Any]]:
+    """The rows as plain data: numbers are numbers, rounded as in the text; what JSON has no word for is null."""
+    for row in zip(*map(_cells, columns.values()), strict=True):
+        yield dict(zip(columns, (_plain(cell, number) for cell in row), strict=True))
 
 
 def write_predictions(
@@ -76,56 +90,59 @@ def write_predictions(
 ) -> PredictionCounts:
     """Write the table as CSV, whole or not at all, one set at a time."""
     with writing(path, durable=True) as out:
-        text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
-        try:
-            return print_predictions(text, pairs, target, labels)
-        finally:
-            text.flush()
-            text.detach()
+        return _as_text(out, lambda text: print_predictions(text, pairs, target, labels))
 
 
-def print_predictions(out: TextIO, pairs: Iterable[Pair], target: Target, labels: bool = False) -> PredictionCounts:
+def print_predictions(
+    out: TextIO, pairs: Iterable[Pair], target: Target, labels: bool = False, further: MakeFurther | None = None
+) -> PredictionCounts:
     """Write the table as CSV to an open stream."""
-    pairs = _begun(pairs)
-    table = csv_writer(out)
-    table.writerow(header(target, labels))
-    summary = PredictionCounts()
-    for pair in pairs:
-        table.writerows(table_rows(pair, target, labels))
+    table, summary, begun = csv_writer(out), PredictionCounts(), False
+    for pair in _begun(pairs):
+        columns = columns_of(pair, target, labels, further)
+        if not begun:
+            table.writerow(list(columns))
+            begun = True
+        table.writerows(text_rows(columns, task_of(target).number))
         count_predictions(summary, pair, target)
     return summary
 
 
-def print_json(out: TextIO, pairs: Iterable[Pair], target: Target) -> PredictionCounts:
+def print_json(
+    out: TextIO, pairs: Iterable[Pair], target: Target, further: MakeFurther | None = None
+) -> PredictionCounts:
     """The same as one JSON document, written as the sets come."""
     pairs = _begun(pairs)
     summary, comma = PredictionCounts(), ""
     out.write('{"predictions": [')
     for pair in pairs:
-        for row in json_rows(pair, target):
+        for row in json_rows(columns_of(pair, target, further=further), task_of(target).number):
             out.write(f"{comma}\n{json.dumps(row, ensure_ascii=False)}")
             comma = ","
         count_predictions(summary, pair, target)
     return summary
 
 
-Writer = Callable[[IO[bytes], Iterable[Pair], Target], PredictionCounts]
+Writer = Callable[[IO[bytes], Iterable[Pair], Target, "MakeFurther | None"], PredictionCounts]
 
 
-def save_predictions(path: str | PathLike[str], pairs: Iterable[Pair], target: Target) -> PredictionCounts:
+def save_predictions(
+    path: str | PathLike[str], pairs: Iterable[Pair], target: Target, further: MakeFurther | None = None
+) -> PredictionCounts:
     """Write a row per graph to a file, whole or not at all.
 
     Args:
         path: Name that ends in .csv, .jsonl or .parquet; a device or pipe gets CSV.
         pairs: Sets of graphs with their probabilities, as predict_source yields them.
         target: What the answers mean, that of the model.
+        further: Makes more columns.
 
     Returns:
         How many graphs were predicted, and as what.
     """
     write = writer_for(path)
     with writing(path, durable=True) as out:
-        return write(out, pairs, target)
+        return write(out, pairs, target, further)
 
 
 def writer_for(path: str | PathLike[str]) -> Writer:
@@ -147,16 +164,16 @@ def writer_for(path: str | PathLike[str]) -> Writer:
         raise ConfigError(f"{place}: expected a name that ends in {_ENDINGS}") from None
 
 
-def _csv(out: IO[bytes], pairs: Iterable[Pair], target: Target) -> PredictionCounts:
-    return _as_text(out, lambda text: print_predictions(text, pairs, target))
+def _csv(out: IO[bytes], pairs: Iterable[Pair], target: Target, further: MakeFurther | None) -> PredictionCounts:
+    return _as_text(out, lambda text: print_predictions(text, pairs, target, further=further))
 
 
-def _json_lines(out: IO[bytes], pairs: Iterable[Pair], target: Target) -> PredictionCounts:
+def _json_lines(out: IO[bytes], pairs: Iterable[Pair], target: Target, further: MakeFurther | None) -> PredictionCounts:
     summary = PredictionCounts()
 
     def lines(text: TextIO) -> PredictionCounts:
         for pair in pairs:
-            for row in json_rows(pair, target):
+            for row in json_rows(columns_of(pair, target, further=further), task_of(target).number):
                 text.write(json.dumps(row, ensure_ascii=False) + "\n")
             count_predictions(summary, pair, target)
         return summary
@@ -164,22 +181,27 @@ def _json_lines(out: IO[bytes], pairs: Iterable[Pair], target: Target) -> Predic
     return _as_text(out, lines)
 
 
-def _parquet(out: IO[bytes], pairs: Iterable[Pair], target: Target) -> PredictionCounts:
+def _parquet(out: IO[bytes], pairs: Iterable[Pair], target: Target, further: MakeFurther | None) -> PredictionCounts:
     try:
         import pyarrow as pa
         from pyarrow.parquet import ParquetWriter
     except ImportError:
         raise MissingExtraError("pyarrow", "chem") from None
-    names, summary, task = header(target), PredictionCounts(), task_of(target)
-    answers = task.columns(np.zeros((0, target.outputs)), target).values()
-    types = [pa.int64(), pa.string(), *(pa.string() if isinstance(c, list) else pa.float64() for c in answers)]
-    schema = pa.schema(list(zip(names, types, strict=True)))
-    with ParquetWriter(out, schema) as table:
+    summary, table = PredictionCounts(), None
+    try:
         for pair in pairs:
-            graphs, p = pair
-            columns = [graphs.places, list(graphs.ids), *task.columns(p, target).values()]
-            table.write_table(pa.table([pa.array(c, t) for c, t in zip(columns, types, strict=True)], schema=schema))
+            arrays = {}
+            for name, column in columns_of(pair, target, further=further).items():
+                texts = isinstance(column, list)
+                cells = [None if cell is None else str(cell) for cell in column] if texts else column
+                arrays[name] = pa.array(cells, pa.string() if texts else None)
+            made = pa.table(arrays)
+            table = ParquetWriter(out, made.schema) if table is None else table
+            table.write_table(made)
             count_predictions(summary, pair, target)
+    finally:
+        if table is not None:
+            table.close()
     return summary
 
 
@@ -194,6 +216,23 @@ def _as_text(out: IO[bytes], write: Callable[[TextIO], PredictionCounts]) -> Pre
 
 WRITERS: dict[str, Writer] = {".csv": _csv, ".jsonl": _json_lines, ".parquet": _parquet}
 _ENDINGS = " or ".join([", ".join([*WRITERS][:-1]), [*WRITERS][-1]])
+
+
+def _cells(column: Any) -> list[Any]:
+    cells: list[Any] = column if isinstance(column, list) else np.asarray(column).tolist()
+    return cells
+
+
+def _text(cell: Any, number: Callable[[float], str]) -> str:
+    if isinstance(cell, float):
+        return number(cell)
+    return "" if cell is None else str(cell)
+
+
+def _plain(cell: Any, number: Callable[[float], str]) -> Any:
+    if isinstance(cell, float):
+        return float(number(cell)) if math.isfinite(cell) else None
+    return cell if cell is None or isinstance(cell, (int, str)) else str(cell)
 
 
 def _begun(pairs: Iterable[Pair]) -> Iterable[Pair]:

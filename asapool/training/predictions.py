@@ -19,6 +19,7 @@ from asapool.errors import DataError
 from asapool.models import DirectModel, GraphModel
 from asapool.models.batches import cut
 from asapool.models.checkpoint import LoadedModel
+from asapool.models.ensemble import EnsembleModel
 from asapool.training.assessment import intervals_of
 from asapool.training.tasks import task_of
 
@@ -56,6 +57,9 @@ def predict(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None =
     Classes: the probability of every class, p = softmax(logits). Yes/no tasks: that of yes. Measured values: the values
     in their unit. A graph to which the model's answer is no number is refused.
     """
+    if isinstance(model, EnsembleModel):
+        mean: npt.NDArray[np.float64] = predict_members(model, graphs, indices).mean(axis=0)
+        return mean
     if isinstance(model, DirectModel):
         chosen = np.arange(len(graphs)) if indices is None else np.asarray(indices, dtype=np.int64)
         return model.predict_graphs(graphs, chosen)
@@ -73,6 +77,13 @@ def predict(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None =
             )
         rows.append(task.answers(logits, target).numpy())
     return np.concatenate(rows) if rows else np.zeros((0, model.num_classes))
+
+
+def predict_members(
+    model: EnsembleModel, graphs: GraphSet, indices: npt.ArrayLike | None = None
+) -> npt.NDArray[np.float64]:
+    """The answers of every member of an ensemble, (N, G, K)."""
+    return np.stack([predict(member, graphs, indices) for member in model.models])
 
 
 def predict_source(

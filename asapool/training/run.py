@@ -13,6 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
@@ -29,11 +31,11 @@ from asapool.data.reading import Reading
 from asapool.errors import AsapoolError, CheckpointError, ConfigError, TrainingError
 from asapool.files import read_json, remove, working_in, write_csv, write_json, write_text
 from asapool.kernels.shards import Shard
-from asapool.models import DirectModel, GraphModel, build, checkpoint
-from asapool.models.batches import edge_channels
+from asapool.models import DirectModel, GraphModel, checkpoint
 from asapool.nn.norms import NodeNorm
 from asapool.training.assessment import intervals_of
-from asapool.training.fitting import Fit, OnEpoch, fit, typical_nodes
+from asapool.training.fitting import Fit, OnEpoch, fit
+from asapool.training.new_model import new_model
 from asapool.training.parallel import Processes
 from asapool.training.prediction_files import write_predictions
 from asapool.training.predictions import predict
@@ -41,10 +43,12 @@ from asapool.training.selection import resolve_rule
 from asapool.training.settings import RunSettings, read_for
 from asapool.training.state import Epoch
 from asapool.training.tasks import task_of
+from asapool.training.trust import trust_of
 
 logger = logging.getLogger(__name__)
 FILES = (
     "metrics.json",
+    "ensemble.json",
     "model.safetensors",
     "predictions.csv",
     "history.csv",
@@ -80,14 +84,27 @@ def start(
         The content of metrics.json.
     """
     split = settings.split.make(graphs)
-    # the number of threads decides how sums are cut, so it is a setting like any other; so is the rule for the epoch
+    several = processes is not None and processes.size > 1  # with one thread each
+    settings = settle(settings, graphs, split, threads=1 if several else torch.get_num_threads())
+    with claimed(Path(folder), settings, split, overwrite=overwrite) as path:
+        return _carry_out(settings, graphs, split, path, on_epoch, reading, False, processes)
+
+
+def settle(settings: RunSettings, graphs: GraphSet, split: Split, threads: int) -> RunSettings:
+    """The settings with all that is decided when a run begins.
+
+    The number of threads decides how sums are cut, so it is a setting like any other; so is the rule for the epoch.
+    """
     rule = resolve_rule(
         settings.train.select_by, task_of(graphs.target), graphs.y[split.train], settings.train.weighted
     )
-    several = processes is not None and processes.size > 1  # with one thread each
-    threads = settings.train.threads or (1 if several else torch.get_num_threads())
-    train = replace(settings.train, threads=threads, select_by=rule)
-    settings = replace(settings, train=train)
+    train = replace(settings.train, threads=settings.train.threads or threads, select_by=rule)
+    return replace(settings, train=train)
+
+
+@contextmanager
+def claimed(folder: Path, settings: RunSettings, split: Split, *, overwrite: bool) -> Iterator[Path]:
+    """Hold the lock of a folder for a new run, and write its settings; one that holds a run is refused."""
     with working_in(folder) as path:
         if (path / "runs.jsonl").exists():
             raise ConfigError(
@@ -103,7 +120,7 @@ def start(
             remove(path / name)
         write_json(path / "split.json", split.to_json(), durable=True)
         write_text(path / "config.toml", settings.to_toml(HEADING), durable=True)
-        return _carry_out(settings, graphs, split, path, on_epoch, reading, False, processes)
+        yield path
 
 
 def resume(
@@ -172,11 +189,7 @@ class _Work:
 
     def build(self) -> GraphModel:
         """The model before the training."""
-        size = typical_nodes(self.graphs, self.split.train)
-        return build(
-            self.settings.model, self.graphs.num_features, self.graphs.target.outputs, seed=self.settings.train.seed,
-            typical_nodes=size, edge_channels=edge_channels(self.graphs),
-        )  # fmt: skip
+        return new_model(self.settings.model, self.graphs, self.split.train, self.settings.train)
 
     def fit(self, model: GraphModel, state: Path | None, on_epoch: OnEpoch | None, shard: Shard | None) -> Fit:
         """Train it."""
@@ -216,7 +229,9 @@ def _carry_out(
     begun = state.read_bytes() if processes.size > 1 and state.exists() else None
     with processes.sharing(follow, work, begun, advice=advice) as shard:
         done = work.fit(model, state, on_epoch, shard)
-    metrics = _evaluate(settings, graphs, split, model, done)
+    metrics = evaluate_run(settings, graphs, split, model, done)
+    if model.origin is not None:
+        metrics["started_from"] = model.origin
     if reading is not None:
         metrics["data"] |= reading.counts()
     if processes.size > 1:
@@ -246,7 +261,7 @@ def _check_shareable(model: GraphModel) -> None:
         )  # fmt: skip
 
 
-def _evaluate(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit) -> dict[str, Any]:
+def evaluate_run(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit) -> dict[str, Any]:
     """The content of metrics.json."""
     target = graphs.target if model.target is None else model.target
     task = task_of(target)
@@ -307,8 +322,16 @@ def _write(
         "name": graphs.name,
     }
     checkpoint.save(
-        path / "model.safetensors", model, recipe=graphs.recipe, summary=summary, fingerprint=graphs.fingerprint
+        path / "model.safetensors", model, recipe=graphs.recipe, summary=summary, fingerprint=graphs.fingerprint,
+        extra={"trust": trust_of(model, graphs, split)},
     )  # fmt: skip
+    write_results(path, graphs, split, model, done, metrics)
+
+
+def write_results(
+    path: Path, graphs: GraphSet, split: Split, model: GraphModel, done: Fit, metrics: dict[str, Any]
+) -> None:
+    """Write history.csv, predictions.csv and, as the mark of a finished run, metrics.json."""
     write_csv(path / "history.csv", [f.name for f in fields(Epoch)], map(astuple, done.history), durable=True)
     if len(split.test):
         tested = graphs.subset(split.test)

@@ -31,7 +31,13 @@ from asapool.models import ModelConfig
 from asapool.training.config import TrainConfig
 from asapool.training.presets import DEFAULT_METHOD, preset
 
-LATER = ("task", "repeats", "edge_features")  # settings of [data] that 0.1.0 did not have
+LATER = (
+    "task",
+    "repeats",
+    "edge_features",
+    "descriptors",
+    "rdkit_descriptors",
+)  # settings of [data] that 0.1.0 did not have
 TABLES = ("data", "split", "model", "train")
 Tables = Mapping[str, Mapping[str, Any]]
 KINDS = ("stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds", "file")
@@ -52,6 +58,8 @@ class DataConfig:
     task: str | None = None
     repeats: str | None = None
     edge_features: str | None = None
+    descriptors: str | Sequence[str] | None = None
+    rdkit_descriptors: bool | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or not self.source:
@@ -60,15 +68,19 @@ class DataConfig:
             Path(self.source).exists()
         except OSError as error:  # one that is too long, for example
             raise ConfigError(f"data.source: {self.source[:60]!r}… cannot be looked for ({error.strerror})") from None
-        if isinstance(self.target, (list, tuple)):
-            object.__setattr__(self, "target", tuple(self.target))
-        options: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "source"}
-        ReadOptions(**options)  # refuses what it does not know
+        for name in ("target", "descriptors"):
+            if isinstance(getattr(self, name), (list, tuple)):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        ReadOptions(**self._options())  # refuses what it does not know
 
     def read(self) -> Reading:
         """Read the graphs, and what was left out."""
-        options = {name: value for name, value in asdict(self).items() if name != "source"}
-        return read(self.source, labels="required", **options)
+        return read(self.source, labels="required", **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        """The options of asapool.load."""
+        options = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "source"}
+        return options | {"rdkit_descriptors": bool(self.rdkit_descriptors)}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; settings that came after 0.1.0 are left out where they have no value."""
@@ -176,7 +188,8 @@ def resolve_reading(chosen: Tables, file: str | PathLike[str] | None = None) -> 
     Settings from the command line's tables and a file, over the preset of the data set; and that data set.
     """
     from_file = read_toml(file, TABLES) if file is not None else {}
-    default = {"model": {"method": DEFAULT_METHOD}}
+    default, start = {"model": {"method": DEFAULT_METHOD}}, _start(overlay(from_file, chosen))
+    default = overlay(default, {"model": start.get("model", {})})
     first = RunSettings.from_dict(overlay(default, from_file, chosen))  # refuses mistakes before anything large is read
     data = first.data.settled()
     reading = read_for(data, first.split)
@@ -184,8 +197,19 @@ def resolve_reading(chosen: Tables, file: str | PathLike[str] | None = None) -> 
     # what the values decided is written down, so that a run that is repeated or resumed reads the same
     read_as = {"target": data.target or class_column(data.source, graphs), "task": graphs.target.kind}
     resolved = {"data": asdict(data) | read_as}
-    layers = overlay(default, preset(graphs.name, first.model.method, len(graphs)), from_file, chosen, resolved)
+    usual = preset(graphs.name, first.model.method, len(graphs))
+    layers = overlay(default, usual, start, from_file, chosen, resolved, {"train": start.get("train", {})})
     return RunSettings.from_dict(layers), reading
+
+
+def _start(chosen: Tables) -> dict[str, dict[str, Any]]:
+    """The settings of the model that a training starts from, and its path, which means the same from any folder."""
+    path = chosen.get("train", {}).get("init_from")
+    if not isinstance(path, str):
+        return {}
+    from asapool.models import checkpoint
+
+    return {"model": checkpoint.load(path).config.to_dict(), "train": {"init_from": str(Path(path).resolve())}}
 
 
 def settings_of_methods(

@@ -12,7 +12,8 @@ from asapool.data import load
 from asapool.models import ModelConfig, build
 from asapool.models.methods import method
 from asapool.training.config import TrainConfig
-from asapool.training.fitting import fit, typical_nodes
+from asapool.training.fitting import fit
+from asapool.training.new_model import typical_nodes
 from asapool.training.predictions import predict
 
 

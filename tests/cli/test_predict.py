@@ -32,7 +32,9 @@ def test_rows_go_to_a_file_or_to_standard_output(folder, tmp_path):
     printed = call("predict", model, folder / "train.csv").stdout
     assert [row["id"] for row in csv.DictReader(io.StringIO(printed))] == [f"m{k}" for k in range(12)]
     assert (
-        (tmp_path / "out.csv").read_text().splitlines()[0] == "graph,id,predicted,p(a),p(b)" == printed.splitlines()[0]
+        (tmp_path / "out.csv").read_text().splitlines()[0]
+        == "graph,id,smiles,predicted,p(a),p(b)"
+        == printed.splitlines()[0]
     )
 
 
@@ -119,7 +121,9 @@ def test_the_ending_of_out_decides_the_format(folder, tmp_path):
     rows = list(csv.DictReader(io.StringIO((tmp_path / "o.csv").read_text())))
     lines = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
     table = read_table(tmp_path / "o.parquet").to_pylist()
-    assert [list(row) for row in (rows[0], lines[0], table[0])] == [["graph", "id", "predicted", "p(a)", "p(b)"]] * 3
+    assert [list(row) for row in (rows[0], lines[0], table[0])] == [
+        ["graph", "id", "smiles", "predicted", "p(a)", "p(b)"]
+    ] * 3
     for row, line, cells in zip(rows, lines, table, strict=True):
         assert (int(row["graph"]), row["id"], row["predicted"]) == (line["graph"], line["id"], line["predicted"])
         assert (cells["graph"], cells["id"], cells["predicted"]) == (line["graph"], line["id"], line["predicted"])

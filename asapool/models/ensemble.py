@@ -1,0 +1,89 @@
+"""Several trained models as one: the mean of their answers, and how much they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from asapool.errors import CheckpointError
+from asapool.models.classifier import GraphModel
+from asapool.models.direct import DirectModel
+
+if TYPE_CHECKING:
+    from asapool.data.targets import Target
+
+Join = Callable[[list[Tensor], "list[Target | None]"], Tensor]
+
+
+class EnsembleModel(GraphModel):
+    """The mean of the answers of its members: p = (1/N) Σ_n p_n, of classes, of yes, or of measured values.
+
+    Its outputs are such that the usual answer to them is that mean. Its vector of a graph is all vectors side by side.
+
+    Args:
+        members: trained models of one method with the same inputs and outputs.
+    """
+
+    def __init__(self, members: Sequence[GraphModel]) -> None:
+        first = members[0]
+        super().__init__(first.config, first.shape)
+        for member in members[1:]:
+            if member.config != first.config or member.reads != first.reads or _sizes(member) != _sizes(first):
+                raise CheckpointError("the models of an ensemble must have the same settings, inputs and outputs")
+        self.descriptors = None  # every member has its own scale
+        self.members = nn.ModuleList(members)
+        self.reads, self.target = first.reads, first.target
+
+    @property
+    def models(self) -> list[GraphModel]:
+        """The members."""
+        return list(self.members)  # type: ignore[arg-type]
+
+    @property
+    def direct(self) -> bool:
+        """Whether the members answer for sets of graphs and not for batches."""
+        return isinstance(self.members[0], DirectModel)
+
+    def forward(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
+    ) -> Tensor:
+        """Outputs (B, C) whose answer is the mean answer of the members."""
+        outputs = [member(x, ptr, rowptr, col, weight, **more) for member in self.models]
+        kind = "classification" if self.target is None else self.target.kind
+        return JOINS[kind](outputs, [member.target for member in self.models])
+
+    def embed(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
+    ) -> Tensor:
+        """The vectors of all members side by side, (B, N · W)."""
+        return torch.cat([member.embed(x, ptr, rowptr, col, weight, **more) for member in self.models], dim=1)
+
+
+def _sizes(model: GraphModel) -> tuple[int, ...]:
+    return model.shape.in_channels, model.shape.num_classes, model.shape.edge_channels, model.shape.graph_channels
+
+
+def _classes(outputs: list[Tensor], targets: list[Target | None]) -> Tensor:
+    """log of the mean probability."""
+    return torch.stack([o.log_softmax(dim=1) for o in outputs]).logsumexp(dim=0)
+
+
+def _yes_no(outputs: list[Tensor], targets: list[Target | None]) -> Tensor:
+    """The logit of the mean probability."""
+    return torch.stack([o.sigmoid() for o in outputs]).mean(dim=0).logit(eps=1e-7)
+
+
+def _values(outputs: list[Tensor], targets: list[Target | None]) -> Tensor:
+    """The mean value, on the scale of the first member; members may have scales of their own."""
+    values = [
+        o if t is None else o * o.new_tensor(t.scale) + o.new_tensor(t.mean)
+        for o, t in zip(outputs, targets, strict=True)
+    ]
+    mean, first = torch.stack(values).mean(dim=0), targets[0]
+    return mean if first is None else (mean - mean.new_tensor(first.mean)) / mean.new_tensor(first.scale)
+
+
+JOINS: dict[str, Join] = {"classification": _classes, "multilabel": _yes_no, "regression": _values}

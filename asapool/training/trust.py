@@ -1,0 +1,219 @@
+"""Trust: what a model file holds so that predictions can say how sure they are, made from the validation graphs alone.
+
+For every task the sorted conformal scores and the calibrations of its probabilities; and the vectors of the training
+graphs, to tell a graph that is unlike them. `trust_of` makes it after a training, `Uncertainty` turns it into columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data import GraphSet
+from asapool.data.targets import Target
+from asapool.errors import CheckpointError, ConfigError, choose
+from asapool.models import DirectModel, GraphModel
+from asapool.models.checkpoint import LoadedModel
+from asapool.training.applicability import UNLIKE, Reference
+from asapool.training.calibration import KINDS, calibrate, fit_calibration
+from asapool.training.conformal import (
+    check_coverage,
+    class_sets,
+    conformal_quantile,
+    needed_graphs,
+    nonconformity,
+    set_texts,
+)  # fmt: skip
+from asapool.training.embeddings import embed
+from asapool.training.predictions import predict
+from asapool.training.task_scores import Part
+from asapool.training.tasks import task_of
+
+Floats = npt.NDArray[np.float64]
+KEY = "trust"  # of LoadedModel.extra
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskTrust:
+    """What is known about the answers to one task.
+
+    Args:
+        scores: conformal scores of the validation graphs, sorted.
+        calibration: of the probabilities, see asapool.training.calibration; None for values.
+    """
+
+    scores: Floats
+    calibration: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trust:
+    """What is known about the answers of a model.
+
+    Args:
+        tasks: one per task of the target.
+        references: the training vectors of the model, or of each member of an ensemble; empty where it has none.
+    """
+
+    tasks: tuple[TaskTrust, ...]
+    references: tuple[Reference, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a model file."""
+        tasks = [{"scores": task.scores.tolist(), "calibration": task.calibration} for task in self.tasks]
+        return {"tasks": tasks, "references": [reference.to_dict() for reference in self.references]}
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Trust:
+        """The trust that to_dict was called on."""
+        try:
+            tasks = [
+                TaskTrust(scores=np.sort(np.asarray(t["scores"], np.float64).reshape(-1)), calibration=t["calibration"])
+                for t in values["tasks"]
+            ]
+            return cls(tasks=tuple(tasks), references=tuple(map(Reference.from_dict, values["references"])))
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"what the model file says about trust is damaged ({error}). Train again") from None
+
+
+def trust_of(model: GraphModel, graphs: GraphSet, split: Any) -> dict[str, Any]:
+    """The trust of a trained model, as plain data for its file.
+
+    Args:
+        model: after training.
+        graphs: the whole set.
+        split: train and val, lists of graph numbers.
+    """
+    target = graphs.target if model.target is None else model.target
+    answers = predict(model, graphs, split.val) if len(split.val) else np.zeros((0, target.outputs))
+    parts = task_of(target).parts(graphs.y[split.val], answers, target)
+    return Trust(tasks=trust_in_answers(parts), references=_references(model, graphs, split.train)).to_dict()
+
+
+def trust_in_answers(parts: Sequence[Part]) -> tuple[TaskTrust, ...]:
+    """The trust in answers to graphs that the model was not trained on.
+
+    Args:
+        parts: the true values and the answers of each task, from `Task.parts`.
+    """
+    return tuple(
+        TaskTrust(scores=np.sort(nonconformity(part.y, part.p)), calibration=fit_calibration(part.y, part.p))
+        for part in parts
+    )
+
+
+class Uncertainty:
+    """Columns that say how sure predictions are: calibrated, conformal, and how far from the training graphs.
+
+    Args:
+        trained: the model.
+        coverage: of the conformal answers; None = no such columns.
+        calibration: "temperature" or "isotonic".
+    """
+
+    def __init__(self, trained: LoadedModel, coverage: float | None = None, calibration: str = "temperature") -> None:
+        choose("calibration", calibration, KINDS)
+        if coverage is not None:
+            check_coverage(coverage)
+        if KEY not in trained.extra:
+            raise CheckpointError(
+                f"{trained.path}: says nothing about how sure its answers are, because it was trained by an older "
+                "version or without asapool train. Train it again"
+            )
+        self.trained, self.coverage, self.calibration = trained, coverage, calibration
+        self.trust = Trust.from_dict(trained.extra[KEY])
+        if len(self.trust.tasks) != trained.target.tasks:
+            raise CheckpointError(f"{trained.path}: has trust for {len(self.trust.tasks)} tasks only. Train again")
+        if coverage is not None and all(len(task.scores) == 0 for task in self.trust.tasks):
+            raise ConfigError(
+                f"{trained.path}: was trained without validation graphs, on which conformal answers are calibrated. "
+                "Train again with a validation part (--val 0.1)"
+            )
+
+    @cached_property
+    def quantiles(self) -> list[float]:
+        """The conformal quantile of every task."""
+        assert self.coverage is not None
+        return [conformal_quantile(task.scores, self.coverage) for task in self.trust.tasks]
+
+    def notes(self) -> list[str]:
+        """What a user should know about the columns."""
+        if self.coverage is None:
+            return []
+        short = [
+            f"{name!r} ({len(task.scores)})"
+            for name, task, q in zip(self.trained.target.names, self.trust.tasks, self.quantiles, strict=True)
+            if math.isinf(q)
+        ]
+        if not short:
+            return []
+        need = needed_graphs(self.coverage)
+        return [
+            f"a coverage of {self.coverage:g} takes {need} validation graphs, so these tasks have answers that hold "
+            f"everything: {', '.join(short)}"
+        ]
+
+    def columns(self, graphs: GraphSet, p: Floats) -> dict[str, Any]:
+        """Names and values of the columns for predicted graphs.
+
+        Args:
+            graphs: the graphs.
+            p: the answers to them, (G, K), from asapool.training.predict.
+        """
+        target, made = self.trained.target, dict[str, Any]()
+        views = answers_of_tasks(p, target)
+        calibrated = [
+            None if view.ndim == 1 else calibrate(task.calibration, view, self.calibration)
+            for view, task in zip(views, self.trust.tasks, strict=True)
+        ]
+        if calibrated[0] is not None:
+            # of yes/no tasks the output is the probability of yes, of classes those of all
+            several = target.outputs == len(views)
+            table = np.stack([q[:, 1] for q in calibrated if q is not None], axis=1) if several else calibrated[0]
+            made |= {f"calibrated({name})": c for name, c in zip(target.output_names, table.T, strict=True)}
+        if self.coverage is not None:
+            for name, view, q in zip(target.names, views, self.quantiles, strict=True):
+                made |= _conformal(view, q, target, name)
+        if self.trust.references:
+            quantile = self.distance_quantile(graphs)
+            made["distance_quantile"] = quantile
+            made["unlike_training"] = ["yes" if far else "no" for far in (quantile > UNLIKE).tolist()]
+        return made
+
+    def distance_quantile(self, graphs: GraphSet) -> Floats:
+        """The share of training graphs that lie closer to the training set than each graph, mean over members, (G,)."""
+        vectors, start, found = embed(self.trained.model, graphs), 0, []
+        for reference in self.trust.references:
+            width = len(reference.mean)
+            found.append(reference.quantile(vectors[:, start : start + width]))
+            start += width
+        mean: Floats = np.mean(found, axis=0)
+        return mean
+
+
+def answers_of_tasks(p: Floats, target: Target) -> list[Floats]:
+    """The answers of each task: probabilities of all classes (G, C), or values (G,)."""
+    empty = np.zeros(len(p), np.int64) if target.tasks == 1 and target.outputs > 1 else np.zeros((len(p), target.tasks))
+    return [part.p for part in task_of(target).parts(empty, p, target)]
+
+
+def _conformal(view: Floats, q: float, target: Target, name: str) -> dict[str, Any]:
+    """The conformal answers of one task."""
+    if view.ndim == 1:
+        return {f"lower({name})": view - q, f"upper({name})": view + q}
+    label = "set" if target.outputs != target.tasks else f"set({name})"
+    return {label: set_texts(class_sets(view, q), target.classes)}
+
+
+def _references(model: GraphModel, graphs: GraphSet, train: Any) -> tuple[Reference, ...]:
+    """The vectors of the training graphs, where the model makes any."""
+    if isinstance(model, DirectModel) or type(model).embed is GraphModel.embed or not len(train):
+        return ()
+    made = Reference.fit(embed(model, graphs, train))
+    return () if made is None else (made,)

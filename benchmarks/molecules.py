@@ -1,0 +1,234 @@
+"""Molecules: asap+ and the ecfp forest on five tables, ensembles against one model, and what conformal answers cover.
+
+    python -m benchmarks.molecules                          # trains what is missing, one thread; then the page
+    python -m benchmarks.molecules --data esol --seeds 1       # a part of it
+    python -m benchmarks.molecules --page                      # just the page
+
+results/molecules/DATA.jsonl has one line per training and one per ensemble. A training that is there is not repeated; a
+run that is stopped goes on where it was: members of ensembles are kept in --work until their ensemble is complete.
+Splits: random and scaffold, 80/10/10, the same for all methods. Nothing is chosen on the test part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from asapool.data import GraphSet, Split
+from asapool.errors import AsapoolError
+from asapool.experiments.ensembles import is_ensemble, resume_ensemble, train_ensemble
+from asapool.experiments.execute import model_path
+from asapool.experiments.local import InlineEngine
+from asapool.experiments.store import Store
+from asapool.files import write_text
+from asapool.models import checkpoint
+from asapool.training import predict, resolve, run
+from asapool.training.conformal import conformal_quantile, covered
+from asapool.training.tasks import task_of
+from asapool.training.trust import KEY, Trust, answers_of_tasks
+from benchmarks.measuring import machine
+
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE = ROOT / "results" / "molecules", ROOT / "docs" / "molecules.md"
+SETS = {
+    "esol": {"target": "logSolubility", "task": "regression"},
+    "lipo": {"target": "lipo", "task": "regression"},
+    "bbbp": {"target": "p_np", "task": "classification"},
+    "clintox": {"task": "multilabel"},
+    "tox21": {"task": "multilabel"},
+}
+SPLITS = {"random": "stratified", "scaffold": "scaffold"}
+METHODS = ("asap+", "ecfp")
+MEMBERS, SEEDS, COVERAGE = 5, 3, 0.9
+SCORES = {"regression": "rmse", "classification": "roc_auc", "multilabel": "roc_auc"}
+LABELS = {"rmse": "RMSE", "roc_auc": "ROC-AUC"}
+
+
+def main() -> None:
+    """Train what is missing, then write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=",".join(SETS), help="which of the tables")
+    parser.add_argument("--splits", default=",".join(SPLITS))
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--members", type=int, default=MEMBERS)
+    parser.add_argument("--root", type=Path, default=Path(os.environ.get("ASAPOOL_DATA", "../shared/datasets")))
+    parser.add_argument("--work", type=Path, default=ROOT / "runs" / "molecules", help="models of unfinished ensembles")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--epochs", type=int, help="fewer epochs, to try the script; such results are marked")
+    parser.add_argument("--page", action="store_true", help="train nothing")
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    if not chosen.page:
+        # seeds are outermost, so that every cell has a number early
+        for seed in range(chosen.seeds):
+            for data in chosen.data.split(","):
+                for split in chosen.splits.split(","):
+                    for method in chosen.methods.split(","):
+                        work_on(chosen, data, split, method, seed)
+    if chosen.results == RESULTS:
+        write_text(PAGE, page(RESULTS))
+        print(f"wrote {PAGE}")
+
+
+def work_on(chosen: argparse.Namespace, data: str, split: str, method: str, seed: int) -> None:
+    """Train one method on one split, if its records are not there."""
+    file = chosen.results / f"{data}.jsonl"
+    members = 1 if method == "ecfp" else chosen.members  # a forest is an ensemble already
+    wanted = {"data": data, "split": split, "method": method, "seed": seed, "epochs_given": chosen.epochs}
+    if any(wanted.items() <= record.items() and record["members"] == members for record in records(file)):
+        return
+    tables: dict[str, dict[str, Any]] = {
+        "data": {"source": str(chosen.root / "molecules" / f"{data}.csv"), "skip_invalid": True, **SETS[data]},
+        "split": {"kind": SPLITS[split], "val": 0.1, "test": 0.1, "seed": seed},
+        "model": {"method": method},
+        "train": {"seed": 100 * seed, "threads": 1, "epochs": chosen.epochs},
+    }
+    folder = chosen.work / f"{data}-{split}-{method}-{seed}" / ("short" if chosen.epochs else "full")
+    print(f"{data}, {split} split, {method}, seed {seed}", flush=True)
+    try:
+        lines = list(trained(tables, folder, members))
+    except AsapoolError as error:
+        print(f"  failed: {error}", flush=True)
+        return
+    append(file, [wanted | line for line in lines])
+    for line in lines:
+        print(f"  {line['members']} member(s): {line['score']:.4f}, covered {line['coverage']:.3f}", flush=True)
+
+
+def trained(tables: dict[str, Any], folder: Path, members: int) -> Iterator[dict[str, Any]]:
+    """One record per training, and one of the ensemble."""
+    settings, graphs = resolve(tables)
+    split = settings.split.make(graphs)
+    if members == 1:
+        metrics = run.start(settings, graphs, folder, overwrite=True)
+        yield record_of(checkpoint.load(folder), graphs, split, metrics["seconds"] / max(metrics["epochs"], 1), 1, 0)
+        return
+    if is_ensemble(folder):
+        resume_ensemble(folder, InlineEngine())
+    else:
+        train_ensemble(settings, graphs, folder, members, InlineEngine())
+    each = list(Store.read(folder / "members").values())
+    for number, member in enumerate(sorted(each, key=lambda one: one.run.seed)):
+        loaded = checkpoint.load(model_path(folder / "members" / "models", member.run))
+        seconds = statistics.median(epoch["seconds"] for epoch in member.history or [])
+        yield record_of(loaded, graphs, split, seconds, 1, number)
+    yield record_of(checkpoint.load(folder), graphs, split, None, members, None)
+
+
+def record_of(
+    loaded: Any, graphs: GraphSet, split: Split, seconds: float | None, members: int, member: int | None
+) -> dict[str, Any]:
+    """The scores of a model on the test part, and how many of its conformal answers hold the truth."""
+    target, task = loaded.target, task_of(loaded.target)
+    y, p = graphs.y[split.test], predict(loaded.model, graphs, split.test)
+    trust = Trust.from_dict(loaded.extra[KEY])
+    hits, sizes = [], []
+    for part, one in zip(task.parts(y, p, target), trust.tasks, strict=True):
+        q = conformal_quantile(one.scores, COVERAGE)
+        hits.append(covered(part.y, part.p, q))
+    for view, one in zip(answers_of_tasks(p, target), trust.tasks, strict=True):
+        q = conformal_quantile(one.scores, COVERAGE)
+        sizes.append(2 * q if view.ndim == 1 else float((1 - view <= q).sum(axis=1).mean()))
+    name = SCORES[target.kind]
+    score = task.mean(name, y, p, target)
+    trivial = task.mean(name, y, np.repeat(task.trivial(graphs.y[split.train], target)[None], len(y), 0), target)
+    return {
+        "members": members, "member": member, "metric": name, "score": score, "trivial": trivial,
+        "scores": {metric: task.mean(metric, y, p, target) for metric in task.metrics},
+        "coverage": float(np.concatenate(hits).mean()), "answers": int(sum(map(len, hits))),
+        "answer_size": float(np.mean([s for s in sizes if np.isfinite(s)] or [np.nan])),
+        "seconds_per_epoch": seconds, "parts": [len(split.train), len(split.val), len(split.test)],
+        "config": loaded.config.to_dict(), "train": loaded.summary.get("train"), "machine": machine(),
+    }  # fmt: skip
+
+
+def records(file: Path) -> list[dict[str, Any]]:
+    """The records of a file; a line that a kill cut short is left out."""
+    found = []
+    for line in file.read_text().splitlines() if file.exists() else ():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def append(file: Path, lines: list[dict[str, Any]]) -> None:
+    """Add lines in one write, and see them on the disk."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    torn = file.exists() and not file.read_bytes().endswith(b"\n") and file.stat().st_size > 0
+    with file.open("a") as out:
+        out.write("\n" * torn + "".join(json.dumps(line) + "\n" for line in lines))
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def page(results: Path) -> str:
+    """docs/molecules.md."""
+    lines = [HEAD]
+    for split in SPLITS:
+        lines += [f"## {split.capitalize()} split\n", *table(results, split), ""]
+    return "\n".join([*lines, TAIL])
+
+
+def table(results: Path, split: str) -> list[str]:
+    """One row per data set: mean over seeds, ± the deviation over them."""
+    head = ["data", "score", "trivial", "ecfp", "asap+", "ensemble", "covered", "covered by the ensemble", "s / epoch"]
+    rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for data in SETS:
+        found = [r for r in records(results / f"{data}.jsonl") if r["split"] == split and r["epochs_given"] is None]
+        if not found:
+            continue
+        single = [r for r in found if r["method"] == "asap+" and r["members"] == 1]
+        forest = [r for r in found if r["method"] == "ecfp"]
+        joined = [r for r in found if r["members"] > 1]
+        seconds = [r["seconds_per_epoch"] for r in single if r["seconds_per_epoch"] is not None]
+        rows.append(
+            "| " + " | ".join([
+                data, LABELS[found[0]["metric"]], mean(found, "trivial"), mean(forest, "score"), mean(single, "score"),
+                mean(joined, "score"), mean(single, "coverage"), mean(joined, "coverage"),
+                f"{statistics.median(seconds):.2f}" if seconds else "–",
+            ]) + " |"
+        )  # fmt: skip
+    return rows
+
+
+def mean(found: list[dict[str, Any]], name: str) -> str:
+    """Mean over the seeds, of which each is the mean of its trainings; ± the deviation over the seeds."""
+    by_seed: dict[int, list[float]] = {}
+    for record in found:
+        if record[name] is not None:
+            by_seed.setdefault(record["seed"], []).append(record[name])
+    values = [statistics.fmean(one) for one in by_seed.values()]
+    if not values:
+        return "–"
+    return f"{statistics.fmean(values):.3f}" + (f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else "")
+
+
+HEAD = """# Molecules
+
+`asap+` with its defaults beside the `ecfp` forest on five tables, on the same splits (80/10/10), one thread. This page
+is written by `python -m benchmarks.molecules` from `results/molecules/`, one line per training. ± is the deviation over
+the seeds of the split. RMSE: lower is better; ROC-AUC: higher is better, mean over tasks.
+
+*covered* is the share of test answers whose conformal set or interval at 90 % holds the truth
+([uncertainty.md](uncertainty.md)). The guarantee is for graphs like those of the validation part: on random splits that
+is so; a scaffold split puts other scaffolds into the test part, and what that does to the coverage is shown.
+*ensemble* joins five trainings that differ in their seed.
+"""
+TAIL = """## Measure it again
+
+    python -m benchmarks.molecules          # one thread, several hours; can be stopped and goes on where it was
+"""
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""What predictions say about how sure they are: columns per kind of target, from the validation graphs alone."""
+
+import csv
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+
+from asapool.data import load
+from asapool.data.splits import Split
+from asapool.errors import CheckpointError, ConfigError, DataError
+from asapool.models import checkpoint
+from asapool.training import RunSettings, predict, run
+from asapool.training.conformal import conformal_quantile
+from asapool.training.trust import Trust, Uncertainty
+from tests.cli.commands import call
+
+SMILES = [f"{'C' * (k % 6 + 1)}{'ON'[k % 2]}{'C' * (k // 12)}" for k in range(60)]
+TARGETS = {
+    "classification": ("label", lambda k: "ab"[k % 2]),
+    "regression": ("logS [mol/l]", lambda k: str(k % 6 + 0.5)),
+    "multilabel": ("t1,t2", lambda k: f"{k % 2},{'' if k % 5 == 0 else (k // 2) % 2}"),
+}
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def trained(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trust")
+    names, value = TARGETS[request.param]
+    rows = "".join(f"c{k},{s},batch {k % 3},{value(k)}\n" for k, s in enumerate(SMILES))
+    (folder / "m.csv").write_text(f"CompoundID,SMILES,plate,{names}\n{rows}")
+    tables = {
+        "data": {"source": str(folder / "m.csv"), "target": names.split(","), "task": request.param},
+        "model": {"method": "asap", "hidden": 4, "levels": 1},
+        "train": {"epochs": 2},
+        "split": {"val": 0.4, "test": 0.1},
+    }
+    settings = RunSettings.from_dict(tables)
+    run.start(settings, settings.data.load(), folder / "run")
+    return request.param, folder
+
+
+def rows_of(*words):
+    return list(csv.DictReader(io.StringIO(call("predict", *words).stdout)))
+
+
+def test_the_columns_follow_from_the_kind_of_target(trained):
+    kind, folder = trained
+    rows = rows_of(folder / "run", folder / "m.csv", "--coverage", 0.75)
+    assert [row["id"] for row in rows] == [f"c{k}" for k in range(60)]
+    assert [row["smiles"] for row in rows] == SMILES
+    expected = {
+        "classification": ["predicted", "p(a)", "p(b)", "calibrated(a)", "calibrated(b)", "set"],
+        "regression": ["predicted(logS [mol/l])", "lower(logS [mol/l])", "upper(logS [mol/l])"],
+        "multilabel": ["p(t1)", "p(t2)", "calibrated(t1)", "calibrated(t2)", "set(t1)", "set(t2)"],
+    }
+    assert list(rows[0])[3:] == [*expected[kind], "distance_quantile", "unlike_training"]
+    if kind == "classification":
+        assert {row["set"] for row in rows} <= {"a", "b", "a | b", ""}
+        assert all(abs(float(row["calibrated(a)"]) + float(row["calibrated(b)"]) - 1) < 1e-5 for row in rows)
+
+
+def test_the_quantile_comes_from_the_validation_graphs(trained):
+    kind, folder = trained
+    loaded, split = checkpoint.load(folder / "run"), Split.load(folder / "run" / "split.json")
+    graphs = load(folder / "m.csv", recipe=loaded.recipe, labels="optional")
+    y, p = graphs.y[split.val], predict(loaded.model, graphs, split.val)
+    if kind == "classification":
+        scores = [1 - p[np.arange(len(y)), y]]
+    elif kind == "regression":
+        scores = [np.abs(y - p)[:, 0]]
+    else:
+        scores = [np.where(c == 1, 1 - q, q)[~np.isnan(c)] for c, q in zip(y.T, p.T, strict=True)]
+    sure = Uncertainty(loaded, 0.75)
+    for task, expected in zip(sure.trust.tasks, scores, strict=True):
+        np.testing.assert_allclose(task.scores, np.sort(expected), atol=1e-6)
+    np.testing.assert_allclose(sure.quantiles, [conformal_quantile(s, 0.75) for s in scores], atol=1e-6)
+    if kind == "regression":
+        rows = rows_of(folder / "run", folder / "m.csv", "--coverage", 0.75)
+        width = [float(row["upper(logS [mol/l])"]) - float(row["lower(logS [mol/l])"]) for row in rows]
+        np.testing.assert_allclose(width, 2 * sure.quantiles[0], rtol=1e-5)
+        missed = np.array([abs(float(rows[k]["predicted(logS [mol/l])"]) - graphs.y[k, 0]) for k in split.val])
+        inside = (missed <= np.array(width)[split.val] / 2 + 1e-4).sum()
+        assert inside >= math.ceil((len(missed) + 1) * 0.75)  # more where molecules are the same
+
+
+def test_a_coverage_that_the_validation_part_is_too_small_for_holds_everything(trained):
+    kind, folder = trained
+    done = call("predict", folder / "run", folder / "m.csv", "--coverage", 0.99)
+    assert "a coverage of 0.99 takes 99 validation graphs" in done.stderr
+    row = next(csv.DictReader(io.StringIO(done.stdout)))
+    if kind == "regression":
+        assert (row["lower(logS [mol/l])"], row["upper(logS [mol/l])"]) == ("-inf", "inf")
+        plain = json.loads(call("predict", folder / "run", folder / "m.csv", "--coverage", 0.99, "--json").stdout)
+        assert plain["predictions"][0]["upper(logS [mol/l])"] is None
+    else:
+        assert {row[name] for name in row if name.startswith("set")} <= {"a | b", "0 | 1"}
+
+
+def test_columns_of_the_table_are_kept(trained, tmp_path):
+    kind, folder = trained
+    rows = rows_of(folder / "run", folder / "m.csv", "--keep-columns")
+    assert [row["plate"] for row in rows[:3]] == ["batch 0", "batch 1", "batch 2"]
+    assert list(rows[0])[:5] == ["graph", "id", "CompoundID", "SMILES", "plate"]
+    assert "smiles" not in rows[0]
+    from pyarrow.parquet import read_table
+
+    words = ("predict", folder / "run", folder / "m.csv", "--keep-columns", "--chunk", 7, "-o")
+    for name in ("o.parquet", "o.jsonl"):
+        assert call(*words, tmp_path / name).exit_code == 0
+    table = read_table(tmp_path / "o.parquet")
+    lines = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
+    assert table.column_names == list(lines[0]) == list(rows[0])
+    assert [line["plate"] for line in lines] == table["plate"].to_pylist() == [row["plate"] for row in rows]
+    again = tmp_path / "again.csv"  # a file of predictions as the next input: its columns keep their values
+    again.write_text("smiles,predicted,p(a)\nCCO,old,0.5\n")
+    if kind == "classification":
+        [row] = rows_of(folder / "run", again, "--keep-columns")
+        assert (row["predicted (input)"], row["p(a) (input)"]) == ("old", "0.5")
+    with pytest.raises(DataError, match="has no columns to keep"):
+        call("predict", folder / "run", "CCO", "--keep-columns")
+
+
+def test_a_model_that_knows_nothing_about_trust_says_so(trained, tmp_path):
+    _, folder = trained
+    loaded = checkpoint.load(folder / "run")
+    checkpoint.save(tmp_path / "m.safetensors", loaded.model, recipe=loaded.recipe, target=loaded.target)
+    with pytest.raises(CheckpointError, match="says nothing about how sure its answers are"):
+        call("predict", tmp_path / "m.safetensors", folder / "m.csv", "--uncertainty")
+    with pytest.raises(ConfigError, match="coverage must lie between 0 and 1"):
+        call("predict", folder / "run", folder / "m.csv", "--coverage", 90)
+    with pytest.raises(ConfigError, match="calibration must be"):
+        call("predict", folder / "run", folder / "m.csv", "--uncertainty", "--calibration", "platt")
+    for broken in ({}, {"tasks": [{}], "references": []}, {"tasks": "x", "references": []}):
+        with pytest.raises(CheckpointError, match="trust is damaged"):
+            Trust.from_dict(broken)
+
+
+def test_without_validation_graphs_there_is_nothing_to_calibrate_on(trained, tmp_path):
+    _, folder = trained
+    loaded = checkpoint.load(folder / "run")
+    tasks = [{"scores": [], "calibration": None}] * loaded.target.tasks
+    extra = {"trust": {"tasks": tasks, "references": []}}
+    path = tmp_path / "m.safetensors"
+    checkpoint.save(path, loaded.model, recipe=loaded.recipe, target=loaded.target, extra=extra)
+    with pytest.raises(ConfigError, match="was trained without validation graphs"):
+        call("predict", path, folder / "m.csv", "--coverage", 0.9)
+    assert call("predict", path, folder / "m.csv", "--uncertainty").exit_code == 0
