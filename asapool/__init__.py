@@ -32,6 +32,7 @@ _PUBLIC = {
     "load_model": "asapool.trained",
     "motifs": "asapool.insight",
     "register_method": "asapool.models.methods",
+    "tune": "asapool.experiments.searching",
 }
 __all__ = ["__version__", *_PUBLIC]
 

@@ -71,6 +71,14 @@ def cv(
     model: o.ModelOptions,
     training: o.TrainOptions,
     cross: CrossOptions,
+    tune: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            rich_help_panel=o.TRAINING,
+            help="Nested: search inside every fold, as trials=20 or trials=20,space=FILE.",
+        ),
+    ] = None,
     engine: e.EngineOptions,
     keep_models: Annotated[
         bool,
@@ -90,6 +98,11 @@ def cv(
         "model": {"method": method, **asdict(model)},
         "train": asdict(training),
     }
+    if tune is not None:
+        from asapool.cli.tune import nested
+
+        nested(tables, tune, cross, engine)
+        return
     cross_validate_methods(tables, None, "cv", cross, engine, keep_models)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +25,10 @@ Inputs = Mapping[str, Any]  # by content digest: the graphs by their fingerprint
 class Engine(Protocol):
     """Something that trains: local processes, or a cluster."""
 
-    def work(self, runs: Sequence[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
+    def work(self, runs: Iterable[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
         """Yield one record per Run when it ends, finished or failed; leaving the loop stops the workers.
 
+        A Run is taken from the iterable when there is room for it, so it may depend on the records so far.
         Inputs reach a worker (or a node) once. on_progress(run, finished epochs, all epochs, validation accuracy) is
         called in this process now and then.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -28,14 +28,13 @@ class LocalEngine:
 
     jobs: int = 1
 
-    def work(self, runs: Sequence[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
+    def work(self, runs: Iterable[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
         """Yield a record per Run when it ends; a worker that dies is one failed record with the reason."""
-        jobs = max(1, min(self.jobs, len(runs)))
 
         def on_message(run: Run, progress: tuple[int, int, float | None]) -> None:
             on_progress(run, *progress)
 
-        with closing(run_tasks(runs, _work, dict(inputs), jobs, fresh=True, on_message=on_message)) as outcomes:
+        with closing(run_tasks(runs, _work, dict(inputs), self.jobs, fresh=True, on_message=on_message)) as outcomes:
             for outcome in outcomes:
                 record: RunRecord | None = outcome.result
                 yield failed(outcome.task, outcome.failure or "", machine()) if record is None else record
@@ -44,7 +43,7 @@ class LocalEngine:
 class InlineEngine:
     """Trains in this process, one Run after the other."""
 
-    def work(self, runs: Sequence[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
+    def work(self, runs: Iterable[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
         """Yield a record per Run; an error of the training is a failed record."""
         for outcome in run_tasks(runs, _train, (inputs, on_progress)):
             yield outcome.result or failed(outcome.task, outcome.failure or "", machine())

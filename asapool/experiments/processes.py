@@ -10,11 +10,11 @@ from __future__ import annotations
 import multiprocessing as mp
 import pickle
 import traceback
-from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic, TypeVar
@@ -49,7 +49,7 @@ class _Message:
 
 
 def run_tasks(
-    tasks: Sequence[Task],
+    tasks: Iterable[Task],
     work: Callable[..., Any],
     shared: Any,
     jobs: int = 1,
@@ -58,6 +58,9 @@ def run_tasks(
     on_message: Callable[[Task, Any], None] | None = None,
 ) -> Generator[Outcome[Task], None, None]:
     """Work on all tasks in `jobs` processes, and yield each outcome when it is there.
+
+    A task is taken from the iterable when a process is free for it, after the outcome before it was yielded; so it may
+    depend on the outcomes so far.
 
     work(shared, task) runs in a worker; work must be a function of a module, and shared (sent once per worker) and the
     tasks plain data. With one job and fresh=False everything runs in this process. Leaving the loop ends the workers.
@@ -72,17 +75,17 @@ def run_tasks(
         for task in tasks:
             yield _attempt(work, shared, task, *([partial(on_message, task)] if on_message else []))
         return
-    waiting = deque(tasks)
+    waiting = iter(tasks)
     workers: list[_Worker[Task]] = []
     context = mp.get_context("spawn")  # a forked copy of torch's threads may hang
     # pickled once, and sent over each worker's own pipe after it started: an argument of the process goes through a
     # pipe whose other end this process holds too, so that a worker that dies while it starts would block us for ever
     payload = bytes(ForkingPickler.dumps((work, shared, on_message is not None)))
     try:
-        workers = [_start(context) for _ in range(min(jobs, len(tasks)))]
-        for worker in workers:
-            _brief(worker, payload)
-            _hand_out(worker, waiting)
+        for task in islice(waiting, jobs):
+            workers.append(_start(context))
+            _brief(workers[-1], payload)
+            _hand_out(workers[-1], task)
         while busy := [worker for worker in workers if worker.task is not None]:
             for pipe in wait([worker.pipe for worker in busy]):
                 place = next(i for i, worker in enumerate(workers) if worker.pipe is pipe)
@@ -91,13 +94,13 @@ def run_tasks(
                     if on_message is not None and whose is not None:
                         on_message(whose, outcome.content)
                     continue
-                if workers[place].process.exitcode is not None:
-                    workers[place].pipe.close()
-                    if waiting:
+                yield outcome
+                for task in islice(waiting, 1):
+                    if workers[place].process.exitcode is not None:
+                        workers[place].pipe.close()
                         workers[place] = _start(context)
                         _brief(workers[place], payload)
-                _hand_out(workers[place], waiting)
-                yield outcome
+                    _hand_out(workers[place], task)
     finally:
         for worker in workers:
             worker.process.terminate()
@@ -120,11 +123,10 @@ def _brief(worker: _Worker[Task], payload: bytes) -> None:
         worker.pipe.send_bytes(payload)
 
 
-def _hand_out(worker: _Worker[Task], waiting: deque[Task]) -> None:
-    worker.task = waiting.popleft() if waiting else None
-    if worker.task is not None:
-        with suppress(OSError):  # it died before its task: the next receive reports it
-            worker.pipe.send(worker.task)
+def _hand_out(worker: _Worker[Task], task: Task) -> None:
+    worker.task = task
+    with suppress(OSError):  # it died before its task: the next receive reports it
+        worker.pipe.send(task)
 
 
 def _collect(worker: _Worker[Task]) -> Outcome[Task] | _Message:

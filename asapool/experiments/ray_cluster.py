@@ -10,9 +10,10 @@ from __future__ import annotations
 import socket
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any
 
 from asapool import __version__
@@ -41,7 +42,7 @@ class RayEngine:
             raise ConfigError(f"jobs must be at least 1, got {jobs}")
         self.address, self.jobs = address, jobs
 
-    def work(self, runs: Sequence[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
+    def work(self, runs: Iterable[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
         """Yield a record per Run when it ends; leaving the loop stops what is still being trained."""
         from asapool.experiments.ray_worker import packed
 
@@ -67,22 +68,23 @@ class _Work:
         self.lost: Counter[str] = Counter()
         self.looked = 0.0
 
-    def through(self, runs: Sequence[Run]) -> Iterator[RunRecord]:
+    def through(self, runs: Iterable[Run]) -> Iterator[RunRecord]:
         """Hand out the Runs and yield their records."""
-        waiting = deque(runs)
+        again: deque[Run] = deque()  # Runs whose machine was lost
+        more = iter(runs)
         with self._ending():
-            while waiting or self.flying:
-                room = self._room()
-                while waiting and len(self.flying) < room:
-                    run = waiting.popleft()
+            while True:
+                for run in islice(chain(drained(again), more), max(0, self._room() - len(self.flying))):
                     self.flying[self._submit(run)] = run
+                if not self.flying:
+                    return
                 ready, _ = self.ray.wait(list(self.flying), timeout=POLL)
                 self._look()
                 for reference in ready:
                     run = self.flying.pop(reference)
                     record = self._collect(reference, run)
                     if record is None:
-                        waiting.appendleft(run)
+                        again.append(run)
                     else:
                         yield record
 
@@ -92,7 +94,8 @@ class _Work:
 
     def _submit(self, run: Run) -> Any:
         boxes = [self.boxes[digest] for digest in (run.fingerprint, run.splits) if digest]
-        task = run.to_dict() | ({"keep": True} if run.keep else {})
+        # what is no part of the key travels beside it
+        task = run.to_dict() | ({"keep": True} if run.keep else {}) | ({"rungs": run.rungs} if run.rungs else {})
         return self.train.remote(__version__, run.key, task, boxes, self.board)
 
     def _look(self) -> None:
@@ -162,6 +165,12 @@ class _Work:
                 for reference in self.flying:
                     self.ray.cancel(reference, force=True)
                 self.ray.kill(self.board)
+
+
+def drained(queue: deque[Run]) -> Iterator[Run]:
+    """Take the Runs of a queue from its left until it is empty."""
+    while queue:
+        yield queue.popleft()
 
 
 def _here(ray: Any) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,9 @@ from asapool.training.config import TrainConfig
 if TYPE_CHECKING:
     from asapool.data import GraphSet, Split
     from asapool.experiments.record import RunRecord
+    from asapool.training.state import Epoch, Progress
 
+PRUNED = "pruned"  # how the failure of a pruned training begins
 OnEpoch = Callable[[int, int, float | None], None]  # finished epochs, all epochs, validation accuracy of the last one
 
 # The settings that Runs of 0.1.0 had, with their defaults then. They are part of every key; a later setting only where
@@ -52,6 +55,8 @@ class Run:
         protocol: How folds are made, a name of `asapool.experiments.protocols.PROTOCOLS`.
         splits: Digest of the split file, where the protocol reads one.
         keep: The record carries the trained model; this changes nothing else, the key least of all.
+        rungs: (epoch, value) pairs: the training ends after that epoch, unfinished, where its best validation value
+            until then is lower. No part of the key: what is finished is the same with and without them.
     """
 
     data: str
@@ -64,6 +69,7 @@ class Run:
     protocol: str = "authors"
     splits: str = ""
     keep: bool = field(default=False, compare=False)
+    rungs: tuple[tuple[int, float], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         choose("protocol", self.protocol, tuple(PROTOCOLS))
@@ -88,7 +94,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, from which the key is made."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "keep"}
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("keep", "rungs")}
         plain |= {"model": settings_of(self.model), "train": settings_of(self.train)}
         return plain if self.splits else {name: value for name, value in plain.items() if name != "splits"}
 
@@ -131,11 +137,24 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: Spl
         )
     began, cpu, epochs = time.perf_counter(), time.process_time(), run.train.epochs
     split = run.split(graphs, splits)
-    hook = None
     if on_epoch is not None:
         on_epoch(0, epochs, None)
-        hook = lambda epoch, progress: on_epoch(epoch.epoch, epochs, epoch.val_accuracy or epoch.val_score)  # noqa: E731
-    result = train_fold(graphs, split, run.model, run.train, fold_seed(run.seed, run.fold), hook)
+
+    def after_epoch(epoch: Epoch, progress: Progress) -> None:
+        if on_epoch is not None:
+            on_epoch(epoch.epoch, epochs, epoch.val_accuracy or epoch.val_score)
+        for number, least in run.rungs:
+            if epoch.epoch == number and (value := best_value(map(asdict, progress.history))) < least:
+                raise Pruned(number, value, least, [asdict(one) for one in progress.history])
+
+    def spent() -> dict[str, Any]:
+        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
+        return {"seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3), "machine": machine()}
+
+    try:
+        result = train_fold(graphs, split, run.model, run.train, fold_seed(run.seed, run.fold), after_epoch)
+    except Pruned as end:
+        return RunRecord(run=run, history=end.history, epochs=end.epoch, failure=str(end), **spent())
     return RunRecord(
         run=run,
         validation=result.validation,
@@ -144,12 +163,34 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: Spl
         best_epoch=result.fit.best_epoch,
         epochs=len(result.fit.history),
         stopped=result.fit.stopped,
-        seconds=round(time.perf_counter() - began, 3),
-        cpu_seconds=round(time.process_time() - cpu, 3),
         probabilities={
             "graphs": split.test.tolist(),
             "proba": [[round(float(p), 5) for p in row] for row in result.probability],
         },
-        machine=machine(),
         model=model_file(graphs, split, run, result) if run.keep else None,
+        **spent(),
     )
+
+
+class Pruned(Exception):  # noqa: N818
+    """A training that was not worth finishing."""
+
+    def __init__(self, epoch: int, value: float, least: float, history: list[dict[str, Any]]) -> None:
+        super().__init__(f"{PRUNED} after epoch {epoch}: {value:.4g} on validation, others had {least:.4g} by then")
+        self.epoch, self.history = epoch, history
+
+
+def best_value(history: Iterable[Mapping[str, Any]]) -> float:
+    """The best validation value of some epochs, greater is better: accuracy, or minus the loss where there is none.
+
+    >>> best_value([{"val_accuracy": 0.5, "val_loss": 1.0}, {"val_accuracy": 0.4, "val_loss": 0.9}])
+    0.5
+    >>> best_value([{"val_accuracy": None, "val_loss": 1.0}, {"val_accuracy": None, "val_loss": 0.75}])
+    -0.75
+    """
+    values = (
+        epoch["val_accuracy"] if epoch.get("val_accuracy") is not None else -float(epoch["val_loss"])
+        for epoch in history
+        if epoch.get("val_loss") is not None
+    )
+    return max(values, default=-math.inf)

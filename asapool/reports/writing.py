@@ -12,11 +12,14 @@ from asapool.reports.results_page import results_page, write_figures
 from asapool.reports.results_record import is_results
 from asapool.reports.run_page import run_page
 from asapool.reports.run_record import read_run
+from asapool.reports.tuning_page import is_search, tuning_page
 
 
 def report_page(folder: str | PathLike[str], *, graphs: GraphSet | None = None, errors: int = 3) -> str:
-    """The page of a run, of a cross-validation or comparison, or of reproduced tables."""
+    """The page of a run, of a search, of a cross-validation or comparison, or of reproduced tables."""
     path = Path(folder)
+    if is_search(path):
+        return tuning_page(path)
     if is_comparison(path):
         return comparison_page(path)
     if is_results(path):
@@ -37,6 +40,6 @@ def write_report(
     """
     target = Path(folder) / "report.html" if out is None else Path(out)
     write_text(target, report_page(folder, graphs=graphs, errors=errors))
-    if is_results(Path(folder)) and not is_comparison(Path(folder)):
+    if is_results(Path(folder)) and not is_comparison(Path(folder)) and not is_search(Path(folder)):
         write_figures(Path(folder))
     return target
