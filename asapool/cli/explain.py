@@ -43,7 +43,7 @@ def explain(
     old_target: Annotated[str | None, typer.Option("--target", hidden=True)] = None,
     importance: Annotated[
         str, typer.Option(help="Kinds to compute; occlusion runs the model once per node. Pictures show the last one.")
-    ] = "attention,gradient,occlusion",
+    ] = "attention,gradient,neighbourhood,occlusion",
     against: Annotated[
         str | None,
         typer.Option(

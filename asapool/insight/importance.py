@@ -15,6 +15,7 @@ from torch import Tensor
 
 from asapool.data.batch import Batch
 from asapool.errors import choose
+from asapool.insight.copies import blanked, drop_nodes, without
 from asapool.insight.levels import Floats, Level
 from asapool.models import GraphModel
 
@@ -124,51 +125,38 @@ def occlusion_importance(
     return scores
 
 
-def blanked(batch: Batch, nodes: Tensor) -> Batch:
-    """One copy of the graph per node of `nodes` (B,), in which that node has no features."""
-    B, N, E = nodes.numel(), batch.x.size(0), batch.col.numel()
-    x = batch.x.repeat(B, 1)
-    x[torch.arange(B) * N + nodes] = 0
-    shift = torch.arange(B).repeat_interleave(E)
-    return Batch(
-        x=x,
-        ptr=torch.arange(B + 1) * N,
-        rowptr=torch.cat([batch.rowptr[:1], batch.rowptr.diff().repeat(B).cumsum(0)]),
-        col=batch.col.repeat(B) + shift * N,
-        weight=None if batch.weight is None else batch.weight.repeat(B),
-        y=batch.y.repeat(B),
-        edge_attr=None if batch.edge_attr is None else batch.edge_attr.repeat(B, 1),
-        graph_attr=None if batch.graph_attr is None else batch.graph_attr.repeat(B, 1),
-    )
+def neighbourhood_importance(model: GraphModel, batch: Batch, c: int, against: int | None = None) -> Floats:
+    """n_i = o_i + mean over j ∈ N[i] of (log odds_c of the graph − log odds_c without N[j]), (N,).
 
-
-def without(batch: Batch, nodes: Tensor) -> Batch:
-    """One copy of the graph per node of `nodes` (B,), which lacks that node and its edges.
-
-    >>> path = Batch(torch.eye(3), torch.tensor([0, 3]), torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1]),
-    ...              None, torch.tensor([0]))
-    >>> ends = without(path, torch.tensor([0, 1]))  # an edge is left, or nothing but two nodes
-    >>> ends.ptr.tolist(), ends.rowptr.tolist(), ends.col.tolist()
-    ([0, 2, 4], [0, 1, 2, 2, 2], [1, 0])
+    o is occlusion, N[j] are j and its neighbours: a reason of several nodes is seen where removing one of them changes
+    little. A neighbourhood that is the whole graph counts as the node alone. Call it within `frozen`.
     """
-    B, N = nodes.numel(), batch.x.size(0)
-    row = torch.arange(N).repeat_interleave(batch.rowptr.diff())
-    kept = torch.arange(N) != nodes[:, None]  # (B, N)
-    copy, entry = ((row != nodes[:, None]) & (batch.col != nodes[:, None])).nonzero(as_tuple=True)
-    gone = nodes[copy]
-    new_row = row[entry] - (row[entry] > gone).long() + copy * (N - 1)
-    new_col = batch.col[entry] - (batch.col[entry] > gone).long() + copy * (N - 1)
-    count = torch.bincount(new_row, minlength=B * (N - 1))
-    return Batch(
-        x=batch.x.repeat(B, 1)[kept.view(-1)],
-        ptr=torch.arange(B + 1) * (N - 1),
-        rowptr=torch.cat([count.new_zeros(1), count.cumsum(0)]),
-        col=new_col,
-        weight=None if batch.weight is None else batch.weight[entry],
-        y=batch.y.repeat(B),
-        edge_attr=None if batch.edge_attr is None else batch.edge_attr[entry],
-        graph_attr=None if batch.graph_attr is None else batch.graph_attr.repeat(B, 1),  # fingerprints stay as they are
-    )
+    N = batch.x.size(0)
+    own = occlusion_importance(model, batch, c, "remove", against)
+    if N < 2:
+        return own
+    row = torch.repeat_interleave(batch.rowptr.diff())
+    step = max(1, PIECE // N)
+    drops = []
+    with torch.no_grad():
+        whole = contrast(logits_of(model, batch), c, against)
+        for first in range(0, N, step):
+            centres = torch.arange(first, min(first + step, N))
+            near = torch.zeros(len(centres), N, dtype=torch.bool)
+            inside = (row >= first) & (row < first + len(centres))
+            near[row[inside] - first, batch.col[inside]] = True
+            near[torch.arange(len(centres)), centres] = True
+            full = near.all(dim=1)
+            near[full] = torch.nn.functional.one_hot(centres[full], N).bool()
+            copies = blanked(batch, centres)
+            drops.append(whole - contrast(logits_of(model, drop_nodes(copies, ~near.view(-1))), c, against))
+    drop = torch.cat(drops)
+    total = drop.clone().index_add(0, row, drop[batch.col])
+    loops = row == batch.col  # a self-loop is no second neighbour
+    total = total.index_add(0, row[loops], -drop[row[loops]])
+    count = 1 + batch.rowptr.diff() - torch.bincount(row[loops], minlength=N)
+    scores: Floats = own + (total / count).double().numpy()
+    return scores
 
 
 class Question(NamedTuple):
@@ -208,6 +196,12 @@ KINDS = {
         "Gradient",
         "Gradient × input, in log odds: orange supports the explained class, blue opposes it.",
         lambda q: gradient_importance(q.model, q.batch, q.target, q.against),
+    ),
+    "neighbourhood": Kind(
+        "Neighbourhood",
+        "Drop in log odds when the node is removed, plus the mean drop when the neighbourhoods it is in are removed: "
+        "orange supports the explained class, blue opposes it.",
+        lambda q: neighbourhood_importance(q.model, q.batch, q.target, q.against),
     ),
     "occlusion": Kind(
         "Occlusion",

@@ -55,7 +55,7 @@ def test_the_probability_is_the_prediction_and_every_method_has_an_importance(me
     assert {"gradient", "occlusion"} <= set(told.importance)
     if method in ("asap", "topk", "sagpool", "asap+"):
         assert len(told.levels) == (2 if method == "asap+" else 3)
-        assert set(told.importance) == {"attention", "gradient", "occlusion"}
+        assert set(told.importance) == {"attention", "gradient", "neighbourhood", "occlusion"}
     else:
         assert told.levels == ()
         assert "no levels to show" in told.note

@@ -66,10 +66,10 @@ def checked():
 
 def test_every_kind_has_a_row_and_a_model_agrees_with_itself(checked):
     models, graphs, result = checked
-    assert [row.kind for row in result.rows] == ["attention", "gradient", "occlusion", "random"]
+    assert [row.kind for row in result.rows] == ["attention", "gradient", "neighbourhood", "occlusion", "random"]
     assert all(row.precision is not None and 0 <= row.deletion <= 1 for row in result.rows)
     alone = check_importance(models[0], graphs, sample=5, others=models[:1])
-    assert [row.stability for row in alone.rows] == [1.0, 1.0, 1.0, None]
+    assert [row.stability for row in alone.rows] == [1.0, 1.0, 1.0, 1.0, None]
     assert result.rows[0].stability < 1
     with frozen(models[0]):
         scores = importance_of(models[0], graphs.subset([0]), ["gradient"])["gradient"][0]
@@ -82,7 +82,7 @@ def test_its_page_and_its_files(checked):
     _, _, result = checked
     assert json.loads(result.to_json())["graphs"] == 5
     lines = check_csv(result).splitlines()
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert lines[0].startswith("kind,graphs,deletion,deletion_error")
     page = check_page(result)
     assert "Random order" in page
@@ -97,3 +97,17 @@ def test_models_of_values_are_refused(checked):
     model.target = Target(kind="regression", names=("v",))
     with pytest.raises(ConfigError, match="compares probabilities of classes"):
         check_importance(model, graphs)
+
+
+def test_neighbourhoods_by_hand():
+    # a path 0 – 1 – 2 – 3 with x = (1, 2, 4, 8) and log odds Σ x: a removal costs the sum of what it takes
+    from asapool.insight.importance import neighbourhood_importance
+
+    graphs = GraphSet(
+        x=np.array([[1.0], [2.0], [4.0], [8.0]]), ptr=[0, 4], rowptr=[0, 1, 3, 5, 6], col=[1, 0, 2, 1, 3, 2]
+    )
+    scores = neighbourhood_importance(Sum(), graphs.batch([0]), 1)
+    # N[0] = {0, 1} costs 3, N[1] costs 7, N[2] costs 14, N[3] costs 12
+    assert scores.tolist() == pytest.approx(
+        [1 + (3 + 7) / 2, 2 + (3 + 7 + 14) / 3, 4 + (7 + 14 + 12) / 3, 8 + (14 + 12) / 2]
+    )

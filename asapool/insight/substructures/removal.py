@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -12,48 +10,13 @@ from torch import Tensor
 from asapool.data import GraphSet
 from asapool.data.batch import Batch
 from asapool.data.targets import Target
+from asapool.insight.copies import drop_nodes
 from asapool.insight.levels import Floats, Ints
 from asapool.models import GraphModel
 from asapool.models.batches import cut
 from asapool.training.predictions import pieces
 
 PIECE = 16_384  # nodes that go through the model at once
-
-
-def drop_nodes(batch: Batch, keep: Tensor) -> Batch:
-    """The batch without the nodes where keep (N,) is False, and without their edges.
-
-    Fingerprints that belong to a whole graph (graph_attr) stay as they are.
-
-    >>> path = Batch(torch.eye(3), torch.tensor([0, 3]), torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1]),
-    ...              None, torch.tensor([0]))
-    >>> edge = drop_nodes(path, torch.tensor([False, True, True]))
-    >>> edge.ptr.tolist(), edge.rowptr.tolist(), edge.col.tolist()
-    ([0, 2], [0, 1, 2], [1, 0])
-    """
-    row = torch.repeat_interleave(batch.rowptr.diff())
-    rest = drop_edges(batch, keep[row] & keep[batch.col])
-    before = torch.cat([keep.new_zeros(1, dtype=torch.long), keep.long().cumsum(0)])  # nodes kept before each node
-    degree = rest.rowptr.diff()[keep]
-    return replace(
-        rest,
-        x=batch.x[keep],
-        ptr=before[batch.ptr],
-        rowptr=torch.cat([degree.new_zeros(1), degree.cumsum(0)]),
-        col=before[rest.col],
-    )
-
-
-def drop_edges(batch: Batch, keep: Tensor) -> Batch:
-    """The batch without the entries where keep (E,) is False; every node stays."""
-    before = torch.cat([keep.new_zeros(1, dtype=torch.long), keep.long().cumsum(0)])
-    return replace(
-        batch,
-        rowptr=before[batch.rowptr],
-        col=batch.col[keep],
-        weight=None if batch.weight is None else batch.weight[keep],
-        edge_attr=None if batch.edge_attr is None else batch.edge_attr[keep],
-    )
 
 
 def answers(model: GraphModel, batch: Batch) -> Tensor:
