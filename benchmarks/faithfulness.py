@@ -5,7 +5,8 @@
 
 Sets with known reasons: nci-alerts (atoms of structural alerts), synthetic:motifs (nodes of the planted motif), and
 Mutagenicity (NO2 and NH2 groups of mutagens, as the literature on explanations takes them). One split per set; the
-seeds differ in weights, shuffling and dropout. Test graphs that the model answers rightly are explained, for that class.
+seeds differ in weights, shuffling and dropout. Test graphs that the model answers correctly are explained, for that
+class.
 
 Peers on the same models: GNNExplainer (torch_geometric, a mask over nodes, 100 steps) and integrated gradients (captum,
 50 steps from zero features; left out where captum is not installed). A record is kept per set, method and seed, so an
