@@ -60,6 +60,8 @@ def test_a_map_has_the_graphs_of_its_source(both):
     assert mapped.graphs.fingerprint == memory.graphs.fingerprint
     assert (mapped.skipped, mapped.unlabelled) == (memory.skipped, memory.unlabelled)
     assert mapped.graphs.mapped is not None
+    assert mapped.graphs.summary() == memory.graphs.summary()
+    assert (mapped.graphs.col.max(), (1 + mapped.graphs.col).min()) == (memory.graphs.col.max(), 1)
     again = load(mapped.graphs.mapped.stored.path)
     assert again.with_fields(name="other").fingerprint == memory.graphs.fingerprint  # hashed from the files
 

@@ -18,8 +18,11 @@ from asapool.data.csr import Ints, pointer
 BLOCK = 1 << 20  # entries that are decoded at a time where all of them are needed
 
 
-class Virtual:
-    """An array of which parts are computed when they are asked for; np.asarray(it) computes all of it."""
+class Virtual(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array of which parts are computed when they are asked for.
+
+    Whatever else is done with it (np.asarray, arithmetic, methods of arrays) computes all of it, in memory.
+    """
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, compute: Callable[[Ints], npt.NDArray[Any]]) -> None:
         self.shape, self.dtype, self.compute = shape, np.dtype(dtype), compute
@@ -55,9 +58,13 @@ class Virtual:
         whole = np.concatenate(parts) if parts else np.zeros(self.shape, self.dtype)
         return whole.astype(self.dtype if dtype is None else dtype, copy=False)
 
-    def copy(self) -> npt.NDArray[Any]:
-        """All of it in memory."""
-        return np.asarray(self)
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*(np.asarray(i) if isinstance(i, Virtual) else i for i in inputs), **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
 
 
 class Texts(Sequence[str]):
