@@ -23,7 +23,7 @@ class ConvBlock(nn.Module):
             config.hidden,
             relu=not config.batch_norm,
             loops=semantics_named(config.semantics).loops,
-            backend=config.backend,
+            backend=config.kernels,
         )
         self.norm = NodeNorm(config.hidden) if config.batch_norm else None
 

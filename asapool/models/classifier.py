@@ -66,6 +66,29 @@ class GraphModel(nn.Module):
         """The logits (B, C) of a padded batch, x (B, N, F): the same numbers to rounding, with static shapes."""
         raise ConfigError(f"the method {self.config.method!r} works on packed batches only, not on padded ones")
 
+    def packed(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
+    ) -> Tensor:
+        """The logits (B, C) of a packed batch, computed packed."""
+        return self(x, ptr, rowptr, col, weight, **more)  # type: ignore[no-any-return]
+
+    def grouped(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, *,
+        edge_attr: Tensor | None = None, graph_attr: Tensor | None = None,
+    ) -> Tensor | None:  # fmt: skip
+        """The logits (B, C) by the dense backend; None where the model computes this batch packed.
+
+        The dense backend is chosen by the config, or off the CPU for methods that can.
+        """
+        if self.config.backend != "dense" and (self.config.backend != "auto" or x.is_cpu):
+            return None
+        from asapool.models.dense_batches import Packed, dense_logits
+        from asapool.models.padded import why_not
+
+        if why_not(self) is not None:
+            return None
+        return dense_logits(self, Packed(x, ptr, rowptr, col, weight, edge_attr, graph_attr))
+
     def embed(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> Tensor:
@@ -122,7 +145,7 @@ class GraphModel(nn.Module):
         if edge_attr is not None:
             edge_attr = check_edge_attr(edge_attr, col.numel())
         return kernels.graph_from_rows(
-            ptr, rowptr, col, weight, x.dtype, edge_attr=edge_attr, backend=self.config.backend
+            ptr, rowptr, col, weight, x.dtype, edge_attr=edge_attr, backend=self.config.kernels
         )
 
     def check_nodes(self, x: Tensor) -> None:
@@ -155,13 +178,23 @@ class GraphClassifier(GraphModel):
         graph_attr: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         """The logits (B, C)."""
-        logits: Tensor = self.head(self.embed(x, ptr, rowptr, col, weight, graph_attr=graph_attr))
+        logits = self.grouped(x, ptr, rowptr, col, weight, graph_attr=graph_attr)
+        return self.packed(x, ptr, rowptr, col, weight, graph_attr=graph_attr) if logits is None else logits
+
+    def packed(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
+    ) -> Tensor:
+        """The logits (B, C), whatever the backend."""
+        logits: Tensor = self.head(self.embed(x, ptr, rowptr, col, weight, **more))
         return logits
 
     def forward_with_penalty(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> tuple[Tensor, Tensor]:
         """The logits (B, C), and the scalar that the method adds to the loss: 0 for all but diffpool."""
+        grouped = self.grouped(x, ptr, rowptr, col, weight, **more)
+        if grouped is not None:  # methods with a penalty are not padded
+            return grouped, grouped.new_zeros(())
         r, penalty = self._encode(x, ptr, rowptr, col, weight)
         logits: Tensor = self.head(self._beside(r, more.get("graph_attr")))
         return logits, logits.new_zeros(()) if penalty is None else penalty
@@ -259,8 +292,19 @@ def build(
         in_channels=in_channels, num_classes=num_classes, typical_nodes=typical_nodes, edge_channels=edge_channels,
         graph_channels=graph_channels,
     )  # fmt: skip
-    entry = method(config.method)
     if seed is None:
-        return entry.make_model(config, shape)
+        return _make(config, shape)
     with drawing_from(torch.Generator().manual_seed(seed), all_functions=True):
-        return entry.make_model(config, shape)
+        return _make(config, shape)
+
+
+def _make(config: ModelConfig, shape: ModelShape) -> GraphModel:
+    """The model, if it can do what its backend asks for."""
+    model = method(config.method).make_model(config, shape)
+    if config.backend == "dense":
+        from asapool.models.padded import why_not
+
+        reason = why_not(model)
+        if reason is not None:
+            raise ConfigError(f'{reason}, so model.backend = "dense" does not apply. Use "auto"')
+    return model

@@ -24,7 +24,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "master": ("max", "mean"),
     "fitness": ("leconv", "basic-leconv", "gcn"),
     "aggregate": ("both", "cluster", "none"),
-    "backend": BACKENDS,
+    "backend": (*BACKENDS, "dense"),
     "norm": NORMS,
     "counts": ("none", "wl", "ecfp"),
 }
@@ -82,7 +82,7 @@ class ModelConfig:
     attention_transform: bool = False  # global-attention: a linear layer on what is summed
     link_weight: float = 1.0  # diffpool: weight of the link prediction loss
     entropy_weight: float = 1.0  # diffpool: weight of the entropy of the assignment
-    backend: Literal["auto", "reference", "fused"] = "auto"
+    backend: Literal["auto", "reference", "fused", "dense"] = "auto"  # "dense": groups of padded graphs
     assign: Literal["clusters", "members"] = None  # type: ignore[assignment]  # asap: which memberships sum to 1
     # asap+ and none+
     first_convs: int = None  # type: ignore[assignment]  # convolutions before the first pooling
@@ -98,6 +98,11 @@ class ModelConfig:
     conv_dropout: float = None  # type: ignore[assignment]  # behind every convolution
     count_dropout: float = None  # type: ignore[assignment]  # of the counts
     readout_dropout: float = None  # type: ignore[assignment]  # of all that the head reads
+
+    @property
+    def kernels(self) -> Literal["auto", "reference", "fused"]:
+        """The backend of layers on packed batches."""
+        return "auto" if self.backend == "dense" else self.backend
 
     def __post_init__(self) -> None:
         chosen = method(self.method, "model.method")

@@ -42,7 +42,7 @@ class HierarchicalEncoder(nn.Module):
         self, config: ModelConfig, in_channels: int, make_pool: MakePool, typical_nodes: int | None = None
     ) -> None:
         super().__init__()
-        self.jumping, self.backend = config.jumping, config.backend
+        self.jumping, self.backend = config.jumping, config.kernels
         self.out_channels = 2 * config.hidden * (config.levels if config.jumping else 1)
         widths = [in_channels] + [config.hidden] * (config.levels - 1)
         self.convs = nn.ModuleList(ConvBlock(config, width) for width in widths)

@@ -38,14 +38,14 @@ class PlusBlock(nn.Module):
         self.conv: nn.Module
         if config.conv == "gin" and edge_channels:
             self.conv = GINE(
-                in_channels, config.hidden, edge_channels, train_eps=True, batch_norm=inner, backend=config.backend
+                in_channels, config.hidden, edge_channels, train_eps=True, batch_norm=inner, backend=config.kernels
             )
         elif config.conv == "gin":
-            self.conv = GIN(in_channels, config.hidden, train_eps=True, batch_norm=inner, backend=config.backend)
+            self.conv = GIN(in_channels, config.hidden, train_eps=True, batch_norm=inner, backend=config.kernels)
         else:
             loops = semantics_named(config.semantics).loops
-            self.conv = convolution(config.conv, in_channels, config.hidden, loops=loops, backend=config.backend)
-        self.norm = normalisation(config.norm, config.hidden, backend=config.backend)
+            self.conv = convolution(config.conv, in_channels, config.hidden, loops=loops, backend=config.kernels)
+        self.norm = normalisation(config.norm, config.hidden, backend=config.kernels)
         self.dropout = Dropout(config.conv_dropout)
         self.residual = config.residual and in_channels == config.hidden
 
@@ -78,7 +78,7 @@ class PlusEncoder(nn.Module):
         self.after = nn.ModuleList(
             nn.ModuleList(PlusBlock(config, width, edges) for _ in range(config.level_convs)) for _ in levels
         )
-        self.readout = Readout(config.readouts, backend=config.backend)
+        self.readout = Readout(config.readouts, backend=config.kernels)
         self.sums = config.readouts.index("sum") if "sum" in config.readouts else None
         channels = [shape.in_channels, width] * config.level0 + [width] * config.levels
         self.out_channels = len(config.readouts) * sum(channels)
@@ -161,8 +161,16 @@ class PlusModel(GraphModel):
         edge_attr: Tensor | None = None, graph_attr: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         """The logits (B, C)."""
-        v = self.embed(x, ptr, rowptr, col, weight, edge_attr=edge_attr, graph_attr=graph_attr)
-        return self._head(v)
+        logits = self.grouped(x, ptr, rowptr, col, weight, edge_attr=self._edges(edge_attr), graph_attr=graph_attr)
+        if logits is not None:
+            return logits
+        return self.packed(x, ptr, rowptr, col, weight, edge_attr=edge_attr, graph_attr=graph_attr)
+
+    def packed(
+        self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
+    ) -> Tensor:
+        """The logits (B, C), whatever the backend."""
+        return self._head(self.embed(x, ptr, rowptr, col, weight, **more))
 
     def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
         """The logits (B, C) of a padded batch, x (B, N, F)."""

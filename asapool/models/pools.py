@@ -39,19 +39,19 @@ def asap(config: ModelConfig, level: LevelShape) -> ASAPooling:
         soft_edges=config.soft_edges,
         max_neighbours=config.max_neighbours,
         semantics=config.semantics,
-        backend=config.backend,
+        backend=config.kernels,
     )
 
 
 def topk(config: ModelConfig, level: LevelShape) -> TopKPooling:
     """TopK."""
-    return TopKPooling(config.hidden, config.ratios[level.index], backend=config.backend)
+    return TopKPooling(config.hidden, config.ratios[level.index], backend=config.kernels)
 
 
 def sagpool(config: ModelConfig, level: LevelShape) -> SAGPooling:
     """SAGPool."""
     loops = semantics_named(config.semantics).loops
-    return SAGPooling(config.hidden, config.ratios[level.index], loops=loops, backend=config.backend)
+    return SAGPooling(config.hidden, config.ratios[level.index], loops=loops, backend=config.kernels)
 
 
 def diffpool(config: ModelConfig, level: LevelShape) -> DiffPooling:
@@ -63,7 +63,7 @@ def diffpool(config: ModelConfig, level: LevelShape) -> DiffPooling:
         loops=semantics_named(config.semantics).loops,
         link_weight=config.link_weight,
         entropy_weight=config.entropy_weight,
-        backend=config.backend,
+        backend=config.kernels,
     )
 
 
@@ -92,7 +92,7 @@ def global_attention(config: ModelConfig, level: LevelShape) -> GlobalAttentionP
 
 def sortpool(config: ModelConfig, level: LevelShape) -> SortPool:
     """SortPool, which reads as many nodes as fit into 256 numbers."""
-    return SortPool(config.hidden, WIDEST // config.hidden, backend=config.backend)
+    return SortPool(config.hidden, WIDEST // config.hidden, backend=config.kernels)
 
 
 def cluster_counts(config: ModelConfig, typical_nodes: int | None) -> tuple[int, ...]:

@@ -1,0 +1,106 @@
+"""The dense backend of a model: groups of padded graphs give the numbers, gradients and trainings of packed batches."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from asapool.data import load
+from asapool.errors import ConfigError
+from asapool.kernels.dense import pad
+from asapool.models import ModelConfig, build, dense_batches
+from asapool.models.batches import cut, edge_channels
+from asapool.training import TrainConfig, fit
+from tests.graphs import with_random_parameters
+
+CONFIGS = [
+    {"method": "asap"},
+    {"method": "asap", "semantics": "pyg", "attention": "dynamic", "hops": 2},
+    {"method": "asap+", "norm": "graph"},
+    {"method": "asap+", "norm": "batch"},
+]
+
+
+def graphs():
+    return load("synthetic:cycles?graphs=40")
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """Graphs of more than 16 nodes are computed packed, and groups of one graph are allowed."""
+    monkeypatch.setattr(dense_batches, "WIDTHS", (8, 12, 16))
+    monkeypatch.setattr(dense_batches, "FEW", 1)
+
+
+@pytest.mark.parametrize("options", CONFIGS, ids=lambda o: ",".join(map(str, o.values())))
+@pytest.mark.parametrize("training", [False, True])
+def test_numbers_and_gradients_are_those_of_packed_batches(options, training, narrow):
+    held = graphs()
+    plus = "+" in options["method"]
+    names = ("dropout", "readout_dropout", "conv_dropout", "count_dropout") if plus else ("dropout",)
+    config = ModelConfig(hidden=8, backend="dense", **options, **dict.fromkeys(names, 0.0))
+    made = build(config, held.num_features, 2, seed=0, edge_channels=edge_channels(held)).double()
+    model = with_random_parameters(made, seed=1).train(training)
+    batch = cut(model, held, np.arange(20))
+    inputs = (batch.x.double(), *batch.inputs[1:])
+    results = []
+    for backend in ("dense", "auto"):
+        model.config = replace(config, backend=backend)
+        model.zero_grad()
+        logits, _ = model.forward_with_penalty(*inputs, **model.more(batch))
+        logits.square().sum().backward()
+        results.append((logits.detach(), [None if p.grad is None else p.grad.clone() for p in model.parameters()]))
+    assert results[0][0].std() > 1e-4
+    torch.testing.assert_close(results[0][0], results[1][0], rtol=1e-7, atol=1e-9)
+    for a, b in zip(results[0][1], results[1][1], strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8)
+
+
+def test_a_training_gives_the_same_losses():
+    held = graphs()
+    parts = type("Parts", (), {"train": np.arange(30), "val": np.arange(30, 40)})
+    losses = []
+    for backend in ("dense", "auto"):
+        config = ModelConfig(method="asap", hidden=8, dropout=0.0, backend=backend)
+        model = build(config, held.num_features, 2, seed=0)
+        done = fit(model, held, parts, TrainConfig(epochs=2, batch_size=16, seed=0))
+        losses.append([(epoch.loss, epoch.val_loss) for epoch in done.history])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=2e-5)
+
+
+def test_groups_hold_every_graph_once_and_bound_the_padding(monkeypatch):
+    sizes = np.random.default_rng(0).integers(1, 700, 200)
+    made, packed = dense_batches.groups(sizes)
+    together = np.concatenate([*(group.graphs for group in made), packed])
+    assert sorted(together) == list(range(200))
+    assert (sizes[packed] > 512).all()
+    assert all((sizes[group.graphs] <= group.nodes).all() for group in made)
+    monkeypatch.setattr(dense_batches, "ENTRIES", 3 * 512**2)
+    assert max(len(group.graphs) * group.nodes**2 for group in dense_batches.groups(sizes)[0]) <= 3 * 512**2
+    assert dense_batches.groups(sizes[sizes <= 512], together=True)[0] == []
+
+
+def test_a_method_that_cannot_be_padded_says_why():
+    with pytest.raises(ConfigError, match=r'SortPool ranks.*backend = "dense"'):
+        build(ModelConfig(method="sortpool", hidden=8, backend="dense"), 3, 2)
+
+
+@pytest.mark.parametrize("options", CONFIGS, ids=lambda o: ",".join(map(str, o.values())))
+def test_a_step_on_another_device_mixes_no_devices_and_waits_for_nothing(options):
+    """On torch's device without memory a value cannot be asked for, and a tensor left on the CPU is an error."""
+    config = ModelConfig(hidden=8, backend="dense", attention_dropout=0.2, **options)
+    model = build(config, 3, 2, seed=0, edge_channels=2).to("meta").train()
+    ints = torch.zeros(80, dtype=torch.int64, device="meta")
+    edge_attr = torch.zeros(80, 2, device="meta") if "edge_attr" in model.reads else None
+    x, graph = pad(torch.zeros(40, 3, device="meta"), ints[:5], ints[:41], ints, None, edge_attr, nodes=12)
+    logits = model.padded(x, graph)
+    assert (logits.device.type, tuple(logits.shape)) == ("meta", (4, 2))
+    torch.nn.functional.cross_entropy(logits, ints[:4]).backward()
+    torch.optim.Adam(model.parameters()).step()
+    with pytest.raises(RuntimeError):  # so that the test can fail
+        logits + torch.zeros(4, 2)
+    with pytest.raises(RuntimeError):
+        logits.sum().item()
