@@ -154,6 +154,27 @@ class TrainedModel:
 
         return predict(self.loaded.model, self.read(X, **options))
 
+    def uncertainty(
+        self, X: Any, *, coverage: float | None = None, calibration: str = "temperature", **options: Any
+    ) -> dict[str, Any]:
+        """How sure the predictions are, as the columns that `asapool predict --uncertainty` adds.
+
+        Args:
+            X: One graph or many, see the class.
+            coverage: Of conformal answers, such as 0.9; None = without them.
+            calibration: "temperature" or "isotonic".
+            **options: Further options of asapool.load for a file.
+
+        Returns:
+            Name → one value per graph, in the order of X: "spread" of an ensemble, "calibrated(…)", "set" or
+            "lower(…)" and "upper(…)", "distance_quantile", "unlike_training"; see docs/uncertainty.md.
+        """
+        from asapool.training.answering import Answering, Wanted
+
+        graphs = self.read(X, **options)
+        answering = Answering(self.loaded, Wanted(True, coverage, calibration))
+        return dict(answering.answer(graphs, {})[1].after)
+
     def embed(self, X: Any, level: int | None = None, **options: Any) -> npt.NDArray[np.float32]:
         """The vector of every graph: what the network makes of it before its last layers.
 

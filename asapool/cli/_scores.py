@@ -40,7 +40,22 @@ def run_rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
         if "majority_class" in metrics:
             best = metrics["majority_class"]
             shown["majority class"] = f"{number(best['test_accuracy'])} (always {best['class']!r})"
+        shown |= coverage_row(metrics.get("conformal") or {})
     return shown | {"time": f"{metrics['seconds']:.1f} s", "folder": str(folder)}
+
+
+def coverage_row(conformal: Mapping[str, Any]) -> dict[str, str]:
+    """How many conformal answers of the test part hold the truth.
+
+    >>> coverage_row({"validation": 50, "levels": [{"coverage": 0.9, "covered": 0.875, "size": 1.25}]})
+    {'conformal, 90 %': '0.8750 of the test answers hold the truth (from 50 validation graphs)'}
+    """
+    level = next((one for one in conformal.get("levels", ()) if one["coverage"] == 0.9), None)
+    if level is None or level["covered"] is None or level["size"] is None:
+        return {}
+    graphs = conformal["validation"]
+    text = f"{number(level['covered'])} of the test answers hold the truth (from {graphs} validation graphs)"
+    return {"conformal, 90 %": text}
 
 
 def score_rows(

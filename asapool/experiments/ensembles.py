@@ -35,7 +35,7 @@ from asapool.training.predictions import predict
 from asapool.training.settings import RunSettings, read_for
 from asapool.training.state import Epoch
 from asapool.training.tasks import task_of
-from asapool.training.trust import KEY, Trust, trust_in_answers
+from asapool.training.trust import KEY, Trust, measured_coverage, trust_in_answers
 
 FILE, FOLDER = "ensemble.json", "members"
 OnMember = Callable[[int, int, RunRecord], None]  # finished members, all of them, the one that ended
@@ -185,7 +185,8 @@ def _finish(
         metrics["data"] |= reading.counts()
     summary: dict[str, Any] = {"train": settings.train.to_dict(), "source": settings.data.source, "name": graphs.name}
     summary |= {"members": len(records), "validation": metrics["validation"], "test": metrics["test"]}
-    _save(ensemble, trusts, graphs, path, split.val, predict(ensemble, graphs, split.val), summary)
+    trust = _save(ensemble, trusts, graphs, path, split.val, predict(ensemble, graphs, split.val), summary)
+    metrics["conformal"] = measured_coverage(trust, graphs, split.test, ensemble)
     single.write_results(path, graphs, split, ensemble, done, metrics)
     return metrics
 
@@ -193,16 +194,18 @@ def _finish(
 def _save(
     ensemble: EnsembleModel, trusts: Sequence[Trust], graphs: GraphSet, folder: Path, held_out: Any, answers: Any,
     summary: dict[str, Any],
-) -> None:  # fmt: skip
-    """Write the model file; trust comes from answers to graphs that were not trained on."""
+) -> dict[str, Any]:  # fmt: skip
+    """Write the model file; trust comes from answers to graphs that were not trained on, and is returned."""
     target = graphs.target if ensemble.target is None else ensemble.target
     parts = task_of(target).parts(graphs.y[held_out], answers, target)
     references = tuple(reference for trust in trusts for reference in trust.references)
     known = references if len(references) == len(trusts) else ()
+    trust = Trust(tasks=trust_in_answers(parts), references=known).to_dict()
     checkpoint.save(
         folder / checkpoint.FILE, ensemble, target=target, recipe=graphs.recipe, summary=summary,
-        fingerprint=graphs.fingerprint, extra={KEY: Trust(tasks=trust_in_answers(parts), references=known).to_dict()},
+        fingerprint=graphs.fingerprint, extra={KEY: trust},
     )  # fmt: skip
+    return trust
 
 
 def _plan(settings: RunSettings, graphs: GraphSet, split: Split, path: Path, members: int) -> Plan:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from asapool.errors import CheckpointError
+from asapool.kernels import DenseGraph
 from asapool.models.classifier import GraphModel
 from asapool.models.direct import DirectModel
 
@@ -51,7 +52,13 @@ class EnsembleModel(GraphModel):
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> Tensor:
         """Outputs (B, C) whose answer is the mean answer of the members."""
-        outputs = [member(x, ptr, rowptr, col, weight, **more) for member in self.models]
+        return self._join([member(x, ptr, rowptr, col, weight, **more) for member in self.models])
+
+    def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
+        """The same outputs (B, C) of a padded batch, x (B, N, F)."""
+        return self._join([member.padded(x, graph, graph_attr=graph_attr) for member in self.models])
+
+    def _join(self, outputs: list[Tensor]) -> Tensor:
         kind = "classification" if self.target is None else self.target.kind
         return JOINS[kind](outputs, [member.target for member in self.models])
 

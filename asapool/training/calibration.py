@@ -58,6 +58,18 @@ def calibrate(fitted: Mapping[str, Any] | None, p: npt.NDArray[Any], kind: str =
     return np.where(total > 0, q / np.where(total > 0, total, 1), 1 / p.shape[1])
 
 
+def is_calibration(value: Any) -> bool:
+    """Whether a value of a model file is what fit_calibration returns."""
+    if value is None:
+        return True
+    try:
+        corners = [np.asarray(pair, np.float64) for pair in value["isotonic"]]
+        numbers = all(c.ndim == 2 and len(c) == 2 and c.size and np.isfinite(c).all() for c in corners)
+        return numbers and len(corners) > 0 and SPAN[0] / 2 < float(value["temperature"]) < 2 * SPAN[1]
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
 def temperature(y: npt.NDArray[np.int64], p: npt.NDArray[Any]) -> float:
     """The T of the lowest log loss of p^(1/T).
 

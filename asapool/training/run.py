@@ -43,7 +43,7 @@ from asapool.training.selection import resolve_rule
 from asapool.training.settings import RunSettings, read_for
 from asapool.training.state import Epoch
 from asapool.training.tasks import task_of
-from asapool.training.trust import trust_of
+from asapool.training.trust import measured_coverage, trust_of
 
 logger = logging.getLogger(__name__)
 FILES = (
@@ -321,10 +321,12 @@ def _write(
         "source": settings.data.source,
         "name": graphs.name,
     }
+    trust = trust_of(model, graphs, split)
     checkpoint.save(
         path / "model.safetensors", model, recipe=graphs.recipe, summary=summary, fingerprint=graphs.fingerprint,
-        extra={"trust": trust_of(model, graphs, split)},
+        extra={"trust": trust},
     )  # fmt: skip
+    metrics["conformal"] = measured_coverage(trust, graphs, split.test, model)
     write_results(path, graphs, split, model, done, metrics)
 
 

@@ -21,11 +21,12 @@ from asapool.errors import CheckpointError, ConfigError, choose
 from asapool.models import DirectModel, GraphModel
 from asapool.models.checkpoint import LoadedModel
 from asapool.training.applicability import UNLIKE, Reference
-from asapool.training.calibration import KINDS, calibrate, fit_calibration
+from asapool.training.calibration import KINDS, calibrate, fit_calibration, is_calibration
 from asapool.training.conformal import (
     check_coverage,
     class_sets,
     conformal_quantile,
+    covered,
     needed_graphs,
     nonconformity,
     set_texts,
@@ -37,6 +38,7 @@ from asapool.training.tasks import task_of
 
 Floats = npt.NDArray[np.float64]
 KEY = "trust"  # of LoadedModel.extra
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # coverages that a run measures on its test part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +79,8 @@ class Trust:
                 TaskTrust(scores=np.sort(np.asarray(t["scores"], np.float64).reshape(-1)), calibration=t["calibration"])
                 for t in values["tasks"]
             ]
+            if not all(np.isfinite(task.scores).all() and is_calibration(task.calibration) for task in tasks):
+                raise ValueError("a score or a calibration is no number")
             return cls(tasks=tuple(tasks), references=tuple(map(Reference.from_dict, values["references"])))
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"what the model file says about trust is damaged ({error}). Train again") from None
@@ -106,6 +110,41 @@ def trust_in_answers(parts: Sequence[Part]) -> tuple[TaskTrust, ...]:
         TaskTrust(scores=np.sort(nonconformity(part.y, part.p)), calibration=fit_calibration(part.y, part.p))
         for part in parts
     )
+
+
+def measured_coverage(values: Mapping[str, Any], graphs: GraphSet, indices: Any, model: GraphModel) -> dict[str, Any]:
+    """What conformal answers cover on graphs that played no part in their calibration.
+
+    Args:
+        values: the trust of the model, as plain data.
+        graphs: the whole set.
+        indices: numbers of the graphs, such as the test part.
+        model: the model.
+
+    Returns:
+        validation: graphs of the task with the fewest; levels: for every coverage the share of answers that hold the
+        truth, `covered`, and the mean number of classes in a set or the mean width of an interval, `size` (None where
+        the validation part is too small).
+    """
+    trust = Trust.from_dict(values)
+    target = graphs.target if model.target is None else model.target
+    parts = task_of(target).parts(graphs.y[indices], predict(model, graphs, indices), target)
+    levels = []
+    for coverage in LEVELS:
+        hits, sizes = [np.zeros(0, bool)], []
+        for part, task in zip(parts, trust.tasks, strict=True):
+            q = conformal_quantile(task.scores, coverage)
+            hits.append(covered(part.y, part.p, q))
+            sizes.append(
+                2 * q if part.p.ndim == 1 else float(class_sets(part.p, q).sum(axis=1).mean() if len(part.y) else 0)
+            )
+        joined = np.concatenate(hits)
+        size = float(np.mean(sizes))
+        levels.append({
+            "coverage": coverage, "covered": float(joined.mean()) if len(joined) else None,
+            "size": size if math.isfinite(size) else None,
+        })  # fmt: skip
+    return {"validation": min(len(task.scores) for task in trust.tasks), "levels": levels}
 
 
 class Uncertainty:

@@ -111,6 +111,25 @@ def test_a_killed_ensemble_loses_no_finished_member(graphs, trained, tmp_path):
     assert (folder / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
 
 
+@pytest.mark.parametrize("name", ["asap", "asap+"])
+def test_padded_batches_give_the_same_outputs(name, graphs):
+    import torch
+
+    from asapool.models import ModelConfig, build
+    from asapool.models.batches import cut
+    from asapool.models.padded import PaddedModel
+
+    config = ModelConfig(method=name, hidden=4, levels=1)
+    members = [build(config, graphs.num_features, 2, seed=seed) for seed in (0, 1)]
+    ensemble = EnsembleModel(members).eval()
+    batch = cut(ensemble, graphs, np.arange(1))
+    N = batch.x.size(0)
+    adjacency = torch.zeros(1, N, N)
+    adjacency[0, torch.repeat_interleave(torch.arange(N), batch.rowptr.diff()), batch.col] = 1.0
+    outputs = PaddedModel(ensemble)(batch.x[None], adjacency, torch.tensor([N]))
+    torch.testing.assert_close(outputs, ensemble(*batch.inputs), atol=1e-5, rtol=1e-5)
+
+
 def test_what_is_finished_is_only_read(trained):
     folder, metrics = trained
 

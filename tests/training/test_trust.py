@@ -133,7 +133,9 @@ def test_a_model_that_knows_nothing_about_trust_says_so(trained, tmp_path):
         call("predict", folder / "run", folder / "m.csv", "--coverage", 90)
     with pytest.raises(ConfigError, match="calibration must be"):
         call("predict", folder / "run", folder / "m.csv", "--uncertainty", "--calibration", "platt")
-    for broken in ({}, {"tasks": [{}], "references": []}, {"tasks": "x", "references": []}):
+    steps = {"temperature": 1.0, "isotonic": [[[0.0, 1.0], [0.0]]]}
+    broken_tasks = [{"scores": [float("nan")], "calibration": None}, {"scores": [1.0], "calibration": steps}, {}]
+    for broken in ({}, {"tasks": "x", "references": []}, *({"tasks": [t], "references": []} for t in broken_tasks)):
         with pytest.raises(CheckpointError, match="trust is damaged"):
             Trust.from_dict(broken)
 
@@ -148,3 +150,38 @@ def test_without_validation_graphs_there_is_nothing_to_calibrate_on(trained, tmp
     with pytest.raises(ConfigError, match="was trained without validation graphs"):
         call("predict", path, folder / "m.csv", "--coverage", 0.9)
     assert call("predict", path, folder / "m.csv", "--uncertainty").exit_code == 0
+
+
+def test_several_processes_write_the_same_rows(trained):
+    kind, folder = trained
+    if kind != "regression":
+        return  # starting processes takes long, and one kind of target is enough
+    words = ("predict", folder / "run", folder / "m.csv", "--coverage", 0.75, "--keep-columns", "--chunk", 20)
+    assert call(*words, "-j", 2).stdout == call(*words).stdout
+
+
+def test_the_library_gives_the_columns_of_the_command(trained):
+    import asapool
+
+    _, folder = trained
+    rows = rows_of(folder / "run", folder / "m.csv", "--coverage", 0.75)
+    columns = asapool.load_model(folder / "run").uncertainty(folder / "m.csv", coverage=0.75)
+    assert list(columns) == list(rows[0])[-len(columns) :]
+    np.testing.assert_allclose(
+        columns["distance_quantile"], [float(row["distance_quantile"]) for row in rows], atol=1e-6
+    )
+
+
+def test_a_run_measures_what_its_answers_cover(trained):
+    kind, folder = trained
+    conformal = json.loads((folder / "run" / "metrics.json").read_text())["conformal"]
+    loaded, split = checkpoint.load(folder / "run"), Split.load(folder / "run" / "split.json")
+    assert [level["coverage"] for level in conformal["levels"]] == [0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
+    assert all(0 <= level["covered"] <= 1 for level in conformal["levels"])
+    if kind == "regression":
+        graphs = load(folder / "m.csv", recipe=loaded.recipe, labels="optional")
+        q = conformal_quantile(Uncertainty(loaded, 0.8).trust.tasks[0].scores, 0.8)
+        missed = np.abs(graphs.y - predict(loaded.model, graphs))[split.test, 0]
+        level = conformal["levels"][3]
+        assert level["covered"] == pytest.approx((missed <= q + 1e-6).mean())
+        assert level["size"] == pytest.approx(2 * q)
