@@ -75,6 +75,7 @@ def score_rows(
     from asapool.training.tasks import task_of
 
     task, rows = task_of(target), {}
+    undefined: dict[str, list[str]] = {}  # reason → scores of several tasks
     spans = spans or scores.get("intervals") or {}
     for name in task.shown:
         label, value = ALL_METRICS[name].label, scores.get(name)
@@ -84,11 +85,16 @@ def score_rows(
             notes.append(f"{number(span[0])} to {number(span[1])}")
         if trivial and trivial.get(name) is not None:
             notes.append(f"trivial {number(trivial[name])}")
-        if scores["notes"].get(name):
-            notes.append(scores["notes"][name])
+        why = scores["notes"].get(name)
+        if why and len(scores.get("tasks") or {}) > 1:
+            undefined.setdefault(why, []).append(label)
+        elif why:
+            notes.append(why)
         elif name == "pr_auc" and scores.get("pr_auc_class"):
             notes.append(f"of the class {scores['pr_auc_class']!r}")
         rows[f"{part}{label}" if name == task.shown[0] else label] = text + (f" ({'; '.join(notes)})" if notes else "")
+    for why, labels in undefined.items():
+        rows["tasks left out"] = f"{', '.join(labels)}: {why}"
     if "confusion" in scores:
         rows["confusion"] = confusion_text(scores["class_names"], scores["confusion"])
         rows |= {} if part else {"majority class": number(scores["majority"])}

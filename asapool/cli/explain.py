@@ -38,7 +38,9 @@ def explain(
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option("--class", metavar="NAME", help="Class to explain; default: the predicted one."),
+        typer.Option(
+            "--class", metavar="NAME", help="Class or task to explain; default: the predicted class, or the first task."
+        ),
     ] = None,
     old_target: Annotated[str | None, typer.Option("--target", hidden=True)] = None,
     importance: Annotated[
@@ -129,7 +131,7 @@ def explain(
             typer.echo("[" + ",\n".join(c.to_json() for c in contrasts) + "]")
             return
         shown = {
-            f"graph {graphs.places[i]}": f"{c.hierarchy.answer} (p = {c.hierarchy.confidence:.3f}); "
+            f"graph {graphs.places[i]}": f"{c.hierarchy.verdict}; "
             + (f"{against} without" if c.flip.flipped else "no flip; nearest without")
             + f" nodes {list(c.flip.nodes)} and edges {list(c.flip.edges)}"
             for i, c in zip(chosen, contrasts, strict=True)
@@ -143,7 +145,7 @@ def explain(
         typer.echo("[" + ",\n".join(h.to_json() for h in found) + "]")
         return
     rows = {
-        f"graph {graphs.places[i]}" + (f", id {h.id}" if graphs.named else ""): f"{h.answer} (p = {h.confidence:.3f}), "
+        f"graph {graphs.places[i]}" + (f", id {h.id}" if graphs.named else ""): f"{h.verdict}, "
         f"nodes {' → '.join(str(c.nodes) for c in h.connectivity)}"
         for i, h in zip(chosen, found, strict=True)
     }

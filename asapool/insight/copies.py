@@ -22,7 +22,7 @@ def blanked(batch: Batch, nodes: Tensor) -> Batch:
         rowptr=torch.cat([batch.rowptr[:1], batch.rowptr.diff().repeat(B).cumsum(0)]),
         col=batch.col.repeat(B) + shift * N,
         weight=None if batch.weight is None else batch.weight.repeat(B),
-        y=batch.y.repeat(B),
+        y=batch.y.repeat(B, *[1] * (batch.y.dim() - 1)),
         edge_attr=None if batch.edge_attr is None else batch.edge_attr.repeat(B, 1),
         graph_attr=None if batch.graph_attr is None else batch.graph_attr.repeat(B, 1),
     )
@@ -51,7 +51,7 @@ def without(batch: Batch, nodes: Tensor) -> Batch:
         rowptr=torch.cat([count.new_zeros(1), count.cumsum(0)]),
         col=new_col,
         weight=None if batch.weight is None else batch.weight[entry],
-        y=batch.y.repeat(B),
+        y=batch.y.repeat(B, *[1] * (batch.y.dim() - 1)),
         edge_attr=None if batch.edge_attr is None else batch.edge_attr[entry],
         graph_attr=None if batch.graph_attr is None else batch.graph_attr.repeat(B, 1),  # fingerprints stay as they are
     )

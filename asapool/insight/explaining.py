@@ -9,13 +9,15 @@ import numpy as np
 import torch
 
 from asapool.data import GraphSet
-from asapool.errors import choose
+from asapool.data.targets import Target
+from asapool.errors import ConfigError, choose
 from asapool.insight.hierarchy import Hierarchy
 from asapool.insight.importance import KINDS, Question, frozen, logits_of
 from asapool.insight.inputs import model_and_graph
 from asapool.insight.levels import Floats, Ints, levels_of
 from asapool.insight.molecule import molecule
 from asapool.models.batches import cut
+from asapool.training.tasks import task_of
 
 
 def explain(
@@ -34,10 +36,10 @@ def explain(
     and occlusion, and `note` says why levels are missing.
 
     Args:
-        model: A trained classifier, or the path of its file or run folder.
+        model: A trained model, or the path of its file or run folder.
         graph: A GraphSet, a PyG Data, a NetworkX graph, or a source that `asapool.load` reads.
         index: Which graph of a set: its number, or a word as `asapool explain --graph` takes it.
-        target: The class to explain, by name or number; by default the predicted one.
+        target: The class or task to explain, by name or number; by default the predicted class, or the first task.
         importance: Which kinds to compute; occlusion runs the model once per node.
         occlude: How occlusion removes a node: "remove" with its edges, or "zero" its features.
         against: A class to compare with: gradient and occlusion are then about ln p_target/p_against.
@@ -59,12 +61,16 @@ def explain(
         choose("importance", kind, tuple(KINDS))
     found, classes, one = model_and_graph(model, graph, index)
     batch = cut(found, one, np.zeros(1, np.int64))
+    meaning = found.target or Target(classes=classes)
+    task = task_of(meaning)
+    if against is not None and meaning.noun != "classes":
+        raise ConfigError(f"against compares two classes, and the model has a {meaning.kind} target. Leave it out")
     with frozen(found):
         with torch.no_grad():
-            probability: Floats = logits_of(found, batch).double().softmax(dim=1)[0].numpy()
+            probability: Floats = task.answers(logits_of(found, batch).double(), meaning)[0].numpy()
         levels, note = levels_of(found, batch)
-        c = _class(target, classes, probability)
-        other = None if against is None else _class(against, classes, probability)
+        c = _class(target, classes, probability, meaning)
+        other = None if against is None else _class(against, classes, probability, meaning)
         question = Question(found, batch, levels, c, occlude, other)
         scores = {
             kind: row.compute(question)
@@ -78,14 +84,27 @@ def explain(
         against=other, nodes=len(one.x), source=one.col.copy(), target_node=row,
         weight=np.ones(len(row)) if one.weight is None else one.weight.astype(np.float64),
         levels=levels, importance=scores, names=_names(one, text, row), text=text, note=note,
-        label=one.class_names[one.y[0]] if one.y[0] >= 0 else None,
+        label=_label(one, c, meaning), kind=meaning.kind, unit=_unit(meaning, c),
+        answer=task.shown_answer(probability, c, meaning),
         truth=None if one.truth is None else one.truth.astype(np.int64),
     )  # fmt: skip
 
 
-def _class(target: str | int | None, classes: tuple[str, ...], probability: Floats) -> int:
+def _label(one: GraphSet, k: int, target: Target) -> str | None:
+    """The true class, or value of task k, as text; None where it is not known."""
+    if one.target.kind != target.kind or one.target.tasks != target.tasks:
+        return None
+    columns = list(task_of(one.target).labels(one.y, one.target).values())
+    return columns[min(k, len(columns) - 1)][0] or None
+
+
+def _unit(target: Target, k: int) -> str:
+    return target.units[k] if target.kind == "regression" else ""
+
+
+def _class(target: str | int | None, classes: tuple[str, ...], probability: Floats, meaning: Target) -> int:
     if target is None:
-        return int(probability.argmax())
+        return int(probability.argmax()) if meaning.kind == "classification" else 0
     if isinstance(target, int) and 0 <= target < len(classes):
         return target
     return classes.index(choose("target", str(target), classes))

@@ -26,17 +26,18 @@ INTEGERS = ("kept", "medoid", "cluster", "member", "source", "target", "target_n
 class Hierarchy:
     """A graph of N nodes, the clusters it was pooled to level by level, and how much each node mattered.
 
-    importance, each (N,), for the class `target`: "attention" = composed attention × fitness, never negative and the
-    same for all classes; "gradient" = gradient × input; "occlusion" = what the answer loses without the node. The last
-    two are in units of log odds, ln p/(1 − p), and negative where a node opposes the class.
+    importance, each (N,), for the class or task `target`: "attention" = composed attention × fitness, never negative
+    and the same for all classes; "gradient" = gradient × input; "occlusion" = what the answer loses without the node.
+    The last two are in units of log odds, ln p/(1 − p), and negative where a node opposes the class; of a measured
+    value they are in its unit, and negative where a node lowers it.
     """
 
     id: str
     data: str  # name of the set the graph is from
     method: str
-    classes: tuple[str, ...]
-    probability: Floats  # (C,)
-    target: int  # the class that importance is about; the predicted one unless another was asked for
+    classes: tuple[str, ...]  # or the tasks, where there are no classes
+    probability: Floats  # (C,), or the value of every task
+    target: int  # the class or task that importance is about; the predicted class unless another was asked for
     nodes: int
     source: Ints  # (E,) edges source[e] → target_node[e] of the original graph
     target_node: Ints  # (E,)
@@ -49,31 +50,42 @@ class Hierarchy:
     truth: Ints | None = field(default=None)  # (N,), 1 = the node is part of the reason for the label
     note: str = ""  # why there are no levels
     against: int | None = None  # the class that importance compares `target` with; None = all others
+    kind: str = "classification"  # of the model's target
+    unit: str = ""  # of a measured value
+    answer: str = ""  # the most probable class, the value of the explained task with its unit, or its yes or no
+
+    def __post_init__(self) -> None:
+        if not self.answer:  # files of 0.2.0 know classes only
+            object.__setattr__(self, "answer", self.classes[self.predicted])
 
     def __repr__(self) -> str:
         sizes = " → ".join(str(row.nodes) for row in self.connectivity)
-        return f"Hierarchy({self.id!r}, {self.method}, nodes {sizes}, {self.answer!r} with p = {self.confidence:.3f})"
+        confidence = "" if self.confidence is None else f" with p = {self.confidence:.3f}"
+        return f"Hierarchy({self.id!r}, {self.method}, nodes {sizes}, {self.answer!r}{confidence})"
 
     @property
     def predicted(self) -> int:
-        """Number of the most probable class."""
-        return int(self.probability.argmax())
+        """Number of the most probable class; of other targets the explained task."""
+        return int(self.probability.argmax()) if self.kind == "classification" else self.target
 
     @property
-    def answer(self) -> str:
-        """Name of the most probable class."""
-        return self.classes[self.predicted]
+    def confidence(self) -> float | None:
+        """The probability of the answer; None where it is a measured value."""
+        if self.kind == "regression":
+            return None
+        p = float(self.probability[self.predicted])
+        return p if self.kind == "classification" or p >= 0.5 else 1 - p
+
+    @property
+    def verdict(self) -> str:
+        """The answer and its probability, if it has one."""
+        return self.answer if self.confidence is None else f"{self.answer} (p = {self.confidence:.3f})"
 
     @property
     def about(self) -> str:
-        """What importance is about: a class, or one class rather than another."""
+        """What importance is about: a class or task, or one class rather than another."""
         name = self.classes[self.target]
         return name if self.against is None else f"{name} rather than {self.classes[self.against]}"
-
-    @property
-    def confidence(self) -> float:
-        """Its probability."""
-        return float(self.probability[self.predicted])
 
     @property
     def connectivity(self) -> tuple[Connectivity, ...]:
@@ -159,9 +171,8 @@ class Hierarchy:
 
     @classmethod
     def _from_plain(cls, plain: dict[str, Any]) -> Hierarchy:
-        values = {
-            f.name: plain[f.name] for f in fields(cls) if f.name in plain or f.name != "against"
-        }  # 0.1.0 had none
+        names = [f.name for f in fields(cls) if f.name in plain or f.name not in ("kind", "unit", "answer", "against")]
+        values = {name: plain[name] for name in names}
         levels = tuple(
             Level(**{f.name: _array(f.name, level[f.name]) for f in fields(Level)}) for level in plain["levels"]
         )

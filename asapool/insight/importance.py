@@ -1,6 +1,6 @@
 """How much each node matters for a prediction: composed attention, gradient × input, occlusion.
 
-The last two are about the log odds of a class, ln p/(1 − p).
+The last two are about the log odds of a class or of a yes, ln p/(1 − p), or about a measured value in its unit.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from asapool.errors import choose
 from asapool.insight.copies import blanked, drop_nodes, without
 from asapool.insight.levels import Floats, Level
 from asapool.models import GraphModel
+from asapool.training.tasks import task_of
 
 PIECE = 16_384  # nodes that go through the model at once
 
@@ -41,6 +42,13 @@ def contrast(logits: Tensor, c: int, against: int | None) -> Tensor:
     tensor([1.])
     """
     return log_odds(logits, c) if against is None else logits[:, c] - logits[:, against]
+
+
+def decision(model: GraphModel, logits: Tensor, k: int, against: int | None = None) -> Tensor:
+    """What importance is about, (B,): the log odds of class or task k, or the value of task k in its unit."""
+    if model.target is None or against is not None:
+        return contrast(logits, k, against)
+    return task_of(model.target).explained(logits, k, model.target)
 
 
 @contextmanager
@@ -95,12 +103,14 @@ def attention_importance(nodes: int, levels: Sequence[Level], aggregate: str = "
 
 
 def gradient_importance(model: GraphModel, batch: Batch, c: int, against: int | None = None) -> Floats:
-    """Gradient × input through convolutions, attention, fitness and pooled edges: g_i = Σ_f x_if ∂(log odds_c)/∂x_if.
+    """Gradient × input through convolutions, attention, fitness and pooled edges: g_i = Σ_f x_if ∂d_c/∂x_if.
+
+    d_c are the log odds of class or task c, or the value of task c.
 
     Returns (N,). The choice of the top ⌈kN⌉ is a step, so the gradient takes it as given. Call it within `frozen`.
     """
     x = batch.x.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(contrast(logits_of(model, batch, x), c, against).sum(), x)
+    (gradient,) = torch.autograd.grad(decision(model, logits_of(model, batch, x), c, against).sum(), x)
     scores: Floats = (batch.x * gradient).sum(dim=1).double().numpy()
     return scores
 
@@ -108,7 +118,9 @@ def gradient_importance(model: GraphModel, batch: Batch, c: int, against: int | 
 def occlusion_importance(
     model: GraphModel, batch: Batch, c: int, occlude: Literal["remove", "zero"] = "remove", against: int | None = None
 ) -> Floats:
-    """o_i = log odds_c of the graph − log odds_c without node i, (N,); call it within `frozen`.
+    """o_i = d_c of the graph − d_c without node i, (N,); call it within `frozen`.
+
+    d_c are the log odds of class or task c, or the value of task c.
 
     occlude: "remove" takes the node and its edges out, "zero" leaves it in place without features.
     """
@@ -118,9 +130,9 @@ def occlusion_importance(
     change = without if occlude == "remove" and N > 1 else blanked
     step = max(1, PIECE // max(N, 1))
     with torch.no_grad():
-        whole = contrast(logits_of(model, batch), c, against)
+        whole = decision(model, logits_of(model, batch), c, against)
         pieces = [torch.arange(first, min(first + step, N)) for first in range(0, N, step)]
-        parts = [contrast(logits_of(model, change(batch, nodes)), c, against) for nodes in pieces]
+        parts = [decision(model, logits_of(model, change(batch, nodes)), c, against) for nodes in pieces]
     scores: Floats = (whole - torch.cat(parts) if parts else whole[:0]).double().numpy()
     return scores
 
@@ -139,7 +151,7 @@ def neighbourhood_importance(model: GraphModel, batch: Batch, c: int, against: i
     step = max(1, PIECE // N)
     drops = []
     with torch.no_grad():
-        whole = contrast(logits_of(model, batch), c, against)
+        whole = decision(model, logits_of(model, batch), c, against)
         for first in range(0, N, step):
             centres = torch.arange(first, min(first + step, N))
             near = torch.zeros(len(centres), N, dtype=torch.bool)
@@ -149,7 +161,7 @@ def neighbourhood_importance(model: GraphModel, batch: Batch, c: int, against: i
             full = near.all(dim=1)
             near[full] = torch.nn.functional.one_hot(centres[full], N).bool()
             copies = blanked(batch, centres)
-            drops.append(whole - contrast(logits_of(model, drop_nodes(copies, ~near.view(-1))), c, against))
+            drops.append(whole - decision(model, logits_of(model, drop_nodes(copies, ~near.view(-1))), c, against))
     drop = torch.cat(drops)
     total = drop.clone().index_add(0, row, drop[batch.col])
     loops = row == batch.col  # a self-loop is no second neighbour
@@ -194,7 +206,8 @@ KINDS = {
     ),
     "gradient": Kind(
         "Gradient",
-        "Gradient × input, in log odds: orange supports the explained class, blue opposes it.",
+        "Gradient × input, in log odds (of measured values in their unit): orange supports the explained class or "
+        "raises the value, blue opposes it.",
         lambda q: gradient_importance(q.model, q.batch, q.target, q.against),
     ),
     "neighbourhood": Kind(
@@ -205,7 +218,8 @@ KINDS = {
     ),
     "occlusion": Kind(
         "Occlusion",
-        "Drop in log odds when the node is removed: orange supports the explained class, blue opposes it.",
+        "Drop in log odds (of measured values in their unit) when the node is removed: orange supports the explained "
+        "class or raises the value, blue opposes it.",
         lambda q: occlusion_importance(q.model, q.batch, q.target, q.occlude, q.against),
     ),
 }  # fmt: skip

@@ -18,7 +18,7 @@ COLOURS = ("var(--accent)", "var(--plus)", "var(--third)", "var(--fourth)", "var
 class Line(NamedTuple):
     """A line of a chart: its name, its points, and whether it only serves comparison (then it is thin and dashed).
 
-    band: how far to both sides of each point the shade around the line goes.
+    band: how far to both sides of each point the shade around the line goes. points: small dots that no line joins.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Line(NamedTuple):
     aside: bool = False
     dots: bool = False
     band: Sequence[float] = ()
+    points: bool = False
 
 
 class LegendKey(NamedTuple):
@@ -97,6 +98,13 @@ def line_chart(
         places = [frame.at(x, y) for x, y in zip(s.x, s.y, strict=True)]
         d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places) if places else ""
         thin = 'stroke-width="1.4" stroke-dasharray="5 4"' if s.aside else 'stroke-width="2.4"'
+        if s.points:
+            colour = _colour(lines, k)
+            dots = (
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}" fill-opacity="0.5"/>' for x, y in places
+            )
+            body += "".join(dots)
+            continue
         body += f'<path d="{d}" fill="none" stroke="{_colour(lines, k)}" {thin} stroke-linejoin="round"/>'
         if s.dots or len(places) == 1:
             body += "".join(
@@ -106,12 +114,15 @@ def line_chart(
     return Chart(_svg(label, body), label, tuple(legend))
 
 
-def strip_chart(groups: Mapping[str, Mapping[str, Sequence[float]]], label: str, y_label: str) -> Chart:
-    """One column per group, its values in percent as dots (a colour per kind, such as the seed), a bar at the mean."""
+def strip_chart(
+    groups: Mapping[str, Mapping[str, Sequence[float]]], label: str, y_label: str, percent: bool = True
+) -> Chart:
+    """One column per group, its values as dots (a colour per kind, such as the seed), a bar at the mean."""
     values = [v for kinds in groups.values() for some in kinds.values() for v in some]
     low, high = min(values, default=0.0), max(values, default=1.0)
-    room = max((high - low) * 0.12, 1.0)
-    frame = Frame(0, max(len(groups), 1), max(0.0, low - room), min(100.0, high + room))
+    room = max((high - low) * 0.12, 1.0) if percent else (high - low) * 0.12 or abs(high) * 0.1 or 1.0
+    low, high = (max(0.0, low - room), min(100.0, high + room)) if percent else (low - room, high + room)
+    frame = Frame(0, max(len(groups), 1), low, high)
     body = _axes(frame, "", y_label, ())
     kinds = list(dict.fromkeys(kind for group in groups.values() for kind in group))
     for g, (name, group) in enumerate(groups.items()):

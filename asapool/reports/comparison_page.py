@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from asapool.errors import CheckpointError
 from asapool.experiments.columns import grid, meanings
 from asapool.experiments.experiment import OLD_PLAN, read_plans
@@ -16,12 +18,14 @@ from asapool.experiments.record import RunRecord
 from asapool.experiments.store import Store
 from asapool.experiments.summary import by_seed
 from asapool.experiments.table_text import notes
-from asapool.experiments.tables import Table, make_table
+from asapool.experiments.tables import MAJORITY, TRIVIAL, Table, make_table
 from asapool.experiments.verdicts import leader
 from asapool.reports.charts import strip_chart
 from asapool.reports.method_cards import GraphNames, method_view
 from asapool.reports.page import Fact, TableView, render
 from asapool.reports.seeds import seed_table
+
+BASELINES = {MAJORITY: "always the most frequent class, %", TRIVIAL: "the mean of the training graphs"}
 
 
 def is_comparison(folder: Path) -> bool:
@@ -62,21 +66,23 @@ def _page(folder: Path, plan: Plan, made: Table, records: Mapping[str, RunRecord
 
 
 def _glance(made: Table) -> dict[str, Any]:
-    best, result = max(made.cells, key=lambda cell: cell.mean or 0.0), leader(made, made.columns[0])
-    label = "best method" if result is not None and result.ahead else "highest mean"
+    score, result = made.headline, leader(made, made.columns[0])
+    sign = 1 if score.greater else -1
+    best = max(made.cells, key=lambda cell: -np.inf if cell.mean is None else sign * cell.mean)
+    label = "best method" if result is not None and result.ahead else f"{score.best} mean"
     facts = [
         Fact(label if len(made.rows) > 1 else "method", best.row, f"{best.folds} folds"),
-        Fact("mean test accuracy, %", number(best.mean)),
+        Fact(f"mean test {score.axis}", number(best.mean)),
         Fact("± over seeds", number(best.over_seeds), "standard deviation of the seeds"),
         Fact("± over folds", number(best.over_folds), "within a seed"),
-        *(Fact(cell.row, number(cell.mean), "always the most frequent class, %") for cell in made.baselines),
+        *(Fact(cell.row, number(cell.mean), BASELINES[cell.row]) for cell in made.baselines),
     ]
     return {"facts": facts, "lead": " ".join(notes(made))}
 
 
 def _scores(made: Table) -> dict[str, Any]:
     """The table with all scores, and the meaning of its columns."""
-    lead = "Scores on the test folds in percent."
+    lead = "Scores on the test folds" + (" in percent." if made.headline.factor == 100 else ".")
     if len(made.rows) > 1:
         lead += f" Tests compare each method with {made.reference}, the first of the methods given, on the same folds."
     table = TableView(*grid(made), classes="numbers wide", notes=meanings(made))
@@ -89,8 +95,10 @@ def _spread(made: Table) -> dict[str, Any] | None:
         return None
     named = {row: {f"seed {seed}": values for seed, values in own.items()} for row, own in seeds.items()}
     lines = [([row], str(seed), values) for row, own in seeds.items() for seed, values in own.items()]
-    chart = strip_chart(named, "test accuracy of every fold", "test accuracy, %")
-    return {"chart": chart, "table": seed_table(["method"], lines)}
+    score = made.headline
+    label, axis = f"test {score.label} of every fold", f"test {score.axis}"
+    chart = strip_chart(named, label, axis, percent=score.factor == 100)
+    return {"chart": chart, "table": seed_table(["method"], lines, score.factor == 100)}
 
 
 def _repeat(folder: Path, made: Table) -> TableView:

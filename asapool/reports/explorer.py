@@ -13,7 +13,7 @@ from asapool.insight.drawing.coloring import PALETTE, territory
 from asapool.insight.drawing.numbers import CROWDED, cluster_numbers, node_numbers
 from asapool.insight.drawing.overlays import hulls, links, marks
 from asapool.insight.importance import KINDS
-from asapool.reports.explorer_tables import DIGITS, all_tables, node_name, rounded, size_table, strongest
+from asapool.reports.explorer_tables import DIGITS, about_words, all_tables, node_name, rounded, size_table, strongest
 from asapool.reports.page import script_data
 
 CLUSTERS = "Areas: clusters. Rings: their medoids. Arcs: pooled edges, heavier ones darker."
@@ -47,13 +47,11 @@ def explorer_view(hierarchy: Hierarchy, key: str, heading: str = "h2") -> dict[s
     views = [Choice(kind, KINDS[kind].label, kind == first) for kind in kinds]
     views += [Choice("clusters", "Clusters", first == "clusters")] if hierarchy.levels else []
     meaning = {kind: KINDS[kind].meaning for kind in kinds} | {"clusters": CLUSTERS}
-    order = np.argsort(-hierarchy.probability, kind="stable")[:6].tolist()
-    p = hierarchy.probability
     return {
         "key": key, "heading": heading, "title": title_of(hierarchy), "text": hierarchy.text, "note": hierarchy.note,
-        "predicted": hierarchy.answer, "confidence": f"{hierarchy.confidence:.3f}", "label": hierarchy.label,
-        "correct": hierarchy.label == hierarchy.answer, "about": hierarchy.about, "sides": _sides(hierarchy),
-        "bars": [{"name": hierarchy.classes[c], "width": f"{100 * p[c]:.2f}", "number": f"{p[c]:.3f}"} for c in order],
+        "predicted": hierarchy.answer, "label": hierarchy.label,
+        "confidence": "" if hierarchy.confidence is None else f"{hierarchy.confidence:.3f}",
+        "correct": _correct(hierarchy), "about": about_words(hierarchy), "bars": _bars(hierarchy),
         "views": views, "levels": _levels(hierarchy), "clusters_first": first == "clusters",
         "few": hierarchy.nodes <= CROWDED, "truth": hierarchy.truth is not None and bool(hierarchy.truth.any()),
         "meaning": meaning.get(first, ""), "scales": _scales(hierarchy, first), "sizes": size_table(hierarchy),
@@ -75,19 +73,33 @@ def page_data(hierarchy: Hierarchy, meaning: dict[str, str]) -> dict[str, Any]:
                 "nodes": strongest(shares.tocsr()), "clusters": strongest(shares.tocsc()),
             }
         )  # fmt: skip
+    words = about_words(hierarchy)
     return {
         "names": [node_name(hierarchy, v) for v in range(hierarchy.nodes)], "levels": levels, "meaning": meaning,
         "importance": {kind: rounded(scores) for kind, scores in hierarchy.importance.items()}, "digits": DIGITS,
-        "about": hierarchy.about,
+        "about": words.heading,
+        "effects": {
+            kind: [words.effect(float(v)) for v in scores]
+            for kind, scores in hierarchy.importance.items()
+            if words.adds and KINDS[kind].signed
+        },
     }  # fmt: skip
 
 
-def _sides(hierarchy: Hierarchy) -> tuple[str, str]:
-    """What the two ends of a signed scale mean."""
-    name = hierarchy.classes[hierarchy.target]
-    if hierarchy.against is None:
-        return f"against {name}", f"for {name}"
-    return f"for {hierarchy.classes[hierarchy.against]}", f"for {name}"
+def _correct(hierarchy: Hierarchy) -> bool | None:
+    """Whether the answer is right; None for a measured value, which is more or less right."""
+    if hierarchy.kind == "classification":
+        return hierarchy.label == hierarchy.answer
+    return None if hierarchy.kind == "regression" else hierarchy.answer.endswith(f": {hierarchy.label}")
+
+
+def _bars(hierarchy: Hierarchy) -> list[dict[str, str]]:
+    """Probabilities of the classes or tasks as bars; measured values have none."""
+    if hierarchy.kind == "regression":
+        return []
+    p = hierarchy.probability
+    order = np.argsort(-p, kind="stable")[:6].tolist()
+    return [{"name": hierarchy.classes[c], "width": f"{100 * p[c]:.2f}", "number": f"{p[c]:.3f}"} for c in order]
 
 
 def title_of(hierarchy: Hierarchy) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,44 @@ def all_tables(hierarchy: Hierarchy) -> list[TableView]:
     return tables
 
 
+class AboutWords(NamedTuple):
+    """What importance is about, in words; {} in adds is the size of an effect."""
+
+    heading: str
+    supports: str
+    opposes: str
+    question: str
+    adds: str = ""
+    subtracts: str = ""
+
+    def effect(self, value: float) -> str:
+        """What a signed importance means.
+
+        >>> AboutWords("", "raises logS", "lowers logS", "", "adds {} log units", "subtracts {} log units").effect(0.81)
+        'adds 0.81 log units'
+        """
+        if value == 0:
+            return "neither"
+        if self.adds:
+            return (self.adds if value > 0 else self.subtracts).format(f"{abs(value):.3g}")
+        return "for" if value > 0 else "against"
+
+
+def about_words(hierarchy: Hierarchy) -> AboutWords:
+    """The words for the explained class, task or value."""
+    name, about = hierarchy.classes[hierarchy.target], hierarchy.about
+    if hierarchy.kind != "regression":
+        opposes = f"against {name}" if hierarchy.against is None else f"for {hierarchy.classes[hierarchy.against]}"
+        return AboutWords(f"Importance for {about}", f"for {name}", opposes, f"for or against {about}")
+    unit = f" {hierarchy.unit}" if hierarchy.unit else ""
+    safe = f"{unit} to {name}".replace("{", "{{").replace("}", "}}")
+    other = f"{unit} from {name}".replace("{", "{{").replace("}", "}}")
+    return AboutWords(
+        f"Effect on {name}", f"raises {name}", f"lowers {name}", f"effect on {name}", f"adds {{}}{safe}",
+        f"subtracts {{}}{other}",
+    )  # fmt: skip
+
+
 def node_name(hierarchy: Hierarchy, v: int) -> str:
     """C 7 for an atom, node 7 for a node without a name, both for a long one."""
     name = hierarchy.names[v] if hierarchy.names else ""
@@ -69,7 +107,7 @@ def strongest(shares: Any) -> list[list[Any]]:
 
 def _importance(hierarchy: Hierarchy) -> TableView:
     """A row per node, sorted by the absolute value of the last kind."""
-    kinds, about = list(hierarchy.importance), hierarchy.about
+    kinds, about = list(hierarchy.importance), about_words(hierarchy)
     if not kinds:
         return TableView(["node"], [[node_name(hierarchy, v)] for v in range(min(hierarchy.nodes, ROWS))], "Nodes")
     last = kinds[-1]
@@ -79,14 +117,14 @@ def _importance(hierarchy: Hierarchy) -> TableView:
         [
             node_name(hierarchy, v),
             *(f"{hierarchy.importance[kind][v] + 0.0:.{DIGITS}f}" for kind in kinds),
-            *(["for" if strength[v] > 0 else "against" if strength[v] < 0 else "neither"] if signed else []),
+            *([about.effect(float(strength[v]))] if signed else []),
         ]
         for v in order
     ]
-    caption = f"Importance of the nodes for {about}, strongest {last} first"
+    caption = f"{about.heading.replace(' ', ' of the nodes ', 1)}, strongest {last} first"
     if signed:
-        caption += f"; the last column says whether the {last} of a node is for {about} or against it"
-    header = ["node", *kinds, *([f"for or against {about}"] if signed else [])]
+        caption += f"; the last column says what the {last} of a node means"
+    header = ["node", *kinds, *([about.question] if signed else [])]
     return TableView(header, rows, caption + _cut(hierarchy.nodes))
 
 

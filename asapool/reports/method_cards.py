@@ -10,13 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from asapool.data.targets import YES_NO, Target
 from asapool.experiments.record import RunRecord
 from asapool.insight.drawing.pictures import molecule_svg
 from asapool.insight.levels import Floats, Ints
 from asapool.reports.charts import line_chart
 from asapool.reports.curves import Panel, class_panels, mean_line
-from asapool.reports.errors import most_confident_errors
 from asapool.reports.page import TableView
+from asapool.reports.task_panels import task_panels
+from asapool.training.task_scores import most_confident_errors
+from asapool.training.tasks import TASKS
 
 ERRORS = 10  # listed per method
 
@@ -27,13 +30,17 @@ class GraphNames(NamedTuple):
     ids: list[str]
     classes: list[str]
     texts: list[str]
+    labels: list[list[str]]  # of every graph: its class, or its value of every task
 
     @classmethod
     def read(cls, path: Path) -> GraphNames:
         """Read graphs.csv; that of 0.1.0 has no texts."""
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-        return cls([row["id"] for row in rows], [row["class"] for row in rows], [row.get("text") or "" for row in rows])
+        names = [name for name in (rows[0] if rows else ()) if name not in ("graph", "id", "text")]
+        labels = [[row[name] for name in names] for row in rows]
+        classes = [row[0] for row in labels]
+        return cls([row["id"] for row in rows], classes, [row.get("text") or "" for row in rows], labels)
 
 
 class EvaluatedGraphs(NamedTuple):
@@ -70,12 +77,27 @@ def evaluated_graphs(records: Sequence[RunRecord], graphs: GraphNames) -> Evalua
 
 def method_view(method: str, records: Sequence[RunRecord], graphs: GraphNames) -> dict[str, Any] | None:
     """What the page shows of one method; None where none of its trainings finished."""
+    training = _training([r.history for r in records if r.history])
+    first = next((r.test for r in records if r.test is not None and r.probabilities is not None), None)
+    if first is not None and "tasks" in first:
+        return {"name": method, "panels": [*_task_panels(first, records, graphs), *training], "errors": None}
     tested = evaluated_graphs(records, graphs)
     if tested is None:
         return None
     panels = class_panels(tested.y, tested.probability, tested.classes, tested.confusion)
-    panels += _training([r.history for r in records if r.history])
-    return {"name": method, "panels": panels, "errors": _errors(tested, graphs)}
+    return {"name": method, "panels": [*panels, *training], "errors": _errors(tested, graphs)}
+
+
+def _task_panels(scores: dict[str, Any], records: Sequence[RunRecord], graphs: GraphNames) -> list[Panel]:
+    """The panels of measured values or yes/no tasks, over the test graphs of all folds and seeds."""
+    kind, names = scores["kind"], tuple(scores["tasks"])
+    words = {cell.lower() for row in graphs.labels for cell in row if cell}
+    pair = next((pair for pair in YES_NO if words <= set(pair)), ("0", "1")) if TASKS[kind].probabilities else ()
+    target = Target(kind=kind, names=names, classes=pair)
+    y = TASKS[kind].read_labels(graphs.labels, target)
+    kept = [r.probabilities for r in records if r.probabilities is not None]
+    place = np.concatenate([np.asarray(one["graphs"], np.int64) for one in kept])
+    return task_panels(TASKS[kind], y[place], np.concatenate([np.asarray(one["proba"]) for one in kept]), target)
 
 
 def _training(histories: Sequence[Sequence[dict[str, Any]]]) -> list[Panel]:

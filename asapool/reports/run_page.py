@@ -11,11 +11,10 @@ from asapool.reports.curves import Panel, class_panels
 from asapool.reports.errors import errors_view
 from asapool.reports.page import Fact, TableView, render
 from asapool.reports.run_record import FinishedRun
+from asapool.reports.task_panels import task_panels, task_table
+from asapool.training.selection import ALL_METRICS
+from asapool.training.tasks import task_of
 
-NAMES = {
-    "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "roc_auc": "ROC AUC", "pr_auc": "PR AUC",
-    "calibration_error": "calibration error",
-}  # fmt: skip
 PARTS = {"train": "training", "validation": "validation", "test": "test"}
 
 
@@ -29,38 +28,54 @@ def run_page(record: FinishedRun, graphs: GraphSet | None = None, errors: int = 
         f"({parts['split'].removesuffix('-split')} split)"
     )
     return render(
-        "run.html", heading=heading, about=about, title=f"asapool: {heading}", scores=_scores(m), classes=_classes(m),
-        training=_training(record), panels=_panels(record), errors=errors_view(record, errors, graphs),
-        repeat=_repeat(record), settings=record.settings,
+        "run.html", heading=heading, about=about, title=f"asapool: {heading}", scores=_scores(record),
+        classes=_parts_table(record), training=_training(record), panels=_panels(record),
+        errors=errors_view(record, errors, graphs), repeat=_repeat(record), settings=record.settings,
     )  # fmt: skip
 
 
-def _scores(m: dict[str, Any]) -> dict[str, Any]:
+def _scores(record: FinishedRun) -> dict[str, Any]:
+    m, task = record.metrics, task_of(record.target)
     part = "test" if m["test"] is not None else "validation"
     scores = m[part]
     if scores is None:
-        return {"title": "Scores", "facts": [], "paper": ""}
+        return {"title": "Scores", "facts": [], "paper": "", "warnings": m.get("warnings", [])}
     facts = []
-    for key, name in NAMES.items():
+    known = (m.get("trivial") or {}).get("scores", {}) if part == "test" else {}
+    spans = (m.get("test_intervals") or {}) if part == "test" else {}
+    for key in task.shown:
         value, remark = scores[key], scores["notes"].get(key, "")
+        if remark and value is not None and len(scores.get("tasks", ())) > 1:
+            defined = sum(one[key] is not None for one in scores["tasks"].values())
+            remark = f"mean of {defined} of {len(scores['tasks'])} tasks"
         if key == "pr_auc" and not remark and scores.get("pr_auc_class") is not None:  # older runs do not have it
             remark = f"of the class {scores['pr_auc_class']!r}"
-        facts.append(Fact(name, "–" if value is None else f"{value:.3f}", remark))
-    trivial = m["majority_class"]
-    if trivial["test_accuracy"] is not None:
-        facts[0] = facts[0]._replace(remark=f"always {trivial['class']!r}: {trivial['test_accuracy']:.3f}")
+        if not remark and value is not None and spans.get(key):
+            remark = f"{spans[key][0]:.3f} to {spans[key][1]:.3f}"
+        if key == task.headline and "majority_class" in m and m["majority_class"]["test_accuracy"] is not None:
+            trivial = m["majority_class"]
+            remark = f"always {trivial['class']!r}: {trivial['test_accuracy']:.3f}"
+        elif known.get(key) is not None and key != "pr_auc":
+            remark += f"{'; ' if remark else ''}trivial answer: {known[key]:.3f}"
+        facts.append(Fact(ALL_METRICS[key].label, "–" if value is None else f"{value:.3f}", remark))
+    label = ALL_METRICS[task.headline].label
     facts += [  # runs of 0.1.0 have no scores of the training graphs
-        Fact(f"{PARTS[other]} accuracy", f"{m[other]['accuracy']:.3f}", f"epoch {m['best_epoch']}")
+        Fact(f"{PARTS[other]} {label}", f"{m[other][task.headline]:.3f}", f"epoch {m['best_epoch']}")
         for other in PARTS
-        if other != part and (m.get(other) or {}).get("accuracy") is not None
+        if other != part and (m.get(other) or {}).get(task.headline) is not None
     ]
-    known = claim(m["data"]["name"], m["method"])
-    paper = "" if known is None else f"{known.mean:.2f} ± {known.deviation:.2f}"
-    return {"title": f"{PARTS[part].capitalize()} scores", "facts": facts, "paper": paper}
+    reported = claim(m["data"]["name"], m["method"])
+    paper = "" if reported is None else f"{reported.mean:.2f} ± {reported.deviation:.2f}"
+    warnings = m.get("warnings", [])
+    return {"title": f"{PARTS[part].capitalize()} scores", "facts": facts, "paper": paper, "warnings": warnings}
 
 
-def _classes(m: dict[str, Any]) -> TableView:
-    """How many graphs of every class each part has: the row sums of its confusion matrix."""
+def _parts_table(record: FinishedRun) -> TableView:
+    """How many graphs of every class each part has (the row sums of its confusion matrix); or the scores by task."""
+    m = record.metrics
+    scores = m["test"] or m["validation"]
+    if scores is not None and "tasks" in scores:
+        return task_table(scores, task_of(record.target))
     known = [part for part in PARTS if m.get(part)]
     classes = m[known[0]]["class_names"] if known else []
     rows = [[name, *(f"{sum(m[part]['confusion'][c]):,}" for part in known)] for c, name in enumerate(classes)]
@@ -73,17 +88,21 @@ def _training(record: FinishedRun) -> dict[str, Any] | None:
     if not epoch:
         return None
     losses = [_line(name, epoch, h.get(key, [])) for name, key in (("training", "loss"), ("validation", "val_loss"))]
-    accuracy = _line("validation", epoch, h.get("val_accuracy", []))
+    accuracy, score = (_line("validation", epoch, h.get(key, [])) for key in ("val_accuracy", "val_score"))
+    chosen = m.get("selected_by", "paper")
     best, span = float(m["best_epoch"]), (min(epoch), max(epoch))
     charts = [line_chart([s for s in losses if s.x], "loss by epoch", "epoch", "loss", span, mark=best, whole=True)]
-    if accuracy.x:
+    if accuracy.x and chosen in ("paper", "accuracy", "loss"):
         label = "validation accuracy by epoch"
         charts.append(line_chart([accuracy], label, "epoch", "accuracy", span, mark=best, whole=True))
+    elif score.x and chosen in ALL_METRICS:
+        name = ALL_METRICS[chosen].label
+        charts.append(line_chart([score], f"validation {name} by epoch", "epoch", name, span, mark=best, whole=True))
     stopped = f" It stopped early: {m['stopped']}." if m["stopped"] else ""
     lead = f"{m['epochs']} epochs in {m['seconds']:.1f} s; the model is that of epoch {m['best_epoch']} (dotted line)."
     columns = {
         "lr": "learning rate", "loss": "training loss", "val_loss": "validation loss",
-        "val_accuracy": "validation accuracy",
+        **({"val_accuracy": "validation accuracy"} if accuracy.x or not score.x else {"val_score": "validation score"}),
     }  # fmt: skip
     rows = [[f"{e:.0f}", *(_number(h[key][k]) for key in columns)] for k, e in enumerate(epoch)]
     table = TableView(["epoch", *columns.values()], rows, "All epochs")
@@ -94,6 +113,8 @@ def _panels(record: FinishedRun) -> list[Panel]:
     scores = record.metrics["test"] or record.metrics["validation"]
     if scores is None:
         return []
+    if "tasks" in scores:
+        return task_panels(task_of(record.target), record.y, record.probability, record.target)
     known = record.y >= 0
     y, p = record.y[known], record.probability[known]
     areas = {name: scores[name] for name in ("roc_auc", "pr_auc")}

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from asapool.data.targets import Target, empty_values
 from asapool.errors import CheckpointError
 from asapool.files import read_json
-from asapool.insight.levels import Floats, Ints
+from asapool.insight.levels import Floats
+from asapool.training.tasks import task_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,9 +25,10 @@ class FinishedRun:
     metrics: dict[str, Any]
     history: dict[str, list[float | None]]  # column → values; None where a column is empty
     ids: list[str]  # of the test graphs, in the order of the test part
-    y: Ints  # (G,) true classes of the test graphs
-    probability: Floats  # (G, C)
+    y: npt.NDArray[Any]  # (G,) true classes of the test graphs, or (G, T) true values
+    probability: Floats  # (G, C), or (G, T) answers
     classes: list[str]
+    target: Target
     settings: str
 
 
@@ -40,10 +44,11 @@ def read_run(folder: Path) -> FinishedRun:
     metrics = read_json(folder / "metrics.json")
     try:
         classes = list((metrics["test"] or metrics["validation"] or {}).get("class_names", []))
-        ids, y, p = _predictions(folder / "predictions.csv", classes)
+        target = Target.from_dict(metrics["target"]) if "target" in metrics else Target(classes=tuple(classes))
+        ids, y, p = _predictions(folder / "predictions.csv", target)
         return FinishedRun(
             folder=folder, metrics=metrics, history=_history(folder / "history.csv"), ids=ids, y=y, probability=p,
-            classes=classes, settings=(folder / "config.toml").read_text(encoding="utf-8"),
+            classes=classes, target=target, settings=(folder / "config.toml").read_text(encoding="utf-8"),
         )  # fmt: skip
     except (OSError, KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
         raise CheckpointError(
@@ -57,12 +62,13 @@ def _history(path: Path) -> dict[str, list[float | None]]:
     return {name: [float(row[name]) if row[name] else None for row in rows] for name in (rows[0] if rows else {})}
 
 
-def _predictions(path: Path, classes: list[str]) -> tuple[list[str], Ints, Floats]:
-    """Ids, classes and probabilities of the test graphs; none where the run kept no test part."""
+def _predictions(path: Path, target: Target) -> tuple[list[str], npt.NDArray[Any], Floats]:
+    """Ids, true values and answers of the test graphs; none where the run kept no test part."""
+    K = target.outputs
     if not path.is_file():
-        return [], np.zeros(0, np.int64), np.zeros((0, len(classes)))
+        return [], empty_values(target, 0), np.zeros((0, K))
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))[1:]
-    y = np.array([classes.index(row[2]) if row[2] else -1 for row in rows], np.int64)
-    p = np.array([[float(cell) for cell in row[4:]] for row in rows]).reshape(len(rows), len(classes))
-    return [row[1] for row in rows], y, p
+    p = np.array([[float(cell) for cell in row[-K:]] for row in rows]).reshape(len(rows), K)
+    known = [row[2 : 2 + target.tasks] for row in rows]
+    return [row[1] for row in rows], task_of(target).read_labels(known, target), p

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from asapool.data.targets import Target
+from asapool.errors import ConfigError
 from asapool.training.assessment import warnings_of_tasks
 from asapool.training.metrics import Metric
-from asapool.training.task_scores import Part, mean_score, score_tasks
+from asapool.training.task_scores import Part, WrongAnswer, mean_score, score_tasks
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -131,6 +132,40 @@ class Task:
         """Further entries of metrics.json about the test part."""
         return {}
 
+    # explanations
+
+    errors_title: ClassVar[str] = "Most confident errors"
+    errors_lead: ClassVar[str] = (
+        "The wrong predictions with the highest probability, and the nodes and clusters behind them."
+    )
+
+    def errors(self, y: Values, p: Values, target: Target, count: int) -> list[WrongAnswer]:
+        """The worst errors, at most one per graph."""
+        parts = self.parts(y, p, target)
+        graph = np.concatenate([part.rows for part in parts])
+        task = np.repeat(np.arange(len(parts)), [len(part.y) for part in parts])
+        size = np.concatenate([self.error_size(part, target) for part in parts])
+        order = [k for k in np.argsort(-size, kind="stable").tolist() if size[k] > 0]
+        first: dict[int, int] = {}
+        for k in order:
+            first.setdefault(int(graph[k]), k)
+        return [
+            WrongAnswer(g, int(task[k]), self.shown_answer(p[g], int(task[k]), target))
+            for g, k in list(first.items())[:count]
+        ]
+
+    def error_size(self, part: Part, target: Target) -> Floats:
+        """How wrong each entry of a task is, 0 where it is right; comparable between tasks."""
+        raise NotImplementedError
+
+    def explained(self, outputs: Tensor, k: int, target: Target) -> Tensor:
+        """The number that explanations of output k are about, (B,): here the log odds of yes, which is the output."""
+        return outputs[:, k]
+
+    def shown_answer(self, p: Values, k: int, target: Target) -> str:
+        """The answer to one graph as explanations show it; p (K,), k the output that is explained."""
+        raise NotImplementedError
+
     # predictions
 
     def predicted(self, p: Values, target: Target) -> Values:
@@ -145,6 +180,10 @@ class Task:
         """The columns of true values of such a file, "" where missing."""
         raise NotImplementedError
 
+    def read_labels(self, rows: Sequence[Sequence[str]], target: Target) -> Values:
+        """The true values that labels wrote, row by row."""
+        raise NotImplementedError
+
     def number(self, value: float) -> str:
         """A number of such a file."""
         return f"{value:.6f}"
@@ -156,3 +195,27 @@ class Task:
     def describe(self, counts: Mapping[str, Any], graphs: int) -> str:
         """The summary as text."""
         return ", ".join(f"{name}: {count:,}" for name, count in counts.items())
+
+
+def refuse_task_weights(config: TrainConfig, target: Target) -> None:
+    """Refuse weights of tasks that the target does not have."""
+    unknown = [name for name in config.task_weights if name not in target.names]
+    if unknown:
+        known = ", ".join(map(repr, target.names[:8]))
+        raise ConfigError(f"train.task_weights: there is no task {unknown[0]!r}. The tasks are {known}")
+
+
+def masked_loss(
+    each: Any, y: Values, entries: Values, target: Target, config: TrainConfig, weight: Tensor | None, smoothing: float
+) -> Loss:
+    """A loss over the entries that are there, with the weights of tasks."""
+    import torch
+
+    from asapool.training.losses import MaskedLoss
+
+    refuse_task_weights(config, target)
+    present = ~np.isnan(y)
+    by_task = np.array([float(config.task_weights.get(name, 1.0)) for name in target.names])
+    v = torch.from_numpy((np.where(present, entries, 0) * by_task).astype(np.float32))
+    values = torch.from_numpy(np.where(present, y, 0).astype(np.float32))
+    return MaskedLoss(each, values, v, weight, smoothing)

@@ -73,6 +73,32 @@ def score_tasks(parts: Sequence[Part], metrics: Mapping[str, Metric], graphs: in
     return {"kind": kind, "graphs": graphs, "entries": entries, **means, "tasks": tasks, "notes": notes}
 
 
+class WrongAnswer(NamedTuple):
+    """A wrong answer.
+
+    Args:
+        place: among the graphs.
+        output: the task that is wrong; None = the class that was predicted.
+        text: in a few words.
+    """
+
+    place: int
+    output: int | None
+    text: str
+
+
+def most_confident_errors(y: Ints, probability: npt.NDArray[Any], count: int) -> list[int]:
+    """Places of the wrong predictions, highest probability first; graphs without a label (y = −1) do not count.
+
+    >>> most_confident_errors(np.array([0, 0, 1, -1]), np.array([[0.4, 0.6], [0.9, 0.1], [0.8, 0.2], [0.0, 1.0]]), 9)
+    [2, 0]
+    """
+    wrong = np.flatnonzero((probability.argmax(axis=1) != y) & (y >= 0))
+    order = np.argsort(-probability[wrong].max(axis=1), kind="stable") if len(wrong) else wrong
+    places: list[int] = wrong[order][:count].tolist()
+    return places
+
+
 def why_undefined(part: Part) -> str:
     """The reason why a score of a task has no value."""
     if len(part.y) == 0:

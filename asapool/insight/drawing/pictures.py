@@ -33,7 +33,7 @@ def to_svg(hierarchy: Hierarchy, level: int = 0, colour: str | None = None, widt
     hierarchy.assignment(level)  # refuses a level that is not there
     ground = canvas(hierarchy)
     what = f"level {level}" if colour is None else f"importance by {colour}"
-    title = escape(f"{hierarchy.id}: {what}, predicted {hierarchy.answer} (p = {hierarchy.confidence:.3f})")
+    title = escape(f"{hierarchy.id}: {what}, predicted {hierarchy.verdict}")
     w, h = ground.width, ground.height
     return plain(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w:.0f} {h:.0f}" width="{width}" '
@@ -91,7 +91,8 @@ def to_html(hierarchy: Hierarchy) -> str:
         for words, depth, c in views
     ).replace("<svg ", '<svg style="max-width:100%;height:auto;background:#fff" ')
     known = "" if hierarchy.label is None else f", labelled <b>{escape(hierarchy.label)}</b>"
-    prediction = f"predicted <b>{escape(hierarchy.answer)}</b>, p = {hierarchy.confidence:.3f}{known}"
+    sure = "" if hierarchy.confidence is None else f", p = {hierarchy.confidence:.3f}"
+    prediction = f"predicted <b>{escape(hierarchy.answer)}</b>{sure}{known}"
     head = f"<b>{escape(hierarchy.id)}</b>: {prediction}"
     note = f"<p>{escape(hierarchy.note)}</p>" if hierarchy.note else ""
     return f'<div><p>{head}</p>{note}<div style="display:flex;flex-wrap:wrap;gap:12px">{cells}</div></div>'

@@ -81,8 +81,8 @@ function explore(root) {
     const parts = [make("h3", "", data.names[node])];
     const kinds = Object.entries(data.importance);
     if (kinds.length) {
-      parts.push(make("h4", "", `Importance for ${data.about}`));
-      parts.push(list(kinds.map(([kind, values]) => [kind, digits(values[node])])));
+      parts.push(make("h4", "", data.about));
+      parts.push(list(kinds.map(([kind, values]) => [kind, data.effects[kind] ? data.effects[kind][node] : digits(values[node])])));
     }
     if (at) {
       const [count, shares] = at.nodes[node];

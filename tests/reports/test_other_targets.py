@@ -1,0 +1,92 @@
+"""Pages and explanations of measured values and yes/no tasks: what an atom adds, and which charts a run has."""
+
+import numpy as np
+import pytest
+import torch
+
+from asapool.data import load
+from asapool.data.targets import Target
+from asapool.experiments.crossval import cross_validate, methods_plan
+from asapool.insight import Hierarchy, explain
+from asapool.models import ModelConfig, build, checkpoint
+from asapool.reports import write_report
+from asapool.reports.explorer import explorer_view
+from asapool.reports.explorer_tables import about_words
+from asapool.training import TrainConfig, predict, resolve_reading, run
+
+SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CC1", "CCCl", "O=C=O", "CCCC", "c1ccncc1", "CCS"] * 4
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pages")
+    rows = [f"{s},{len(s) + 0.1 * k:.2f},{'' if k % 5 == 0 else k % 2},{int(k % 3 == 0)}" for k, s in enumerate(SMILES)]
+    (path / "all.csv").write_text("smiles,logS [log units],tox,bind\n" + "\n".join(rows) + "\n")
+    for name, target in (("values", ["logS [log units]"]), ("labels", ["tox", "bind"])):
+        tables = {"data": {"source": str(path / "all.csv"), "target": target}, "train": {"epochs": 1, "threads": 1}}
+        chosen, reading = resolve_reading(tables | {"model": {"method": "asap", "hidden": 8, "levels": 1}})
+        run.start(chosen, reading.graphs, path / name)
+    return path
+
+
+def test_an_atom_adds_what_the_prediction_loses_without_it(folder):
+    loaded = checkpoint.load(folder / "values")
+    graphs = load(["CCO"], recipe=loaded.recipe, labels="ignored")
+    made = explain(loaded, graphs, 0)
+    value = predict(loaded.model, graphs)[0, 0]
+    assert made.answer == f"logS [log units] = {value:.4g} log units"
+    assert made.confidence is None
+    # without the oxygen, the last of the three atoms, an edge of two carbons with their features is left
+    batch = graphs.batch([0])
+    x, ptr = batch.x[:2], torch.tensor([0, 2])
+    outputs = loaded.model(x, ptr, torch.tensor([0, 1, 2]), torch.tensor([1, 0])).detach()
+    rest = float(outputs[0, 0]) * loaded.target.scale[0] + loaded.target.mean[0]
+    assert made.importance["occlusion"][2] == pytest.approx(value - rest, abs=1e-4)
+    words = about_words(made)
+    assert words.effect(0.8123) == "adds 0.812 log units to logS [log units]"
+    assert words.effect(-2.0) == "subtracts 2 log units from logS [log units]"
+    again = Hierarchy.from_json(made.to_json())
+    assert (again.kind, again.unit, again.answer) == ("regression", "log units", made.answer)
+    assert explorer_view(made, "m0")["bars"] == []
+
+
+def test_a_yes_no_task_is_explained_by_name_with_its_own_answer(folder):
+    loaded = checkpoint.load(folder / "labels")
+    graphs = load(folder / "all.csv", recipe=loaded.recipe)
+    p = predict(loaded.model, graphs)[1]
+    made = explain(loaded, graphs, 1, target="bind")
+    assert made.answer == f"bind: {int(p[1] >= 0.5)}"
+    assert made.confidence == pytest.approx(max(p[1], 1 - p[1]), abs=1e-5)
+    assert made.label == "0"
+    assert explorer_view(made, "m0")["correct"] == (p[1] < 0.5)
+    first = explain(loaded, graphs, 1)
+    assert not np.allclose(first.importance["gradient"], made.importance["gradient"])
+
+
+def test_runs_have_the_charts_of_their_kind(folder):
+    values = write_report(folder / "values").read_text()
+    for text in ("Measured and predicted: logS", "Residuals: logS", "Largest errors", "trivial answer", "raises logS"):
+        assert text in values
+    labels = write_report(folder / "labels").read_text()
+    for text in ("ROC curves", "Calibration of all tasks together", "Scores of every task", "Most confident errors"):
+        assert text in labels
+
+
+def test_a_comparison_of_values_has_a_page(tmp_path):
+    graphs = load(SMILES[:12]).with_fields(
+        y=np.arange(12.0)[:, None], target=Target(kind="regression", names=("a",)), class_names=(), name="numbers"
+    )
+    models = {name: ModelConfig(method=name, hidden=8) for name in ("mlp", "majority")}
+    cross_validate(graphs, methods_plan(graphs, models, train=TrainConfig(epochs=1), folds=3), tmp_path)
+    page = write_report(tmp_path).read_text()
+    for text in ("mean test RMSE", "trivial answer", "Measured and predicted: a", "By seed<"):
+        assert text in page
+    assert "accuracy, %" not in page
+
+
+def test_a_model_with_a_target_is_built_for_its_outputs():
+    model = build(ModelConfig(method="asap", hidden=8, levels=1), 3, 2, seed=0)
+    model.target = Target(kind="regression", names=("a", "b"), mean=(1.0, 2.0), scale=(3.0, 4.0))
+    graphs = load("synthetic:cycles?graphs=2")
+    raw = model.eval()(*graphs.batch([0, 1]).inputs).detach().double().numpy()
+    assert np.allclose(predict(model, graphs), raw * [3, 4] + [1, 2], atol=1e-5)
