@@ -20,7 +20,7 @@ COMMANDS = (
     "asapool methods",
     "asapool train synthetic:cycles?graphs=12&nodes=6 --epochs 1 --hidden 4 --out run",
     "asapool predict run synthetic:cycles?graphs=12&nodes=6 -o predictions.csv",
-    "python -m asapool reproduce --list",
+    "python -m asapool reproduce -h",
 )
 
 
