@@ -20,6 +20,24 @@ if "torch" not in sys.modules:  # torch reads these when it is loaded; your own 
 
 __version__ = "0.2.0"
 
+
+class _Operators:
+    """Registers asapool's operators when torch is about to read a program of torch.export, which may use them."""
+
+    READER = "torch._export.serde.serialize"
+
+    @classmethod
+    def find_spec(cls, name: str, path: Any = None, target: Any = None) -> None:
+        """Nothing is found here: the import goes on as usual."""
+        if name == cls.READER:
+            import_module("asapool.kernels.fused")
+
+
+if _Operators.READER in sys.modules:
+    import_module("asapool.kernels.fused")
+elif not any(getattr(finder, "READER", None) == _Operators.READER for finder in sys.meta_path):
+    sys.meta_path.insert(0, _Operators)
+
 _PUBLIC = {
     "ASAPClassifier": "asapool.estimator",
     "ASAPooling": "asapool.nn",

@@ -21,7 +21,7 @@ from asapool.cli._output import note
 from asapool.errors import AsapoolError
 
 COMMANDS = (
-    "train", "cv", "compare", "tune", "predict", "embed", "evaluate", "explain", "motifs", "report", "reproduce",
+    "train", "cv", "compare", "tune", "predict", "embed", "evaluate", "explain", "motifs", "report", "export", "reproduce",
     "results", "methods", "data", "theory", "warmup",
 )  # fmt: skip
 

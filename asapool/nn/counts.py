@@ -93,7 +93,7 @@ class WLCounts(nn.Module):
                 if d:
                     token = labels[:, None, :] + torch.zeros_like(edges, dtype=torch.int64)
                     token = _mix(token if edge is None else token ^ edge)
-                    labels = _mix(_mix(labels + d) + torch.where(edges, token, 0).sum(2))
+                    labels = _mix(_mix(labels + d) + _wrapped_sum(torch.where(edges, token, 0)))
                 counts = counts.scatter_add(1, labels.remainder(self.buckets), mask.to(x.dtype))
         return counts
 
@@ -121,6 +121,11 @@ def _mix(z: Tensor) -> Tensor:
     z = (z ^ _shift(z, 30)) * -4658895280553007687
     z = (z ^ _shift(z, 27)) * -7723592293110705685
     return z ^ _shift(z, 31)
+
+
+def _wrapped_sum(z: Tensor) -> Tensor:
+    """Σ z over the last dimension, modulo 2⁶⁴; in halves, because onnxruntime cuts a sum off where it overflows."""
+    return (z & (2**32 - 1)).sum(-1) + _shift(z, 32).sum(-1) * 2**32
 
 
 def _shift(z: Tensor, bits: int) -> Tensor:

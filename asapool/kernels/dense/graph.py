@@ -21,7 +21,6 @@ class Padding:
 
     Args:
         sizes: Number of real nodes of each graph, (B,).
-        edge_attr: Edge features, (E, D), if any.
         nodes: Padded number of nodes N, the same for all graphs.
 
     >>> Padding(torch.tensor([2, 1]), 3).mask.int().tolist()

@@ -1,0 +1,108 @@
+"""A model as an ONNX file: padded batches of any number of graphs and nodes, in the operators of ONNX alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from asapool.data import GraphSet
+from asapool.errors import ConfigError, MissingExtraError
+from asapool.exporting.comparing import Answer
+from asapool.exporting.quiet import quiet
+from asapool.kernels.dense import pad
+from asapool.models.batches import cut
+from asapool.models.checkpoint import LoadedModel
+from asapool.models.classifier import GraphModel
+from asapool.models.padded import PaddedModel, why_not
+
+OPSET = 20
+
+
+def check_method(loaded: LoadedModel) -> None:
+    """Refuse a model whose method has no padded form."""
+    reason = why_not(loaded.model)
+    if reason is not None:
+        raise ConfigError(f"{reason}, so a model of the method {loaded.config.method!r} cannot be exported to ONNX")
+
+
+def make(loaded: LoadedModel, graphs: GraphSet, metadata: str) -> tuple[bytes, dict[str, str], Answer]:
+    """The content of the file, its inputs, and a function that runs it on some graphs."""
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime
+        import onnxscript
+    except ImportError as error:
+        raise MissingExtraError(str(error.name), "export") from None
+    ops = onnxscript.values.Opset("", OPSET)
+
+    def sort_stable(x: Any, stable: bool = True, dim: int = -1, descending: bool = False) -> Any:
+        # TopK of ONNX breaks a tie in favour of the lower index, as a stable sort does
+        size = ops.Gather(ops.Shape(x), ops.Constant(value_ints=[dim]))
+        return ops.TopK(x, size, axis=dim, largest=int(descending), sorted=1)
+
+    def sigmoid(x: Any) -> Any:
+        # onnxruntime's own sigmoid is the same number for all x below -18, and clusters are ranked by it
+        return ops.Reciprocal(ops.Add(ops.Exp(ops.Neg(x)), ops.CastLike(ops.Constant(value_float=1.0), x)))
+
+    model = PaddedModel(loaded.model).eval()
+    arguments = padded_inputs(loaded.model, *example(loaded.model, graphs))
+    batch, nodes = torch.export.Dim("batch"), torch.export.Dim("nodes")
+    free = {"x": {0: batch, 1: nodes}, "adjacency": {0: batch, 1: nodes, 2: nodes}, "sizes": {0: batch}}
+    free |= {"edge_attr": {0: batch, 1: nodes, 2: nodes}, "graph_attr": {0: batch}}
+    with quiet():
+        program = torch.onnx.export(
+            model,
+            kwargs={name: torch.from_numpy(value) for name, value in arguments.items()},
+            dynamo=True,
+            dynamic_shapes={name: free[name] for name in arguments},
+            input_names=list(arguments),
+            output_names=["logits"],
+            opset_version=OPSET,
+            verbose=False,
+            custom_translation_table={torch.ops.aten.sort.stable: sort_stable, torch.ops.aten.sigmoid.default: sigmoid},
+        )
+    assert program is not None  # noted for the type checker: dynamo=True returns a program
+    program.model.metadata_props["asapool"] = metadata
+    content: bytes = program.model_proto.SerializeToString()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+    def answer(graphs: GraphSet, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        logits: npt.NDArray[np.float32] = session.run(["logits"], padded_inputs(loaded.model, graphs, indices))[0]
+        return logits
+
+    shapes = {"x": "batch, nodes, ", "adjacency": "batch, nodes, nodes", "sizes": "batch"}
+    shapes |= {"edge_attr": "batch, nodes, nodes, ", "graph_attr": "batch, "}
+    wide = ("x", "edge_attr", "graph_attr")
+    inputs = {
+        name: f"{value.dtype} ({shapes[name]}{value.shape[-1] if name in wide else ''})"
+        for name, value in arguments.items()
+    }
+    return content, inputs, answer
+
+
+def padded_inputs(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+    """The inputs of the ONNX file for some graphs: x, adjacency, sizes, and what else the model reads."""
+    batch = cut(model, graphs, indices)
+    x, graph = pad(batch.x, batch.ptr, batch.rowptr, batch.col, batch.weight, batch.edge_attr)
+    arguments = {"x": x.float(), "adjacency": graph.weight.float(), "sizes": batch.ptr.diff()}
+    if "edge_attr" in model.reads:
+        assert graph.edge_attr is not None
+        arguments["edge_attr"] = graph.edge_attr.float()
+    if "graph_attr" in model.reads:
+        assert batch.graph_attr is not None
+        arguments["graph_attr"] = batch.graph_attr.float()
+    return {name: value.numpy() for name, value in arguments.items()}
+
+
+def example(model: GraphModel, graphs: GraphSet) -> tuple[GraphSet, npt.NDArray[np.int64]]:
+    """Graphs to trace the model on: three, of different sizes, so that no size is taken for a constant."""
+    sizes = np.diff(graphs.ptr)
+    order = np.argsort(sizes, kind="stable")
+    chosen = order[[0, len(order) // 2, -1]]
+    # a padded size of 5 or more: small numbers are easily mistaken for others, such as the number of graphs
+    return graphs, chosen if sizes[chosen].max() >= 5 else np.repeat(order[-1:], 3)
