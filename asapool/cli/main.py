@@ -21,8 +21,8 @@ from asapool.cli._output import note
 from asapool.errors import AsapoolError
 
 COMMANDS = (
-    "train", "cv", "compare", "tune", "predict", "embed", "evaluate", "explain", "motifs", "report", "export", "reproduce",
-    "results", "methods", "data", "theory", "warmup",
+    "train", "cv", "compare", "tune", "predict", "embed", "evaluate", "explain", "motifs", "report", "export",
+    "reproduce", "results", "methods", "data", "theory", "warmup",
 )  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a disk that is full

@@ -144,7 +144,7 @@ def test_a_program_that_differs_is_not_written(tmp_path):
 
 
 def test_a_tie_is_a_graph_whose_logits_depend_on_its_node_numbers(tmp_path):
-    loaded = checkpoint.load(saved(tmp_path, method="topk", ratio=3, levels=2))
+    loaded = checkpoint.load(saved(tmp_path, method="topk", ratio=3, levels=2, hidden=16))
     graphs = load(["c1ccccc1", "CCO"], recipe=loaded.recipe, labels="ignored")  # three of six equal atoms, or all three
     assert has_tie(loaded.model, graphs, 0)
     assert not has_tie(loaded.model, graphs, 1)
