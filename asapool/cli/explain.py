@@ -70,9 +70,11 @@ def explain(
         typer.Option(
             "--with",
             metavar="MODEL",
-            help="Another model of the same classes. With --check: rank correlation with its importance. Repeatable.",
+            help="Another model of the same classes, shown side by side with the first. With --check: rank correlation "
+            "with its importance; repeatable there.",
         ),
     ] = None,
+    beside: Annotated[bool, typer.Option("--side-by-side", help="Page: every two graphs side by side.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show which nodes decided a prediction and which clusters the model formed, on one page that needs no network."""
@@ -91,13 +93,12 @@ def explain(
         target = target or old_target
     if check and against is not None:
         raise ConfigError("--check and --against are two pages. Run the command once for each")
-    kind = (
-        check_kind(out)
-        if check
-        else contrast_kind(out)
-        if against is not None
-        else explanation_kind(out, len(graph or [""]))
-    )
+    if others and not check and (against is not None or len(others) > 1 or out.suffix.lower() != ".html"):
+        raise ConfigError("--with shows one other model beside the first, on a page. Give it once, with -o FILE.html")
+    if check:
+        kind = check_kind(out)
+    else:
+        kind = explanation_kind(out, len(graph or [""])) if against is None else contrast_kind(out)
     trained = checkpoint.load(o.model_file(model))
     kinds = o.words_of(importance, "--importance")
     with working(f"Reading {source}"):
@@ -139,14 +140,16 @@ def explain(
         show(None, shown | {"out": str(out)}, False)
         return
     with working("Explaining"):
-        found = [look(trained, graphs, i, target=target, importance=kinds) for i in chosen]
-        write_explanation(out, found, kind, level)
+        models = [trained, *(checkpoint.load(o.model_file(path)) for path in others or ())]
+        found = [look(one, graphs, i, target=target, importance=kinds) for i in chosen for one in models]
+        names = [str(path) for path in (model, *others)] * len(chosen) if others else []
+        write_explanation(out, found, kind, level, names=names, columns=2 if others or beside else 1)
     if json:
         typer.echo("[" + ",\n".join(h.to_json() for h in found) + "]")
         return
     rows = {
         f"graph {graphs.places[i]}" + (f", id {h.id}" if graphs.named else ""): f"{h.verdict}, "
         f"nodes {' → '.join(str(c.nodes) for c in h.connectivity)}"
-        for i, h in zip(chosen, found, strict=True)
+        for i, h in zip(chosen, found[:: len(models)], strict=True)
     }
     show(None, rows | {"out": str(out)}, False)

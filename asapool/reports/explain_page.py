@@ -13,14 +13,26 @@ from asapool.reports.explorer import explorer_view, title_of
 from asapool.reports.page import render
 
 
-def explain_page(hierarchies: Sequence[Hierarchy], title: str = "Which nodes mattered, and what was pooled") -> str:
-    """One self-contained HTML page for any number of hierarchies."""
+def explain_page(
+    hierarchies: Sequence[Hierarchy], title: str = "Which nodes mattered, and what was pooled", *,
+    names: Sequence[str] = (), columns: int = 1,
+) -> str:  # fmt: skip
+    """One self-contained HTML page for any number of hierarchies.
+
+    Args:
+        hierarchies: In the order of the page.
+        title: The heading.
+        names: One per hierarchy, such as the model it is from, written beside its title.
+        columns: 2 puts every two of them side by side.
+    """
     named = [(f"g{k}", hierarchy) for k, hierarchy in enumerate(hierarchies)]
-    links = [(key, title_of(h)) for key, h in named] if len(named) > 1 else []
+    words = [f" · {name}" for name in names] or [""] * len(named)
+    links = [(key, title_of(h) + more) for (key, h), more in zip(named, words, strict=True)] if len(named) > 1 else []
     sets = ", ".join(sorted({h.data for h in hierarchies}))
     methods = ", ".join(sorted({h.method for h in hierarchies}))
-    views = [explorer_view(h, key) for key, h in named]
-    return render("explanation.html", heading=title, about=f"{sets} · method {methods}", links=links, views=views)
+    views = [explorer_view(h, key, name=more) for (key, h), more in zip(named, words, strict=True)]
+    rows = [views[k : k + columns] for k in range(0, len(views), columns)]
+    return render("explanation.html", heading=title, about=f"{sets} · method {methods}", links=links, rows=rows)
 
 
 def explanation_kind(path: Path, graphs: int = 1) -> str:
@@ -40,10 +52,13 @@ def explanation_kind(path: Path, graphs: int = 1) -> str:
     return kind
 
 
-def write_explanation(path: Path, hierarchies: Sequence[Hierarchy], kind: str, level: int | None = None) -> None:
+def write_explanation(
+    path: Path, hierarchies: Sequence[Hierarchy], kind: str, level: int | None = None, *, names: Sequence[str] = (),
+    columns: int = 1,
+) -> None:  # fmt: skip
     """Write a page, the numbers, or the picture of the first hierarchy: its clusters at a level, else importance."""
     if kind == "html":
-        write_text(path, explain_page(hierarchies))
+        write_text(path, explain_page(hierarchies, names=names, columns=columns))
     elif kind == "json":
         write_text(path, "[" + ",\n".join(h.to_json() for h in hierarchies) + "]\n")
     else:

@@ -36,8 +36,10 @@ class Choice(NamedTuple):
     checked: bool
 
 
-def explorer_view(hierarchy: Hierarchy, key: str, heading: str = "h2") -> dict[str, Any]:
+def explorer_view(hierarchy: Hierarchy, key: str, heading: str = "h2", name: str = "") -> dict[str, Any]:
     """All that explorer.html needs; key makes the ids differ from those of other hierarchies on the page.
+
+    name is added to the title, such as the model that a hierarchy is from.
 
     The page opens with importance for molecules, and with the clusters of level 1 for other graphs that have them.
     """
@@ -48,8 +50,8 @@ def explorer_view(hierarchy: Hierarchy, key: str, heading: str = "h2") -> dict[s
     views += [Choice("clusters", "Clusters", first == "clusters")] if hierarchy.levels else []
     meaning = {kind: KINDS[kind].meaning for kind in kinds} | {"clusters": CLUSTERS}
     return {
-        "key": key, "heading": heading, "title": title_of(hierarchy), "text": hierarchy.text, "note": hierarchy.note,
-        "predicted": hierarchy.answer, "label": hierarchy.label,
+        "key": key, "heading": heading, "title": title_of(hierarchy) + name, "text": hierarchy.text,
+        "note": hierarchy.note, "predicted": hierarchy.answer, "label": hierarchy.label,
         "confidence": "" if hierarchy.confidence is None else f"{hierarchy.confidence:.3f}",
         "correct": _correct(hierarchy), "about": about_words(hierarchy), "bars": _bars(hierarchy),
         "views": views, "levels": _levels(hierarchy), "clusters_first": first == "clusters",

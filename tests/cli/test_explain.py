@@ -104,3 +104,30 @@ def test_check_measures_every_kind_of_importance(model, tmp_path):
     assert [row["kind"] for row in rows] == ["attention", "gradient", "neighbourhood", "occlusion", "random"]
     with pytest.raises(ConfigError, match=r"x\.png: a check ends in one of"):
         call("explain", model, SOURCE, "--check", "-o", tmp_path / "x.png")
+
+
+def test_two_models_or_two_graphs_side_by_side(model, tmp_path):
+    out = tmp_path / "two.html"
+    assert call("explain", model, SOURCE, "--graph", 1, "--with", model, "-o", out).exit_code == 0
+    page = out.read_text()
+    assert page.count('class="card explorer"') == 2
+    assert page.count('<div class="beside">') == 1
+    assert f"Graph 1 · {model}" in page
+    call("explain", model, SOURCE, "--graph", 0, "--graph", 1, "--graph", 2, "--side-by-side", "-o", out)
+    assert out.read_text().count('<div class="beside">') == 1  # the third stands alone
+    with pytest.raises(ConfigError, match="--with shows one other model"):
+        call("explain", model, SOURCE, "--with", model, "-o", tmp_path / "x.json")
+
+
+def test_against_writes_a_page_and_refuses_its_own_class(model, tmp_path):
+    answer = asapool.explain(model, SOURCE, "2", importance=[]).answer
+    other = "ring" if answer == "house" else "house"
+    words = ("explain", model, SOURCE, "--graph", 2, "--against", other, "-o")
+    assert call(*words, tmp_path / "c.html").exit_code == 0
+    assert "A small change" in (tmp_path / "c.html").read_text()
+    (plain,) = json.loads(call(*words, tmp_path / "c.json", "--json").stdout)
+    assert plain["against"] == other
+    for more, says in ((("--class", other), "its own class"), (("--check",), "two pages")):
+        with pytest.raises(ConfigError, match=says):
+            call(*words, tmp_path / "x.html", *more)
+    assert not (tmp_path / "x.html").exists()

@@ -148,6 +148,62 @@ function explore(root) {
   root.addEventListener("change", draw);
   draw();
 
+  // Play: from the nodes to the last clusters. Each node is a dot that moves to the medoid of its cluster.
+  const button = root.querySelector("[data-play]"), still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  let playing = 0;
+  const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+  const home = (v, l) => l === 0 ? v : data.levels[l - 1].home[v] < 0 ? null : data.levels[l - 1].medoid[data.levels[l - 1].home[v]];
+  const spotOf = (v) => [Number(hits[v].getAttribute("cx")), Number(hits[v].getAttribute("cy"))];
+  function choose(mark, value) {
+    const input = root.querySelector(`[${mark}][value="${value}"]`);
+    if (input) input.checked = true;
+  }
+  async function move(from, to, turn) {
+    const at = data.levels[to - 1], places = hits.map((_, v) => v), dots = document.createElementNS("http://www.w3.org/2000/svg", "g");
+    const moving = places.map((v) => {
+      const a = home(v, from), b = home(v, to), dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
+      if (a === null) return null;
+      dot.setAttribute("r", (0.22 * Number(svg.style.getPropertyValue("--unit"))).toFixed(1));
+      dot.setAttribute("fill", b === null ? "var(--pale)" : at.colour[at.home[v]]);
+      dots.append(dot);
+      return { dot, start: spotOf(a), end: spotOf(b ?? a), fades: b === null };
+    }).filter(Boolean);
+    dots.setAttribute("data-moving", "");
+    svg.append(dots);
+    const began = performance.now(), length = still ? 0 : 1100;
+    await new Promise((done) => {
+      const frame = (now) => {
+        const t = length ? Math.min(1, (now - began) / length) : 1, e = t * t * (3 - 2 * t);
+        for (const { dot, start, end, fades } of moving) {
+          dot.setAttribute("cx", (start[0] + e * (end[0] - start[0])).toFixed(1));
+          dot.setAttribute("cy", (start[1] + e * (end[1] - start[1])).toFixed(1));
+          dot.setAttribute("opacity", fades ? (1 - e).toFixed(2) : "0.9");
+        }
+        if (t < 1 && turn === playing) requestAnimationFrame(frame); else done();
+      };
+      requestAnimationFrame(frame);
+    });
+    dots.remove();
+  }
+  async function play() {
+    const turn = ++playing;
+    button.textContent = "■ Stop";
+    choose("data-view", "clusters");
+    for (let l = 0; l <= data.levels.length && turn === playing; l++) {
+      if (l) await move(l - 1, l, turn);
+      if (turn !== playing) break;
+      choose("data-level", l);
+      draw();
+      await wait(l ? 900 : 500);
+    }
+    if (turn === playing) stop();
+  }
+  function stop() {
+    playing++;
+    button.textContent = "▶ Play";
+  }
+  button?.addEventListener("click", () => button.textContent.startsWith("▶") ? play() : stop());
+
   // numbers stay at least 10 pixels high however small the drawing is, as far as there is room for them
   function fit() {
     const unit = Number(svg.style.getPropertyValue("--unit")), scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
