@@ -18,7 +18,7 @@ from asapool.reports.faithfulness_page import check_csv, check_page
 class Sum(torch.nn.Module):
     """z = (0, Σ x): a node supports class 1 by its only feature."""
 
-    num_classes, reads = 2, ()
+    num_classes, reads, target = 2, (), None
 
     def forward(self, x, ptr, rowptr, col, weight=None):
         """Logits."""
