@@ -37,3 +37,24 @@ def test_changes_beyond_the_noise_are_listed_and_times_only_on_the_same_processo
     assert changes(before, result("abacus", 20.15, 7.1)) == []
     elsewhere = changes(before, result("slide rule", 99.0, 9.0))
     assert [(change.better, change.now) for change in elsewhere] == [(True, 9.0)]
+
+
+def test_the_page_of_molecules_sums_up_its_records(tmp_path):
+    from benchmarks import molecules
+
+    def record(seed, method, members, score, covered, epochs=None):
+        return {
+            "data": "esol", "split": "random", "method": method, "seed": seed, "epochs_given": epochs, "metric": "rmse",
+            "members": members, "score": score, "trivial": 2.0, "coverage": covered, "seconds_per_epoch": 0.5,
+        }  # fmt: skip
+
+    file = tmp_path / "esol.jsonl"
+    molecules.append(file, [record(0, "asap+", 1, 0.8, 0.9), record(0, "asap+", 1, 1.0, 0.9)])
+    with file.open("a") as out:
+        out.write('{"data": "esol", "spl')  # a kill while writing
+    molecules.append(file, [record(1, "asap+", 1, 1.1, 0.8), record(0, "asap+", 5, 0.7, 0.91)])
+    molecules.append(file, [record(0, "ecfp", 1, 1.2, 0.88), record(0, "asap+", 1, 9.0, 0.1, epochs=1)])
+    assert len(molecules.records(file)) == 6
+    row = next(line for line in molecules.page(tmp_path).splitlines() if line.startswith("| esol"))
+    # seeds 0 and 1 have the means 0.9 and 1.1; the shortened training does not count
+    assert row == "| esol | RMSE | 2.000 ± 0.000 | 1.200 | 1.000 ± 0.141 | 0.700 | 0.850 ± 0.071 | 0.910 | 0.50 |"

@@ -77,15 +77,15 @@ def test_processes_change_nothing_and_finished_folds_are_not_trained_again(graph
 
 
 def test_folds_start_from_different_weights_and_methods_from_the_same_seed(graphs, plan, monkeypatch):
-    from asapool.experiments import fold
+    from asapool.training import new_model
 
-    seeds, built = [], fold.build
+    seeds, built = [], new_model.build
 
     def watched(model, *args, seed, **options):
         seeds.append((model.method, seed))
         return built(model, *args, seed=seed, **options)
 
-    monkeypatch.setattr(fold, "build", watched)
+    monkeypatch.setattr(new_model, "build", watched)
     cross_validate(graphs, plan)
     asap, mlp = ([seed for method, seed in seeds if method == name] for name in ("asap", "mlp"))
     assert asap == mlp

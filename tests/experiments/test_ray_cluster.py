@@ -175,11 +175,13 @@ def test_something_else_that_listens_is_not_waited_for(graphs, monkeypatch):
 
 
 def test_a_run_that_fails_is_a_record_with_its_sentence(cluster, graphs):
-    good, bad = one(graphs), one(graphs, fingerprint="of other graphs")
+    good, bad = one(graphs, keep=True), one(graphs, fingerprint="of other graphs")
     records = list(RayEngine().work([good, bad], {graphs.fingerprint: graphs, bad.fingerprint: graphs}, silent))
     found = {record.run: record for record in records}
     assert len(records) == 2
-    assert meaning(found[good]) == meaning(run(graphs, good))
+    here = run(graphs, good)
+    assert meaning(found[good]) == meaning(here)
+    assert found[good].model == here.model is not None  # the model comes back too, with the same bytes
     assert found[bad].failure.startswith("cycles: the run is for graphs with fingerprint of other graphs, but these")
     assert found[bad].test is None
 
