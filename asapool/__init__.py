@@ -40,6 +40,7 @@ elif not any(getattr(finder, "READER", None) == _Operators.READER for finder in 
 
 _PUBLIC = {
     "ASAPClassifier": "asapool.estimator",
+    "ASAPRegressor": "asapool.estimator",
     "ASAPooling": "asapool.nn",
     "AsapoolError": "asapool.errors",
     "GraphSet": "asapool.data",

@@ -1,4 +1,4 @@
-"""ASAPClassifier keeps scikit-learn's contract, whatever graphs come as."""
+"""ASAPClassifier and ASAPRegressor keep scikit-learn's contract, whatever graphs come as."""
 
 import joblib
 import networkx as nx
@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import estimator_checks as checks
 
-from asapool import ASAPClassifier
+import asapool
+from asapool import ASAPClassifier, ASAPRegressor
 from asapool.data import load
 from asapool.errors import ConfigError, DataError, InputError
 
@@ -204,3 +206,98 @@ def test_transform_gives_the_vectors_of_the_network():
     assert v.shape == (12, 8)
     logits = asap.model_.head(torch.from_numpy(v)).detach().double()
     np.testing.assert_allclose(logits.softmax(dim=1).numpy(), asap.predict_proba(graphs), atol=1e-6)
+
+
+def test_a_regressor_learns_sizes_in_their_unit_and_leaves_gaps_out():
+    graphs = load("synthetic:cycles?graphs=60&nodes=12")
+    sizes = np.diff(graphs.ptr).astype(float)
+    asap = ASAPRegressor("histogram", random_state=0).fit(graphs[:50], 1000 * sizes[:50])
+    assert asap.predict(graphs[50:]).shape == (10,)
+    assert asap.score(graphs[50:], 1000 * sizes[50:]) > 0.9
+    y = np.stack([sizes, np.where(np.arange(60) % 2, np.nan, -sizes)], axis=1)
+    both = ASAPRegressor("histogram", random_state=0).fit(graphs, y)
+    assert both.predict(graphs).shape == (60, 2)
+    assert both.score(graphs, y) > 0.9
+    assert np.corrcoef(both.predict(graphs)[:, 1], sizes)[0, 1] < -0.9
+    assert both.target_.names == ("y0", "y1")
+
+
+def test_several_yes_no_columns_with_gaps_are_tasks(graphs):
+    y = np.stack([graphs.y, 1 - graphs.y], axis=1).astype(float)
+    y[::5, 1] = np.nan
+    asap = ASAPClassifier(**QUICK, class_weight={1: 2.0}).fit(graphs, y)
+    p = asap.predict_proba(graphs)
+    assert p.shape == (40, 2)
+    assert np.array_equal(asap.predict(graphs), (p >= 0.5).astype(int))
+    assert asap.classes_.tolist() == [0, 1]
+    with pytest.raises(InputError, match="0, 1 or NaN"):
+        ASAPClassifier(**QUICK).fit(graphs, y * 2)
+
+
+def test_weights_of_classes_and_samples_change_the_answers(graphs):
+    fast = QUICK | {"lr": 0.05, "validation_fraction": 0.0}
+    plain = ASAPClassifier(**fast).fit(graphs).predict_proba(graphs)
+    many = ASAPClassifier(**fast, class_weight={"path": 50.0}).fit(graphs).predict_proba(graphs)
+    assert (many[:, 1] - plain[:, 1]).mean() > 0.1
+    ones = ASAPClassifier(**fast).fit(graphs, sample_weight=np.ones(40)).predict_proba(graphs)
+    assert np.allclose(ones, plain, atol=1e-4)
+    weight = np.where(graphs.y == 1, 50.0, 1.0)
+    assert (ASAPClassifier(**fast).fit(graphs, sample_weight=weight).predict_proba(graphs) - plain)[:, 1].mean() > 0.1
+    with pytest.raises(ConfigError, match="no class 'ring'"):
+        ASAPClassifier(**fast, class_weight={"ring": 2.0}).fit(graphs)
+    with pytest.raises(ConfigError, match="one number per graph"):
+        ASAPClassifier(**fast).fit(graphs, sample_weight=[1.0])
+
+
+def test_warm_start_goes_on_and_verbose_prints(graphs, capsys):
+    asap = ASAPClassifier(**QUICK, validation_fraction=0.0, warm_start=True, verbose=1).fit(graphs)
+    first = asap.history_[-1].loss
+    assert asap.n_iter_ == len(asap.history_) == QUICK["epochs"]
+    assert capsys.readouterr().out.count("epoch ") == asap.n_iter_
+    asap.fit(graphs)
+    fresh = ASAPClassifier(**QUICK, validation_fraction=0.0).fit(graphs)
+    assert first == pytest.approx(fresh.history_[-1].loss)
+    assert asap.history_[0].loss != fresh.history_[0].loss
+    with pytest.raises(ConfigError, match="warm_start needs the settings"):
+        asap.set_params(hidden=4).fit(graphs)
+
+
+def test_settings_are_reached_by_name_and_searched(graphs):
+    asap = ASAPClassifier(**QUICK, method="none").set_params(model__conv="sage", train__clip=1.0)
+    assert (asap.model_options, asap.train_options) == ({"conv": "sage"}, {"clip": 1.0})
+    search = GridSearchCV(ASAPClassifier(**QUICK, method="none"), {"model__conv": ["gcn", "sage"]}, cv=2)
+    assert search.fit(graphs, graphs.y).best_estimator_.model_.config.conv in ("gcn", "sage")
+
+
+def test_rdkit_molecules_and_columns_are_taken_and_a_saved_model_predicts_tables(tmp_path):
+    Chem, pd = pytest.importorskip("rdkit.Chem"), pytest.importorskip("pandas")
+    smiles, y = RINGS + CHAINS, pd.Series(np.arange(32.0), name="logS")
+    asap = ASAPRegressor(**QUICK).fit([Chem.MolFromSmiles(text) for text in smiles], y)
+    assert np.allclose(asap.predict(np.array(smiles, object)[:, None]), asap.predict(smiles), atol=1e-4)
+    asap.save(tmp_path / "m.safetensors")
+    (tmp_path / "new.csv").write_text("smiles,logS\n" + "".join(f"{s},1.5\n" for s in smiles[:3]))
+    model = asapool.load_model(tmp_path / "m.safetensors")
+    assert np.allclose(model.predict(tmp_path / "new.csv"), asap.predict(smiles[:3]), atol=1e-4)
+    assert model.target.names == ("logS",)
+    assert load(tmp_path / "new.csv", recipe=model.recipe).y.tolist() == [[1.5]] * 3
+    with pytest.warns(DataConversionWarning):
+        assert ASAPClassifier(**QUICK).fit(smiles, np.array([[1]] * 16 + [[0]] * 16)).classes_.tolist() == [0, 1]
+    wrong = {"a finite number": [1.0, np.inf], "no value": [1.0, np.nan], "numbers": ["a", 1], "one row": [1.0]}
+    for says, y in wrong.items():
+        with pytest.raises(InputError, match=says):
+            ASAPRegressor(**QUICK).fit(["CC", "CCC"], y)
+
+
+@pytest.mark.parametrize("estimator", [ASAPClassifier(), ASAPRegressor()], ids=["classifier", "regressor"])
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.check_no_attributes_set_in_init, checks.check_parameters_default_constructible,
+        checks.check_get_params_invariance, checks.check_set_params, checks.check_estimator_cloneable,
+        checks.check_estimator_repr, checks.check_do_not_raise_errors_in_init_or_set_params, checks.check_mixin_order,
+        checks.check_valid_tag_types, checks.check_estimator_tags_renamed,
+    ],
+    ids=lambda check: check.__name__,
+)  # fmt: skip
+def test_the_checks_of_scikit_learn_that_need_no_table_pass(estimator, check):
+    check(type(estimator).__name__, clone(estimator))

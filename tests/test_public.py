@@ -12,8 +12,8 @@ HEAVY = ("torch_geometric", "numba", "rdkit", "ray", "matplotlib", "pandas", "ne
 
 def test_public_names():
     assert set(asapool.__all__) == {
-        "ASAPClassifier", "ASAPooling", "AsapoolError", "GraphSet", "Hierarchy", "__version__", "explain",
-        "keep_memory", "load", "load_model", "motifs", "register_method", "tune",
+        "ASAPClassifier", "ASAPRegressor", "ASAPooling", "AsapoolError", "GraphSet", "Hierarchy", "__version__",
+        "explain", "keep_memory", "load", "load_model", "motifs", "register_method", "tune",
     }  # fmt: skip
     assert all(getattr(asapool, name) is not None for name in asapool.__all__)
     assert set(asapool.nn.__all__) == {

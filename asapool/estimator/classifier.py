@@ -1,0 +1,126 @@
+"""ASAPClassifier: the classifier as scikit-learn knows it, to clone, search, cross-validate and put into pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+
+from asapool.data import GraphSet
+from asapool.errors import ConfigError
+from asapool.estimator.base import GraphEstimator
+from asapool.estimator.labels import weights_by_name, with_classes
+from asapool.training.presets import DEFAULT_METHOD
+from asapool.training.tasks import task_of
+
+
+class ASAPClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
+    """Classify graphs with ASAP pooling, or with any other method of asapool.
+
+    X is a GraphSet, or a list, array or pandas column of NetworkX graphs, of PyG Data, of SMILES or of RDKit molecules.
+    y are the classes (any labels), which may be left out where the graphs carry them; y of several columns, with 0, 1
+    and NaN (missing), are yes/no tasks.
+
+    Args:
+        method: one of `asapool methods`.
+        hidden, levels, ratio, dropout: of the model; None = what follows from the method and the number of graphs.
+        epochs, batch_size, lr, early_stopping: of the training; None as above.
+        class_weight: None, "balanced", or a dict from class to weight.
+        validation_fraction: share of the graphs by which the best epoch is chosen; 0 = train on all and keep the last
+            epoch.
+        warm_start: begin with the weights of the last fit.
+        verbose: print a line per epoch.
+        model_options, train_options: further settings of asapool.models.ModelConfig and asapool.training.TrainConfig;
+            set_params and searches reach single ones as model__NAME and train__NAME.
+        random_state: a whole number makes fits repeatable to the byte.
+
+    After fit: classes_ (C,) (of yes/no tasks their numbers, (T,)), model_ (the torch module), target_, history_,
+    n_iter_, best_epoch_, recipe_, n_features_in_.
+
+    >>> from asapool import load
+    >>> graphs = load("synthetic:cycles?graphs=20")
+    >>> asap = ASAPClassifier(hidden=8, epochs=2, random_state=0).fit(graphs[:16])
+    >>> asap.classes_.tolist(), asap.predict_proba(graphs[16:]).shape
+    (['cycle', 'path'], (4, 2))
+    """
+
+    task = "classification"
+
+    def __init__(
+        self,
+        method: str = DEFAULT_METHOD,
+        *,
+        hidden: int | None = None,
+        levels: int | None = None,
+        ratio: float | int | tuple[float | int, ...] | None = None,
+        dropout: float | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        lr: float | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        early_stopping: int | None = None,
+        validation_fraction: float = 0.1,
+        warm_start: bool = False,
+        verbose: int | bool = 0,
+        model_options: Mapping[str, Any] | None = None,
+        train_options: Mapping[str, Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.method = method
+        self.hidden = hidden
+        self.levels = levels
+        self.ratio = ratio
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.class_weight = class_weight
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.model_options = model_options
+        self.train_options = train_options
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Several yes/no tasks are possible."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> ASAPClassifier:
+        """Learn from labelled graphs.
+
+        Args:
+            X: graphs.
+            y: their classes, or 0, 1 and NaN of several tasks; None = what the graphs carry.
+            sample_weight: how much each graph counts, (G,).
+        """
+        if self.class_weight not in (None, "balanced") and not isinstance(self.class_weight, Mapping):
+            raise ConfigError(f"class_weight must be None or 'balanced' or a dict, got {self.class_weight!r}")
+        seed = self._begin()
+        classes, graphs = with_classes(self._read(X, y), y)
+        self._learn(graphs, sample_weight, seed, weights_by_name(self.class_weight, _classes_of(classes, graphs)))
+        self.classes_ = classes
+        return self
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Probability of every class, (G, C), columns in the order of classes_; or of yes for every task, (G, T)."""
+        return self._answers(X)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable class of every graph, (G,); or 0 and 1 of several tasks, (G, T)."""
+        p = self.predict_proba(X)
+        if self.target_.noun == "tasks":
+            return task_of(self.target_).predicted(p, self.target_)
+        answer: npt.NDArray[Any] = self.classes_[p.argmax(axis=1)]
+        return answer
+
+
+def _classes_of(classes: npt.NDArray[Any], graphs: GraphSet) -> npt.NDArray[Any]:
+    """The classes that class_weight may name: of yes/no tasks 0 and 1."""
+    return np.array([0, 1]) if graphs.target.noun == "tasks" else classes
