@@ -18,6 +18,7 @@ from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
     from asapool.experiments.record import RunRecord
+    from asapool.training.state import Epoch, Progress
 
 Source = Annotated[str | None, typer.Argument(metavar="SOURCE", help=f"{o.SOURCE} Default: nci-alerts.")]
 Stop = Annotated[
@@ -62,6 +63,13 @@ Ensemble = Annotated[
         help="Train N models with different seeds, -j at a time, and join them to one; see docs/uncertainty.md.",
     ),
 ]  # fmt: skip
+Log = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log", metavar="NAME", rich_help_panel=o.OUTPUT,
+        help="Send the curves to tensorboard, mlflow or wandb too; may be repeated.",
+    ),
+]  # fmt: skip
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", rich_help_panel=o.OUTPUT, help="Replace the run that is in --out.")
 ]
@@ -90,6 +98,7 @@ def train(
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     ensemble: Ensemble = None,
+    log: Log = None,
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:
@@ -103,6 +112,7 @@ def train(
     from asapool.experiments.engines import engine_named
     from asapool.experiments.ensembles import is_ensemble, resume_ensemble, train_ensemble
     from asapool.training import resolve_reading, run
+    from asapool.training.logs import logging_to
     from asapool.training.parallel import Processes, follow, is_follower
 
     if is_follower():  # of torchrun: rank 0 sends what is to be done, and writes the files
@@ -152,11 +162,18 @@ def train(
             with (
                 processes,
                 ending(f"asapool train --resume {folder}"),
+                logging_to(log or [], folder, chosen) as (logged, at_end),
                 EpochBar(chosen.train.epochs, len(graphs)) as bar,
             ):
+
+                def on_epoch(epoch: Epoch, progress: Progress) -> None:
+                    bar(epoch, progress)
+                    logged(epoch, progress)
+
                 metrics = run.start(
-                    chosen, graphs, folder, overwrite=overwrite, on_epoch=bar, reading=reading, processes=processes
+                    chosen, graphs, folder, overwrite=overwrite, on_epoch=on_epoch, reading=reading, processes=processes
                 )
+                at_end(metrics)
     if not no_report:
         leave_report(folder, None if resume is not None else graphs)
     if "started_from" in metrics:
