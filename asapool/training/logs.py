@@ -36,7 +36,7 @@ def _tensorboard(folder: Path, settings: RunSettings) -> tuple[Send, Callable[[]
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise MissingExtraError("tensorboard", "tensorboard") from None
-    writer: Any = SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+    writer: Any = SummaryWriter(str(folder / "tensorboard"))
     writer.add_text("settings", f"```toml\n{settings.to_toml()}\n```")
 
     def send(epoch: int, values: Mapping[str, float]) -> None:
