@@ -11,6 +11,20 @@ import torch
 torch.set_num_threads(1)
 
 
+def pytest_addoption(parser):
+    """`pytest --device cuda` runs the tests of devices on a GPU."""
+    parser.addoption("--device", default="cpu", choices=("cpu", "cuda", "mps"), help="where tests of devices run")
+
+
+@pytest.fixture
+def device(request):
+    """The device of --device; tests that need another than the CPU are skipped without one."""
+    name = request.config.getoption("--device")
+    if name == "cpu":
+        pytest.skip("no device other than the CPU was named; run pytest --device cuda (or mps) where there is one")
+    return name
+
+
 def pytest_unconfigure(config):
     """End with one line that says what was not tested, and how to change that (the reasons say so)."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")

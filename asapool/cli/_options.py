@@ -133,6 +133,10 @@ Freeze = Annotated[
     bool | None,
     typer.Option("--freeze-encoder", rich_help_panel=TRAINING, help="With --from: train the head only."),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", rich_help_panel=TRAINING, help="Where to compute: cpu (default), cuda, mps, or auto."),
+]
 Seed = Annotated[
     int | None,
     typer.Option(
@@ -233,6 +237,7 @@ class TrainOptions:
     lr: Lr = None
     init_from: From = None
     freeze_encoder: Freeze = None
+    device: Device = None
 
 
 def _one(value: Any) -> Any:

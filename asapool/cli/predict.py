@@ -11,6 +11,7 @@ import typer
 from asapool.cli import _options as o
 from asapool.cli._notes import ReadingNotes
 from asapool.cli._output import note, show, terminal_safe, working
+from asapool.errors import ConfigError
 
 UNCERTAINTY = "Uncertainty"  # panel of the help
 
@@ -57,6 +58,7 @@ def predict(
     chunk: Annotated[
         int, typer.Option(min=1, metavar="N", rich_help_panel=o.DATA, help="Graphs in memory at a time.")
     ] = 2000,
+    device: o.Device = None,
     jobs: Annotated[
         int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Processes that read and predict; order is kept.")
     ] = 1,
@@ -69,6 +71,7 @@ def predict(
     """
     from asapool.models import checkpoint
     from asapool.training.answering import Answering, Wanted
+    from asapool.training.device import resolve_device
     from asapool.training.prediction_files import print_json, print_predictions, save_predictions, writer_for
     from asapool.training.tasks import task_of
 
@@ -76,6 +79,9 @@ def predict(
         writer_for(out)  # refuses an unknown ending before any work
     trained = checkpoint.load(o.model_file(model))
     notes = ReadingNotes()
+    trained.model.to(resolve_device(device or "cpu"))
+    if jobs > 1 and device not in (None, "cpu"):
+        raise ConfigError("several processes predict on the CPU only. Leave -j out, or choose --device cpu")
     wanted = Wanted(uncertainty or coverage is not None, coverage, calibration, keep_columns)
     answering = Answering(trained, wanted)
     for text in answering.notes():

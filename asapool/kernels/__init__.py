@@ -271,7 +271,9 @@ def gather(
 
 def dropout_mask(entries: int, p: float, like: Tensor, *, backend: str = "auto") -> Tensor:
     """Dropout mask, 0 with probability p and else 1/(1 − p), from one number of torch's generator."""
-    seed = torch.randint(2**63 - 1, (1,), generator=current_generator())
+    generator = current_generator()
+    device = None if generator is None else generator.device
+    seed = torch.randint(2**63 - 1, (1,), generator=generator, device=device)
     module, shard = backend_for(backend, like), current_shard()
     mask: Tensor
     if shard is None:

@@ -26,7 +26,7 @@ def average_weights(progress: Progress, model: nn.Module, epochs: int) -> None:
     now, share = snapshot(model), 1 / min(progress.epoch + 1, epochs)
     for name, value in now.items():
         if value.is_floating_point() and name in progress.mean:
-            now[name] = torch.lerp(progress.mean[name], value, share)
+            now[name] = torch.lerp(progress.mean[name].to(value.device), value, share)
     progress.mean = now
 
 

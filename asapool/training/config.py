@@ -10,10 +10,12 @@ from typing import Any
 from asapool.errors import ConfigError, choose
 from asapool.training.selection import SELECT_BY
 
+DEVICES = ("auto", "cpu", "cuda", "mps")
 WORDS: dict[str, tuple[str, ...]] = {
     "optimizer": ("adam", "adamw"),
     "schedule": ("steps", "onecycle"),
     "select_by": SELECT_BY,
+    "device": DEVICES,
     "loss": ("auto", "squared", "huber"),
 }
 WEIGHTINGS = ("none", "balanced")
@@ -21,7 +23,7 @@ WEIGHTINGS = ("none", "balanced")
 # are then those of 0.1.0
 LATER: dict[str, Any] = {
     "select_by": "auto", "optimizer": "adam", "schedule": "steps", "label_smoothing": 0.0, "average": 0,
-    "loss": "auto", "task_weights": {}, "freeze_encoder": False,
+    "loss": "auto", "task_weights": {}, "freeze_encoder": False, "device": "cpu",
 }  # fmt: skip
 WARM_UP = 0.25  # share of a one-cycle schedule in which the learning rate rises
 
@@ -57,6 +59,7 @@ class TrainConfig:
         init_from: a model file or run folder whose weights the training starts from: its encoder, and its head where
             the shapes fit.
         freeze_encoder: train the head only.
+        device: "cpu", "cuda", "mps" (Apple), or "auto", the fastest that is there.
 
     >>> TrainConfig(epochs=20).lr_at(50), TrainConfig().lr_at(51)
     (0.01, 0.005)
@@ -82,6 +85,7 @@ class TrainConfig:
     task_weights: Mapping[str, float] = field(default_factory=dict, hash=False)
     init_from: str | None = None
     freeze_encoder: bool = False
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         for name, least in (

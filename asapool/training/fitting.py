@@ -25,6 +25,7 @@ from asapool.models import DirectModel, GraphModel, method
 from asapool.models.batches import check_extras, cut
 from asapool.training.averaging import average_weights, averaged
 from asapool.training.config import TrainConfig
+from asapool.training.device import device_of, on_device_of, resolve_device
 from asapool.training.losses import Loss
 from asapool.training.parallel import of_rank_0, own_part, sum_gradients, sum_of
 from asapool.training.selection import Selection
@@ -125,12 +126,16 @@ def fit(
         model.descriptors.fit(graphs.descriptors[train])
     if config.freeze_encoder:
         model.freeze_encoder()
+    home, device = device_of(model), resolve_device(config.device)
+    if shard is not None and device.type != "cpu":
+        raise ConfigError("processes share a batch on the CPU only. Leave -j out, or choose --device cpu")
+    model.to(device)
     checks = Validation.prepare(model, graphs, val, shard)
     make = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
     adam = make(
         [w for w in model.parameters() if w.requires_grad], lr=config.lr, weight_decay=config.weight_decay, fused=True
     )
-    generator = torch.Generator().manual_seed(config.seed)
+    generator = torch.Generator(device).manual_seed(config.seed)
     # a layer of another package may use torch's own dropout: then all of torch's functions are redirected
     everything = not method(model.config.method).builtin
     with drawing_from(generator, all_functions=everything), _threads(config.threads), flush_denormals():
@@ -165,7 +170,7 @@ def fit(
     if not progress.best:
         raise TrainingError(f"{graphs.name}: {stopped}. Lower train.lr, set train.clip, or scale the node features")
     model.load_state_dict(progress.best)
-    model.eval()
+    model.to(home).eval()
     return Fit(
         best_epoch=progress.best_epoch, best_score=progress.best_score, selected_by=selection.name,
         history=tuple(progress.history), stopped=stopped, diverged=diverged, notes=_notes(selection),
@@ -210,13 +215,14 @@ def _train_epoch(
         # a batch with fewer graphs than processes is not shared: each computes all of it, and rank 0 counts
         shared = shard if shard is not None and len(indices) >= shard.size else None
         parts = [indices] if shared is None else own_part(graphs, indices, shared)
-        batch = cut(model, graphs, parts[0 if shared is None else shared.rank])
+        batch = on_device_of(model, cut(model, graphs, parts[0 if shared is None else shared.rank]))
         with sharing_batches(shared):
-            logits, penalty = model.forward_with_penalty(*batch.inputs, **model.more(batch))
+            outputs = model.forward_with_penalty(*batch.inputs, **model.more(batch))
+        logits, penalty = (t.cpu() for t in outputs)  # a few numbers per graph; the loss is computed here
         if shared is not None:  # every process has the loss of the whole batch, and the gradient of its own graphs
             penalty = sum_of(penalty * (len(batch) / len(indices)))
             logits = all_rows(logits, [len(part) for part in parts], shared)
-        loss = loss_of(logits, batch.y if shared is None else graphs.targets(indices), indices) + penalty
+        loss = loss_of(logits, graphs.targets(indices), indices) + penalty
         value = loss.item()
         if not math.isfinite(value):
             return math.nan

@@ -21,6 +21,7 @@ from asapool.models.batches import cut
 from asapool.models.checkpoint import LoadedModel
 from asapool.models.ensemble import EnsembleModel
 from asapool.training.assessment import intervals_of
+from asapool.training.device import on_device_of
 from asapool.training.tasks import task_of
 
 Pair = tuple[GraphSet, npt.NDArray[np.float64]]  # a set and the answers to it (G, K)
@@ -46,9 +47,10 @@ def pieces(graphs: GraphSet, indices: npt.ArrayLike | None = None, nodes: int = 
 def logits_of(model: GraphModel, batch: Batch) -> Tensor:
     """The model's answer to a batch, without gradients or dropout, (B, C)."""
     model.eval()
+    batch = on_device_of(model, batch)
     with torch.inference_mode():
         logits: Tensor = model(*batch.inputs, **model.more(batch))
-    return logits
+    return logits.cpu()
 
 
 def predict(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:

@@ -34,6 +34,7 @@ from asapool.kernels.shards import Shard
 from asapool.models import DirectModel, GraphModel, checkpoint
 from asapool.nn.norms import NodeNorm
 from asapool.training.assessment import intervals_of
+from asapool.training.device import resolve_device
 from asapool.training.fitting import Fit, OnEpoch, fit
 from asapool.training.new_model import new_model
 from asapool.training.parallel import Processes
@@ -215,6 +216,7 @@ def _carry_out(
     train = settings.train.to_dict()
     if train.get("select_by") == "paper":  # the only rule of 0.1.0, which wrote none
         del train["select_by"]
+    train.pop("device", None)
     owner = {
         "settings": _digest({"model": settings.model.to_dict(), "train": train}),
         "data": graphs.fingerprint,
@@ -222,6 +224,7 @@ def _carry_out(
     }
     work, state = _Work(settings, graphs, split, owner, mix_versions), path / "state.safetensors"
     model = work.build()
+    resolve_device(settings.train.device)  # refuses one that is not there before any process starts
     processes = Processes() if processes is None else processes
     if processes.size > 1:
         _check_shareable(model)

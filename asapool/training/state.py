@@ -161,7 +161,7 @@ def pack(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], list[list[Any]]
     index: list[list[Any]] = []
     for name, value in tensors.items():
         kind = str(value.dtype).removeprefix("torch.")
-        kinds.setdefault(kind, []).append(value.detach().reshape(-1))
+        kinds.setdefault(kind, []).append(value.detach().cpu().reshape(-1))
         index.append([name, kind, list(value.shape)])
     return {kind: torch.cat(values) for kind, values in kinds.items()}, index
 

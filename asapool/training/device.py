@@ -1,0 +1,40 @@
+"""Where a model computes: the CPU, a GPU of CUDA, or Apple's (mps)."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from asapool.data.batch import Batch
+from asapool.errors import ConfigError, choose
+from asapool.training.config import DEVICES
+
+
+def resolve_device(name: str) -> torch.device:
+    """The device of that name; "auto" is CUDA, else Apple's GPU, else the CPU.
+
+    >>> resolve_device("cpu")
+    device(type='cpu')
+    """
+    choose("device", name, DEVICES)
+    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        return torch.device(next(k for k in ("cuda", "mps", "cpu") if present[k]))
+    if not present[name]:
+        there = ", ".join(k for k, is_there in present.items() if is_there)
+        raise ConfigError(
+            f"the device {name!r} is not there; this machine and this torch have {there}. Use one of these"
+        )
+    return torch.device(name)
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where the weights of a model are; the CPU for one without weights."""
+    weight = next(model.parameters(), None)
+    return torch.device("cpu") if weight is None else weight.device
+
+
+def on_device_of(model: nn.Module, batch: Batch) -> Batch:
+    """The batch where the model is."""
+    device = device_of(model)
+    return batch if device.type == "cpu" else batch.to(device)

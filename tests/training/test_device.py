@@ -1,0 +1,44 @@
+"""Where a model computes: words, sentences, and on a device that is named the numbers of the CPU."""
+
+import numpy as np
+import pytest
+import torch
+
+from asapool.data import load
+from asapool.errors import ConfigError
+from asapool.models import ModelConfig, build
+from asapool.training import TrainConfig, fit, predict
+from asapool.training.device import device_of, resolve_device
+
+
+def test_a_device_that_is_not_there_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert resolve_device("auto") == torch.device("cpu")
+    with pytest.raises(ConfigError, match="'cuda' is not there; this machine and this torch have cpu"):
+        resolve_device("cuda")
+    with pytest.raises(ConfigError, match=r"train\.device must be one of 'auto', 'cpu', 'cuda', 'mps', got 'gpu'"):
+        TrainConfig(device="gpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert resolve_device("auto") == torch.device("cuda")
+
+
+def test_the_device_is_written_only_where_it_is_not_the_cpu():
+    assert "device" not in TrainConfig().to_dict()
+    assert TrainConfig(device="auto").to_dict()["device"] == "auto"
+
+
+@pytest.mark.parametrize("method", ["asap", "asap+", "topk", "sortpool", "diffpool", "set2set"])
+def test_a_training_on_a_device_gives_the_numbers_of_the_cpu(method, device):
+    graphs = load("synthetic:cycles?graphs=40")
+    parts = type("Parts", (), {"train": np.arange(30), "val": np.arange(30, 40)})
+    losses, answers = [], []
+    for name in ("cpu", device):
+        config = ModelConfig(method=method, hidden=8, dropout=0.0)
+        model = build(config, graphs.num_features, 2, seed=0, typical_nodes=14)
+        done = fit(model, graphs, parts, TrainConfig(epochs=2, batch_size=16, seed=0, device=name))
+        assert device_of(model).type == "cpu"
+        losses.append([epoch.loss for epoch in done.history])
+        answers.append(predict(model.to(resolve_device(name)), graphs))
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-3)
+    np.testing.assert_allclose(answers[1], answers[0], atol=1e-2)
