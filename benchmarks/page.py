@@ -18,6 +18,7 @@ SECTIONS = {
     "step": speed.step_section,
     "step-avx2": speed.older_processor_section,
     "epoch": speed.epoch_section,
+    "sharing": speed.sharing_section,
     "operator": speed.operator_section,
     "scaling": other.scaling_section,
     "contention": other.contention_section,

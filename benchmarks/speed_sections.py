@@ -100,6 +100,21 @@ def epoch_section(found: dict[str, Any]) -> str:
     )
 
 
+def sharing_section(found: dict[str, Any]) -> str:
+    """Epochs of one training shared by two processes."""
+    rows = [
+        [run["data"], *(f"{run['seconds_per_epoch'][side]['median']:.2f}" for side in ("1 processes", "2 processes")),
+         times(run["times_faster"])]
+        for run in found["runs"]
+    ]  # fmt: skip
+    return (
+        "\n## One training in two processes\n\nAn epoch of `asapool train` and of `asapool train -j 2`, one thread per "
+        "process, authors' settings (goal: 1.7×).\n\n"
+        + table(["data", "one process s", "two processes s", "faster"], rows)
+        + measured_on(found)
+    )
+
+
 def operator_section(found: dict[str, Any]) -> str:
     """One layer called with edge_index."""
     rows = [
