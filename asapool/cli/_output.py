@@ -19,6 +19,20 @@ import typer
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+ERROR = "asapool: "  # how errors and failures begin
+_quiet = [False]
+
+
+def be_quiet(quiet: bool = True) -> None:
+    """From now on print results and errors only."""
+    _quiet[0] = quiet
+
+
+def watched(console: Any) -> bool:
+    """Whether a person is looking at progress: a terminal, and no --quiet."""
+    return bool(console.is_terminal) and not _quiet[0]
+
+
 def show(value: Any, rows: Mapping[str, Any], as_json: bool) -> None:
     """Print the value as JSON, or its rows as aligned lines of text.
 
@@ -52,7 +66,7 @@ def working(text: str) -> Iterator[None]:
     from rich.console import Console
 
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not watched(console):
         yield
         return
     from rich.text import Text
@@ -62,8 +76,9 @@ def working(text: str) -> Iterator[None]:
 
 
 def note(text: str) -> None:
-    """One line on standard error."""
-    typer.echo(clean(text), err=True)
+    """One line on standard error; with --quiet only if it is an error."""
+    if not _quiet[0] or text.startswith(ERROR):
+        typer.echo(clean(text), err=True)
 
 
 def clean(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from asapool.cli._output import note
+from asapool.cli._output import note, watched
 
 if TYPE_CHECKING:
     from asapool.training.state import Epoch, Progress
@@ -62,7 +62,7 @@ def _bar(what: str, total: int) -> tuple[Any, Any]:
         TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
         TextColumn("{task.fields[text]}", markup=False), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
     )  # fmt: skip
-    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    bar = Progress(*columns, console=console, transient=True, disable=not watched(console))
     return bar, bar.add_task(what, total=total, text="")
 
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import platform
 import sys
+from contextlib import suppress
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
 
 from asapool import __version__
 from asapool.cli._groups import Command, Group, grouped
-from asapool.cli._output import note
+from asapool.cli._output import ERROR, be_quiet, note
 from asapool.errors import AsapoolError
 
 COMMANDS = (
@@ -32,25 +35,33 @@ app = typer.Typer(
     cls=Group,
     help="Hierarchical graph classification with ASAP pooling.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
+LIBRARIES = ("torch", "torch_geometric", "numba", "numpy", "rdkit", "ray", "optuna")  # what results depend on
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"asapool {__version__}")
+        for name in LIBRARIES:
+            with suppress(PackageNotFoundError):
+                typer.echo(f"{name} {version(name)}")
+        typer.echo(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
-    version: Annotated[
+    show_version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False,
 ) -> None:
     """Hierarchical graph classification with ASAP pooling."""
+    be_quiet(quiet)
 
 
 for _name in COMMANDS:
@@ -109,7 +120,7 @@ def _run() -> int | str | None:
 
 
 def _say(text: str) -> None:
-    note(f"asapool: {text}")
+    note(f"{ERROR}{text}")
 
 
 if __name__ == "__main__":

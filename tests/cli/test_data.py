@@ -172,6 +172,8 @@ def test_an_interruption_is_a_sentence_and_code_130(asapool, monkeypatch):
 def test_version_and_usage(asapool):
     from asapool import __version__
 
-    assert asapool("--version") == (0, f"asapool {__version__}\n", "")
+    code, out, err = asapool("--version")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"asapool {__version__}\ntorch ")
     assert asapool("data", "info")[0] == 2
     assert asapool("data", "nonsense")[0] == 2

@@ -88,7 +88,7 @@ def test_help_shows_no_type_for_flags(name):
 
 def test_python_m_asapool_is_the_command_line():
     done = subprocess.run([sys.executable, "-m", "asapool", "--version"], capture_output=True, text=True, env=ENV)
-    assert done.stdout == f"asapool {__version__}\n"
+    assert done.stdout.startswith(f"asapool {__version__}\n")
     done = subprocess.run([sys.executable, "-m", "asapool", "-h"], capture_output=True, text=True, env=ENV)
     assert "Usage: asapool [OPTIONS] COMMAND" in done.stdout
     assert "Show the version and exit." in done.stdout
@@ -103,3 +103,31 @@ def test_explain_says_class_and_still_takes_target(tmp_path):
     assert (new.exit_code, new.stderr) == (0, "")
     assert (old.exit_code, old.stderr) == (0, "--target of explain is now called --class; --target still works\n")
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_the_shell_completes_commands(shell):
+    words = {"bash": {"COMP_WORDS": "asapool exp", "COMP_CWORD": "1"}, "zsh": {"_TYPER_COMPLETE_ARGS": "asapool exp"}}
+    env = {**ENV, "_ASAPOOL_COMPLETE": f"complete_{shell}", **words[shell]}
+    done = subprocess.run([sys.executable, "-m", "asapool"], capture_output=True, text=True, env=env)
+    assert "explain" in done.stdout
+    assert "export" in done.stdout
+    assert "train" not in done.stdout.split("explain")[0]
+
+
+def test_quiet_prints_results_and_errors_only(tmp_path):
+    (tmp_path / "m.csv").write_text("smiles,label\n" + "CCO,a\nCCN,b\n" * 8 + "not a molecule,a\n")
+    words = ("data", "info", tmp_path / "m.csv", "--skip-invalid")
+    loud, quiet = (
+        subprocess.run(
+            [sys.executable, "-m", "asapool", *some, *map(str, words)], capture_output=True, text=True, env=ENV
+        )
+        for some in ([], ["--quiet"])
+    )
+    assert "not a molecule" in loud.stderr or "skipped" in loud.stderr.lower()
+    assert (quiet.stderr, quiet.stdout) == ("", loud.stdout)
+    failed = subprocess.run(
+        [sys.executable, "-m", "asapool", "-q", "data", "info", "nowhere.csv"], capture_output=True, text=True, env=ENV
+    )
+    assert failed.returncode == 2
+    assert failed.stderr.startswith("asapool: nowhere.csv")
