@@ -2,6 +2,8 @@
 
     python -m benchmarks.motif_recovery                 train one model per seed, write results/motif_recovery.json
     python -m benchmarks.motif_recovery --model FOLDER  measure a run that is already trained, print only
+    python -m benchmarks.motif_recovery --speed FOLDER  seconds for all 4,991 molecules on one core, into the JSON
+    python -m benchmarks.motif_recovery --docs          write the table of the JSON into docs/motifs.md
 
 The classes of nci-alerts were made by RDKit's BRENK catalogue. The patterns that match at least 20 training molecules
 are to be recovered by the 50 strongest fragments for the class "alert", computed on the training molecules. A fragment
@@ -31,6 +33,8 @@ from asapool.training import resolve, start
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "motif_recovery.json"
+PAGE = ROOT / "docs" / "motifs.md"
+MARK, END = "<!-- table: from results/motif_recovery.json -->\n", "<!-- end of table -->\n"
 SEEDS = (0, 1, 2, 3, 4)
 LEAST = 20  # training molecules with a pattern
 TOP = 50
@@ -128,6 +132,49 @@ def print_record(record: dict) -> None:
         print(f"  {name:<24} strict {row['strict']['share']:.3f}  literal {row['literal']['share']:.3f}")
 
 
+def table_of(result: dict) -> str:
+    """The records in Markdown: mean share of recovered patterns over seeds, and the range."""
+    lists = ("strongest", "strongest, variants too", "enrichment", "frequency", "random")
+    text = "| model | 50 fragments by | recovered: half of the pattern | recovered: half of both |\n|---|---|---|---|\n"
+    models = dict.fromkeys(key.rpartition(", seed")[0] for key in result["runs"])
+    for model in models:
+        runs = [run for key, run in result["runs"].items() if key.rpartition(", seed")[0] == model]
+        for name in lists:
+            cells = []
+            for rule in ("literal", "strict"):
+                shares = [run["lists"][name][rule]["share"] for run in runs]
+                cells.append(f"{np.mean(shares):.2f} ({min(shares):.2f} to {max(shares):.2f})")
+            count = "1 seed" if len(runs) == 1 else f"{len(runs)} seeds"
+            text += f"| {model}, {count} | {name} | {' | '.join(cells)} |\n"
+    counts = [len(run["patterns"]) for run in result["runs"].values()]
+    text += f"\nMeans over seeds (smallest to largest); {min(counts)} to {max(counts)} patterns, by the seed's split.\n"
+    if "speed" in result:
+        s = result["speed"]
+        text += (
+            f"`asapool.motifs` on {s['graphs']:,} molecules ({s['method']}, one thread): {s['cpu']:.0f} s of processor "
+            f"time, {s['wall']:.0f} s on the clock of a busy machine.\n"
+        )
+    return text
+
+
+def write_docs() -> None:
+    """Put the table between the two marks of the page."""
+    before, _, rest = PAGE.read_text().partition(MARK)
+    PAGE.write_text(f"{before}{MARK}\n{table_of(json.loads(RESULTS.read_text()))}\n{END}{rest.partition(END)[2]}")
+
+
+def speed(folder: Path, graphs: GraphSet) -> dict:
+    """Seconds for the whole set; reading the model and the molecules is not counted."""
+    trained = checkpoint.load(folder / "model.safetensors")
+    motifs(trained, graphs.subset(range(50)))  # compiled loops and libraries are loaded
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = motifs(trained, graphs)
+    return {
+        "graphs": len(graphs), "method": found.method, "wall": time.perf_counter() - wall,
+        "cpu": time.process_time() - cpu,
+    }  # fmt: skip
+
+
 def main() -> None:
     """Measure, and keep the records; a seed that is already there is not trained again."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -136,7 +183,12 @@ def main() -> None:
     parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--runs", type=Path, default=Path("runs/motif-recovery"))
+    parser.add_argument("--speed", type=Path)
+    parser.add_argument("--docs", action="store_true")
     words = parser.parse_args()
+    if words.docs:
+        write_docs()
+        return
     torch.set_num_threads(1)
     graphs = asapool.load("nci-alerts")
     if words.model is not None:
@@ -147,6 +199,11 @@ def main() -> None:
         return
     kept = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {"version": 1, "runs": {}}
     kept["machine"] = {"asapool": asapool.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    if words.speed is not None:
+        kept["speed"] = speed(words.speed, graphs)
+        RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+        print(kept["speed"])
+        return
     for method in words.methods.split(","):
         for seed in map(int, words.seeds.split(",")):
             key = f"{method}, {words.epochs} epochs, seed {seed}"

@@ -8,11 +8,17 @@ import numpy as np
 
 import asapool
 from asapool.models import ModelConfig, build, checkpoint
+from benchmarks import faithfulness, motif_recovery
 from benchmarks.explanations import PAGE, RESULTS, precision, table_of
 
 
 def test_the_table_is_that_of_the_results():
     assert table_of(json.loads(RESULTS.read_text())) in PAGE.read_text()
+
+
+def test_the_tables_of_motifs_and_of_faithfulness_are_those_of_the_results():
+    for script in (faithfulness, motif_recovery):
+        assert script.table_of(json.loads(script.RESULTS.read_text())) in script.PAGE.read_text()
 
 
 def test_precision_counts_the_true_among_the_first():
