@@ -28,7 +28,7 @@ function sortable(root) {
       const hit = (!words || row.dataset.name.toLowerCase().includes(words)) && (!name || row.dataset.supports === name)
         && (variants?.checked || words || !("variant" in row.dataset));
       row.toggleAttribute("hidden", !hit);
-      shown += hit;
+      shown += hit ? 1 : 0;
     }
     if (count) count.textContent = `${shown} of ${rows.length}`;
   };
