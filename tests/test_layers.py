@@ -10,7 +10,8 @@ import asapool
 ROOT = Path(asapool.__file__).parent
 LAYER = {
     "errors": 0, "files": 0, "data": 1, "kernels": 1, "nn": 2, "theory": 2, "models": 3, "training": 4,
-    "insight": 5, "estimator": 5, "experiments": 5, "exporting": 5, "reports": 6, "trained": 6, "cli": 7, "__main__": 8,
+    "insight": 5, "estimator": 5, "experiments": 5, "exporting": 5, "reports": 6, "trained": 6,
+    "serve": 7, "cli": 8, "__main__": 9,
 }  # fmt: skip
 
 

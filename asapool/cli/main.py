@@ -24,7 +24,7 @@ from asapool.cli._output import ERROR, be_quiet, note
 from asapool.errors import AsapoolError
 
 COMMANDS = (
-    "train", "cv", "compare", "tune", "predict", "embed", "evaluate", "explain", "motifs", "report", "export",
+    "train", "cv", "compare", "tune", "predict", "embed", "evaluate", "explain", "motifs", "report", "export", "serve",
     "reproduce", "results", "methods", "data", "theory", "warmup",
 )  # fmt: skip
 

@@ -1,0 +1,189 @@
+"""The model behind the service: graphs in, rows of plain data out. Runs in one thread, which owns the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from asapool import __version__
+from asapool.data import GraphSet, read
+from asapool.errors import AsapoolError
+from asapool.models import checkpoint
+from asapool.models.checkpoint import LoadedModel
+from asapool.serve.requests import Molecules, Refusal
+from asapool.serve.settings import ServeSettings
+from asapool.training.answering import Answering, Wanted
+from asapool.training.prediction_files import columns_of, json_rows
+from asapool.training.trust import KEY
+
+Row = dict[str, Any]
+
+
+class Answers:
+    """Predictions, embeddings and explanations of one model.
+
+    Args:
+        settings: names the model, and the limits.
+    """
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self.settings = settings
+        self.model: LoadedModel = checkpoint.load(settings.model)
+        self.answering = Answering(self.model, self._wanted())
+
+    def _wanted(self) -> Wanted:
+        """Everything that the model file knows about how sure its answers are."""
+        for wanted in (Wanted(uncertainty=True, coverage=self.settings.coverage), Wanted(uncertainty=True)):
+            try:
+                if KEY in self.model.extra:
+                    Answering(self.model, wanted)
+                    return wanted
+            except AsapoolError:
+                continue
+        return Wanted()
+
+    def warm_up(self) -> None:
+        """Load and compile what the first request would wait for."""
+        from asapool.exporting.sample import generated
+
+        job: Molecules | GraphSet = generated(self.model, 3)
+        if self.model.recipe.get("kind") == "smiles":
+            job = Molecules(["CC(=O)Oc1ccccc1C(=O)O", "CCO"], ["0", "1"])
+        self.predict([job])
+        with suppress(AsapoolError, Refusal):
+            self.explain(job, None, False)
+
+    def predict(self, jobs: Sequence[Molecules | GraphSet]) -> list[list[Row] | Exception]:
+        """The rows of several requests; all molecules go through the model together."""
+        done: list[list[Row] | Exception] = [[] for _ in jobs]
+        held = [k for k, job in enumerate(jobs) if isinstance(job, Molecules)]
+        try:
+            together = [text for job in jobs if isinstance(job, Molecules) for text in job.smiles]
+            names = [name for job in jobs if isinstance(job, Molecules) for name in job.ids]
+            rows = iter(self._rows_of_smiles(together, names)) if together else iter(())
+            for k in held:
+                done[k] = [next(rows) for _ in jobs[k].smiles]  # type: ignore[union-attr]
+        except Exception as error:
+            for k in held:
+                done[k] = error
+        for k, job in enumerate(jobs):
+            if isinstance(job, GraphSet):
+                try:
+                    done[k] = self._rows(job)
+                except Exception as error:
+                    done[k] = error
+        return done
+
+    def _rows_of_smiles(self, smiles: list[str], ids: list[str]) -> list[Row]:
+        """One row per SMILES, in their order; `error` where one cannot be answered."""
+        graphs, errors = self.molecules(smiles)
+        rows: list[Row] = [{"id": name, "smiles": text} for name, text in zip(ids, smiles, strict=True)]
+        for k, reason in errors.items():
+            rows[k]["error"] = reason
+        if graphs is not None:
+            for k, row in zip(graphs.places.tolist(), self._rows(graphs), strict=True):
+                rows[k] = row | rows[k]
+        return rows
+
+    def molecules(self, smiles: list[str]) -> tuple[GraphSet | None, dict[int, str]]:
+        """The molecules that can be read and are not too large, as a set; and what is wrong with the others."""
+        from asapool.data.molecules import read_smiles
+
+        errors: dict[int, str] = {}
+        try:
+            reading = read(smiles, recipe=self.model.recipe, labels="ignored", skip_invalid=True)
+            graphs: GraphSet | None = reading.graphs
+            errors = {row.line: row.reason for row in reading.skipped}
+        except AsapoolError:  # not one of them can be read
+            graphs = None
+            errors = dict(read_smiles(smiles).failed)
+        if graphs is not None:
+            sizes = np.diff(graphs.ptr)
+            large = sizes > self.settings.max_nodes
+            for place, size in zip(graphs.places[large].tolist(), sizes[large].tolist(), strict=True):
+                errors[place] = f"the molecule has {size} atoms, and {self.settings.max_nodes} are allowed"
+            graphs = graphs if not large.any() else graphs.subset(np.flatnonzero(~large)) if not large.all() else None
+        return graphs, errors
+
+    def _rows(self, graphs: GraphSet) -> list[Row]:
+        self.model.check(graphs)
+        p, further = self.answering.answer(graphs, {})
+        columns = columns_of((graphs, p), self.model.target, further=lambda graphs, p: further)
+        rows = json_rows(columns, lambda value: f"{value:.6g}")
+        return [{name: value for name, value in row.items() if name != "graph"} for row in rows]
+
+    def graphs_of(self, job: Molecules | GraphSet) -> tuple[GraphSet | None, dict[int, str]]:
+        """The graphs of a request, and what is wrong with the others."""
+        return (job, {}) if isinstance(job, GraphSet) else self.molecules(job.smiles)
+
+    def embed(self, job: Molecules | GraphSet) -> list[Row]:
+        """The vector of every graph; `error` where there is none."""
+        from asapool.training.embeddings import embed
+
+        graphs, errors = self.graphs_of(job)
+        names = list(job.ids)
+        rows: list[Row] = [{"id": name} for name in names]
+        for k, reason in errors.items():
+            rows[k]["error"] = reason
+        if graphs is not None:
+            places = range(len(graphs)) if isinstance(job, GraphSet) else graphs.places.tolist()
+            for k, vector in zip(places, embed(self.model.model, graphs), strict=True):
+                rows[k]["embedding"] = [round(float(v), 6) for v in vector]
+        return rows
+
+    def explain(self, job: Molecules | GraphSet, target: Any, occlusion: bool) -> Row:
+        """The hierarchy of the first graph and its pictures, as SVG text."""
+        import json
+
+        from asapool.insight import explain
+
+        graphs, errors = self.graphs_of(job)
+        if graphs is None:
+            raise Refusal(422, errors.get(0, "there is no graph to explain"))
+        if target is not None and not (isinstance(target, str) and target in self.model.classes):
+            raise Refusal(422, f"target must be one of {', '.join(self.model.classes)[:300]}")
+        kinds = ["attention", "gradient"] + ["occlusion"] * occlusion
+        made = explain(self.model, graphs, 0, target=target, importance=kinds)
+        pictures = [
+            {"title": f"importance of the nodes, by {kind}", "svg": made.to_svg(0, kind)}
+            for kind in reversed(list(made.importance))
+        ]
+        pictures += [
+            {"title": f"level {depth}: {len(level)} clusters", "svg": made.to_svg(depth)}
+            for depth, level in enumerate(made.levels, 1)
+        ]
+        return {"hierarchy": json.loads(made.to_json()), "pictures": pictures, "note": made.note, "about": made.about}
+
+    def card(self) -> Row:
+        """What the service knows about its model."""
+        model = self.model
+        plain: Row = _finite(
+            {
+                "method": model.config.method,
+                "classes": list(model.classes),
+                "target": model.target.kind,
+                "recipe": dict(model.recipe),
+                "scores": {part: model.summary.get(part) for part in ("validation", "test")},
+                "trained_on": model.summary.get("name"),
+                "fingerprint": model.fingerprint,
+                "versions": {**model.versions, "service": __version__},
+                "conformal": self.answering.wanted.coverage,
+                "limits": {
+                    name: getattr(self.settings, name) for name in ("max_bytes", "max_graphs", "max_nodes", "seconds")
+                },
+            }
+        )
+        return plain
+
+
+def _finite(value: Any) -> Any:
+    """Plain data for JSON, with null for what is no number."""
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

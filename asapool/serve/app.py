@@ -1,0 +1,184 @@
+"""The service: FastAPI around one model; every answer has a content security policy, every mistake one sentence."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from starlette.exceptions import HTTPException
+
+from asapool import __version__
+from asapool.errors import AsapoolError
+from asapool.serve.answers import Answers
+from asapool.serve.batching import Batcher
+from asapool.serve.meters import Meters
+from asapool.serve.page import docs_page, front_page
+from asapool.serve.requests import Refusal, parse, read_request
+from asapool.serve.settings import ServeSettings
+
+logger = logging.getLogger("asapool.serve")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+OPEN = ("/", "/health", "/page.css", "/page.js", "/docs", "/openapi.json")  # what needs no key
+EXAMPLE = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "smiles": {"description": "one SMILES or a list", "example": ["CCO", "c1ccccc1"]},
+                        "ids": {"type": "array", "items": {"type": "string"}},
+                        "graphs": {"type": "array", "items": {"type": "object"}, "description": "docs/data.md"},
+                        "csv": {"type": "string"}, "column": {"type": "string"}, "jsonl": {"type": "string"},
+                        "graphml": {"type": "string"}, "target": {"type": "string"}, "occlusion": {"type": "boolean"},
+                    },
+                }
+            }
+        },
+    }
+}  # fmt: skip
+
+
+def from_environment() -> FastAPI:
+    """The application of a worker process."""
+    return create_app(ServeSettings.published())
+
+
+def create_app(settings: ServeSettings) -> FastAPI:
+    """The application for a model."""
+    import torch
+
+    torch.set_num_threads(settings.threads)
+    key, answers, meters = settings.api_key(), Answers(settings), Meters()
+    answers.warm_up()
+    batcher = Batcher(
+        answers.predict, waiting=settings.max_waiting, seconds=settings.seconds, on_batch=meters.batch.observe
+    )
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        batcher.start()
+        yield
+        await batcher.stop()
+
+    app = FastAPI(title="asapool", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+
+    @app.middleware("http")
+    async def guard(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
+        start, path = time.perf_counter(), request.url.path
+        try:
+            response = _unauthorised(request, key) or await proceed(request)
+        except Exception:
+            logger.exception("the request %s failed", path)
+            response = _refused(500, "the service failed on this request; its log says why")
+        response.headers.update(HEADERS)
+        meters.count(path, response.status_code, time.perf_counter() - start)
+        return response
+
+    @app.exception_handler(Refusal)
+    async def refuse(request: Request, error: Refusal) -> Response:
+        return _refused(error.status, error.sentence)
+
+    @app.exception_handler(AsapoolError)
+    async def cannot(request: Request, error: AsapoolError) -> Response:
+        return _refused(422, str(error)[:500])
+
+    @app.exception_handler(HTTPException)
+    async def no_such(request: Request, error: HTTPException) -> Response:
+        known = {404: "there is no such address; see /docs", 405: "this address takes another method; see /docs"}
+        return _refused(error.status_code, known.get(error.status_code, "the request cannot be answered"))
+
+    async def job_of(request: Request) -> tuple[dict[str, Any], Any]:
+        given = parse(await _body(request, settings.max_bytes))
+        return given, read_request(given, answers.model, settings)
+
+    @app.post("/predict", openapi_extra=EXAMPLE, summary="The prediction of every graph, in the order of the request")
+    async def predict(request: Request) -> Response:
+        _, job = await job_of(request)
+        rows = await batcher.predict(job)
+        meters.graphs.inc(len(rows))
+        return JSONResponse({"results": rows})
+
+    @app.post("/embed", openapi_extra=EXAMPLE, summary="The vector of every graph, in the order of the request")
+    async def embed(request: Request) -> Response:
+        _, job = await job_of(request)
+        return JSONResponse({"results": await batcher.run(answers.embed, job)})
+
+    @app.post("/explain", openapi_extra=EXAMPLE, summary="Clusters and importance of the first graph, with pictures")
+    async def explain(request: Request) -> Response:
+        given, job = await job_of(request)
+        occlusion = given.get("occlusion") is True
+        return JSONResponse(await batcher.run(answers.explain, job, given.get("target"), occlusion))
+
+    @app.get("/model", summary="Classes, recipe of the features, scores of the training, versions, limits")
+    async def model() -> Response:
+        return JSONResponse(answers.card())
+
+    @app.get("/health", summary="Whether the service answers")
+    async def health() -> Response:
+        return JSONResponse({"status": "ok", "version": __version__, "waiting": batcher.queue.qsize()})
+
+    @app.get("/metrics", summary="Counters for Prometheus, of this worker")
+    async def metrics() -> Response:
+        return PlainTextResponse(meters.text(), media_type=meters.media_type)
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return HTMLResponse(front_page(answers.card(), key is not None))
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return HTMLResponse(docs_page(app.openapi()))
+
+    @app.get("/page.css", include_in_schema=False)
+    async def style() -> Response:
+        return Response(_asset("page.css"), media_type="text/css")
+
+    @app.get("/page.js", include_in_schema=False)
+    async def script() -> Response:
+        return Response(_asset("page.js"), media_type="text/javascript")
+
+    return app
+
+
+def _asset(name: str) -> str:
+    return files("asapool.serve").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _refused(status: int, sentence: str) -> JSONResponse:
+    return JSONResponse({"error": sentence}, status_code=status)
+
+
+def _unauthorised(request: Request, key: str | None) -> JSONResponse | None:
+    """The answer to a request without the key, where one is needed."""
+    if key is None or request.url.path in OPEN:
+        return None
+    given = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
+    if hmac.compare_digest(given.encode("utf-8", "replace"), key.encode()):
+        return None
+    return _refused(401, "this service needs a key: send it as `Authorization: Bearer KEY`")
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """The body, as long as it is allowed to be."""
+    held, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise Refusal(413, f"the request is larger than {most:,} bytes. Send several requests")
+        held.append(part)
+    return b"".join(held)

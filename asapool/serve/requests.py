@@ -1,0 +1,183 @@
+"""From the body of a request to graphs: SMILES, a table, our JSON schema or GraphML; nothing is written to a disk.
+
+Every mistake of a client is a `Refusal` with a status code and one sentence.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from asapool.data import GraphSet
+from asapool.data.options import ReadOptions
+from asapool.errors import AsapoolError
+from asapool.models.checkpoint import LoadedModel
+from asapool.serve.settings import ServeSettings
+
+LONGEST = 4000  # characters of one SMILES
+SMILES_COLUMNS = ("smiles", "canonical_smiles", "smi", "structure")
+FIELDS = ("smiles", "ids", "graphs", "csv", "column", "jsonl", "graphml", "target", "occlusion")
+
+
+class Refusal(Exception):  # noqa: N818  it is an answer, not a failure
+    """A request that is not answered: the status code, and the sentence that says why."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+@dataclass(frozen=True)
+class Molecules:
+    """SMILES of a request and the names of the molecules."""
+
+    smiles: list[str]
+    ids: list[str]
+
+
+def parse(body: bytes) -> dict[str, Any]:
+    """The JSON object of a body."""
+
+    def refuse(word: str) -> Any:
+        raise Refusal(400, f"the body holds {word}, which is not JSON. Leave the value out, or write null")
+
+    try:
+        value = json.loads(body.decode("utf-8"), parse_constant=refuse)
+    except UnicodeDecodeError:
+        raise Refusal(400, "the body is not UTF-8 text. Send JSON in UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:100]
+        raise Refusal(400, f"the body is not JSON ({reason})") from None
+    if not isinstance(value, dict):
+        raise Refusal(400, 'the body must be a JSON object, such as {"smiles": ["CCO"]}')
+    unknown = sorted(set(value) - set(FIELDS))
+    if unknown:
+        raise Refusal(422, f"unknown field {unknown[0][:40]!r}; the fields are {', '.join(FIELDS)}")
+    return value
+
+
+def read_request(request: Mapping[str, Any], model: LoadedModel, settings: ServeSettings) -> Molecules | GraphSet:
+    """What a request asks about: molecules, or graphs that are ready for the model."""
+    kinds = [name for name in ("smiles", "csv", "graphs", "jsonl", "graphml") if request.get(name) is not None]
+    if len(kinds) != 1:
+        given = "none" if not kinds else " and ".join(kinds)
+        raise Refusal(422, f"give one of smiles, csv, graphs, jsonl and graphml, got {given}")
+    kind = kinds[0]
+    if kind in ("smiles", "csv"):
+        if model.recipe.get("kind") != "smiles":
+            raise Refusal(422, "the model was not trained on molecules, so it cannot read SMILES. Send graphs")
+        return _molecules(request, settings) if kind == "smiles" else _table(request, settings)
+    try:
+        graphs = _graphml(request["graphml"], model) if kind == "graphml" else _records(request[kind], model, settings)
+        model.check(graphs)
+    except AsapoolError as error:
+        raise Refusal(422, _public(error)) from None
+    _limit(len(graphs), settings)
+    sizes = graphs.ptr[1:] - graphs.ptr[:-1]
+    if len(sizes) and int(sizes.max()) > settings.max_nodes:
+        raise Refusal(422, f"a graph has {int(sizes.max())} nodes, and {settings.max_nodes} are allowed")
+    return graphs
+
+
+def _molecules(request: Mapping[str, Any], settings: ServeSettings) -> Molecules:
+    given = request["smiles"]
+    smiles = [given] if isinstance(given, str) else given
+    if not isinstance(smiles, list) or not all(isinstance(text, str) for text in smiles):
+        raise Refusal(422, "smiles must be a text or a list of texts")
+    ids = request.get("ids")
+    if ids is None:
+        ids = [str(k) for k in range(len(smiles))]
+    if not isinstance(ids, list) or len(ids) != len(smiles) or not all(isinstance(i, (str, int)) for i in ids):
+        raise Refusal(422, f"ids must be a list of {len(smiles)} texts, one per SMILES")
+    return _checked(smiles, [str(i)[:200] for i in ids], settings)
+
+
+def _table(request: Mapping[str, Any], settings: ServeSettings) -> Molecules:
+    text, column = request["csv"], request.get("column")
+    if not isinstance(text, str) or not isinstance(column, (str, type(None))):
+        raise Refusal(422, "csv and column must be texts")
+    try:
+        first = text.lstrip("\ufeff").split("\n", 1)[0]
+        rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff")), delimiter="\t" if "\t" in first else ","))
+    except csv.Error as error:
+        raise Refusal(422, f"csv: cannot be read ({str(error)[:100]})") from None
+    rows = [row for row in rows if row]
+    if not rows:
+        raise Refusal(422, "csv: the table is empty")
+    header = [name.strip() for name in rows[0]]
+    lower = [name.lower() for name in header]
+    wanted = (column.lower(),) if column else SMILES_COLUMNS
+    place = next((lower.index(name) for name in wanted if name in lower), None)
+    if place is None and len(header) == 1 and column is None:
+        place, header = 0, []  # a list of SMILES without a heading
+    if place is None:
+        raise Refusal(422, f"csv: no column {' or '.join(wanted)[:100]!r}; name the one with the SMILES in `column`")
+    body = rows[1:] if header else rows
+    own = next((lower.index(name) for name in ("id", "name", "compound_id") if name in lower), None) if header else None
+    smiles = [row[place].strip() if place < len(row) else "" for row in body]
+    ids = [row[own][:200] if own is not None and own < len(row) else str(k) for k, row in enumerate(body)]
+    return _checked(smiles, ids, settings)
+
+
+def _checked(smiles: list[str], ids: list[str], settings: ServeSettings) -> Molecules:
+    _limit(len(smiles), settings)
+    longest = max(map(len, smiles))
+    if longest > LONGEST:
+        raise Refusal(422, f"a SMILES has {longest} characters, and {LONGEST} are allowed")
+    return Molecules(smiles, ids)
+
+
+def _limit(count: int, settings: ServeSettings) -> None:
+    if count == 0:
+        raise Refusal(422, "there is no graph in the request")
+    if count > settings.max_graphs:
+        raise Refusal(
+            413, f"{count} graphs in one request, and {settings.max_graphs} are allowed. Send several requests"
+        )
+
+
+def _records(given: Any, model: LoadedModel, settings: ServeSettings) -> GraphSet:
+    """Graphs in the schema of docs/data.md: a list of objects, or JSON lines."""
+    from asapool.data.jsonlines import read_jsonl
+
+    if isinstance(given, str):
+        lines = [line for line in given.splitlines() if line.strip()]
+    elif isinstance(given, list) and all(isinstance(record, dict) for record in given):
+        lines = [json.dumps(record) for record in given]
+    else:
+        raise Refusal(422, "graphs must be a list of objects, and jsonl a text with one object per line")
+    _limit(len(lines), settings)
+    handle = os.memfd_create("request")  # a file in memory: the readers take files, and nothing touches a disk
+    try:
+        os.write(handle, "\n".join(lines).encode("utf-8", "replace"))
+        options = ReadOptions(recipe=model.recipe, labels="ignored")
+        return read_jsonl(Path(f"/proc/self/fd/{handle}"), options).graphs
+    finally:
+        os.close(handle)
+
+
+def _graphml(text: Any, model: LoadedModel) -> GraphSet:
+    import networkx as nx
+
+    from asapool.trained import TrainedModel
+
+    if not isinstance(text, str) or "<!ENTITY" in text or "<!DOCTYPE" in text:
+        raise Refusal(422, "graphml must be the text of a GraphML file without a document type")
+    try:
+        graph = nx.parse_graphml(text)
+    except Exception as error:  # the parser of the library fails in many ways
+        raise Refusal(422, f"graphml: cannot be read ({type(error).__name__})") from None
+    return TrainedModel(model).read([graph])
+
+
+def _public(error: AsapoolError) -> str:
+    """The sentence without the name of the file in memory."""
+    import re
+
+    return re.sub(r"/proc/self/fd/\d+", "graphs", str(error))[:500]

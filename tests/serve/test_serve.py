@@ -1,0 +1,215 @@
+"""asapool serve: real requests to a real application, mistakes of clients, and the page in a real browser."""
+
+import json
+import random
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+import numpy as np
+import pytest
+
+import asapool
+from asapool.data import load
+from asapool.models import ModelConfig, build, checkpoint
+from asapool.models.batches import edge_channels
+from asapool.serve.settings import ServeSettings
+from tests.graphs import with_random_parameters
+from tests.reports.browser import started
+
+pytest.importorskip("fastapi")
+pytest.importorskip("rdkit")
+SMILES = ["CCO", "c1ccccc1C(=O)O", "CC(C)Cc1ccc(cc1)C(C)C(=O)O", "O=[N+]([O-])c1ccccc1"]
+KEY = "correct horse battery staple"
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A model file with random weights for molecules."""
+    graphs = load(SMILES)
+    model = build(ModelConfig(hidden=8, levels=2), graphs.num_features, 2, seed=0, edge_channels=edge_channels(graphs))
+    file = tmp_path_factory.mktemp("serve") / "model.safetensors"
+    classes = ["<script>alert(1)</script>", "b"]
+    with_random_parameters(model, seed=3)
+    checkpoint.save(file, model, classes=classes, recipe=graphs.recipe | {"classes": classes})
+    return file
+
+
+@contextmanager
+def serving(settings):
+    """A service on a port of its own; the client's base_url is its address."""
+    import uvicorn
+
+    from asapool.serve.app import create_app
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    config = uvicorn.Config(create_app(settings), host="127.0.0.1", port=port, log_level="error")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.05)
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as made:
+        yield made
+    server.should_exit = True
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def client(path):
+    with serving(ServeSettings(model=str(path), max_bytes=20_000, max_graphs=50, max_nodes=40)) as made:
+        yield made
+
+
+def test_predictions_are_those_of_the_model(path, client):
+    expected = asapool.load_model(path).predict_proba(SMILES)
+    answer = client.post("/predict", json={"smiles": SMILES, "ids": list("wxyz")}).json()["results"]
+    assert [row["id"] for row in answer] == list("wxyz")
+    np.testing.assert_allclose([row["p(b)"] for row in answer], expected[:, 1], rtol=1e-5, atol=1e-9)
+    assert client.post("/predict", json={"smiles": "CCO"}).json()["results"][0]["p(b)"] == answer[0]["p(b)"]
+    table = "name,SMILES\nfirst,CCO\nsecond,c1ccccc1C(=O)O\n"
+    rows = client.post("/predict", json={"csv": table}).json()["results"]
+    assert [row["id"] for row in rows] == ["first", "second"]
+    assert rows[1]["p(b)"] == answer[1]["p(b)"]
+
+
+def test_a_molecule_that_cannot_be_read_costs_only_its_row(client):
+    rows = client.post("/predict", json={"smiles": ["CCO", "xx", "C" * 41]}).json()["results"]
+    assert "predicted" in rows[0]
+    assert "not SMILES" in rows[1]["error"]
+    assert rows[2]["error"] == "the molecule has 41 atoms, and 40 are allowed"
+    assert "error" in client.post("/predict", json={"smiles": "xx"}).json()["results"][0]
+
+
+def test_requests_that_wait_go_through_the_model_together(client):
+    results = {}
+
+    def ask(k):
+        results[k] = client.post("/predict", json={"smiles": SMILES[k % 4], "ids": [k]}).json()["results"][0]
+
+    threads = [threading.Thread(target=ask, args=(k,)) for k in range(24)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all(results[k]["id"] == str(k) and results[k]["smiles"] == SMILES[k % 4] for k in range(24))
+    assert "asapool_graphs_total" in client.get("/metrics").text
+
+
+def test_embeddings_and_explanations(path, client):
+    model = asapool.load_model(path)
+    rows = client.post("/embed", json={"smiles": ["CCO", "xx"]}).json()["results"]
+    np.testing.assert_allclose(rows[0]["embedding"], model.embed("CCO")[0], atol=1e-4)
+    assert "error" in rows[1]
+    answer = client.post("/explain", json={"smiles": "c1ccccc1O", "target": "b"}).json()
+    assert answer["hierarchy"]["nodes"] == 7
+    assert [p["title"] for p in answer["pictures"]][-1] == "level 2: 2 clusters"
+    assert all("<script" not in p["svg"] for p in answer["pictures"])
+    card = client.get("/model").json()
+    assert card["method"] == "asap"
+    assert card["classes"][1] == "b"
+    assert client.get("/health").json()["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (b"{", 400, "not JSON"),
+        (b'{"smiles": NaN}', 400, "NaN"),
+        (b"\xff\xfe", 400, "UTF-8"),
+        (b"[" * 5000, 400, "nested"),
+        (b"[]", 400, "JSON object"),
+        (b"{}", 422, "give one of"),
+        (b'{"smile": "C"}', 422, "unknown field"),
+        (b'{"smiles": [1]}', 422, "list of texts"),
+        (b'{"smiles": []}', 422, "no graph"),
+        (b'{"smiles": "C", "ids": ["a", "b"]}', 422, "ids"),
+        (json.dumps({"smiles": ["C"] * 51}).encode(), 413, "50 are allowed"),
+        (json.dumps({"smiles": "C" * 5000}).encode(), 422, "4000 are allowed"),
+        (b" " * 30_000, 413, "larger than 20,000 bytes"),
+        (b'{"graphs": [{"edges": [[0, 1]], "nodes": 2}]}', 422, "kind 'smiles'"),
+        (b'{"graphml": "<!DOCTYPE x><a/>"}', 422, "GraphML"),
+        (b'{"graphml": "<graphml"}', 422, "graphml"),
+        (b'{"csv": "a,b\\n1,2"}', 422, "SMILES"),
+    ],
+)
+def test_mistakes_have_a_status_and_a_sentence(client, body, status, words):
+    answer = client.post("/predict", content=body)
+    assert answer.status_code == status, answer.text
+    assert words in answer.json()["error"]
+
+
+def test_every_answer_has_a_policy_and_nothing_comes_back_unescaped(client):
+    for answer in (
+        client.get("/"),
+        client.get("/docs"),
+        client.get("/<script>"),
+        client.post("/predict", content=b"{"),
+    ):
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "<script>alert" not in client.get("/").text
+    assert "&lt;script&gt;alert(1)" in client.get("/").text
+    assert client.get("/predict").status_code == 405
+
+
+def test_mutated_requests_never_end_in_an_error_of_the_service(client):
+    rng = random.Random(0)
+    seeds = [
+        b'{"smiles": ["CCO", "c1ccccc1"], "ids": ["a", "b"]}', b'{"csv": "smiles,id\\nCCO,1\\n"}',
+        b'{"graphs": [{"id": "g", "edges": [[0, 1], [1, 0]], "features": [[1], [2]]}]}',
+        b'{"graphml": "<graphml><graph><node id=\\"0\\"/></graph></graphml>"}',
+    ]  # fmt: skip
+    for _ in range(60):
+        body = bytearray(rng.choice(seeds))
+        for _ in range(rng.randint(1, 6)):
+            place = rng.randrange(len(body))
+            body[place : place + rng.randint(0, 3)] = bytes(rng.randrange(256) for _ in range(rng.randint(0, 3)))
+        answer = client.post(rng.choice(["/predict", "/embed", "/explain"]), content=bytes(body))
+        assert answer.status_code < 500, (bytes(body), answer.text)
+
+
+def test_a_key_opens_the_service(path, tmp_path):
+    (tmp_path / "key").write_text(KEY + "\n")
+    with serving(ServeSettings(model=str(path), api_key_file=str(tmp_path / "key"))) as client:
+        assert client.post("/predict", json={"smiles": "C"}).status_code == 401
+        assert client.get("/health").status_code == 200
+        for headers in ({"Authorization": f"Bearer {KEY}"}, {"X-API-Key": KEY}):
+            assert client.post("/predict", json={"smiles": "C"}, headers=headers).status_code == 200
+        assert client.get("/metrics", headers={"X-API-Key": "wrong"}).status_code == 401
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (375, "dark")])
+def test_the_page_in_a_browser(client, width, scheme):
+    address = str(client.base_url)
+    with started() as browser:
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        said, asked = [], set()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.add(request.url.split("?")[0]))
+        page.goto(address)
+        page.focus("#text")
+        page.keyboard.insert_text("CC(=O)Oc1ccccc1C(=O)O\n<img src=x onerror=alert(1)>")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#pictures img")
+        assert page.locator("#table tbody tr").count() == 2
+        assert "not SMILES" in page.inner_text("#table tbody tr:nth-child(2)")
+        assert page.evaluate("[...document.querySelectorAll('#pictures img')].every(i => i.complete && i.naturalWidth)")
+        with page.expect_download() as held:
+            page.click("#download")
+        assert held.value.suggested_filename == "predictions.csv"
+        page.set_input_files("#file", {"name": "m.csv", "mimeType": "text/csv", "buffer": b"smiles\nCCO\nCCN\nCCC\n"})
+        page.locator("#table tbody tr:nth-child(3)").wait_for()
+        page.locator("#state").get_by_text("3 predictions").wait_for()
+        assert said == []
+        assert all(url.startswith((address, "data:")) for url in asked)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
