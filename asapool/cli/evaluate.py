@@ -44,5 +44,7 @@ def evaluate(
         notes.show()
     if prints == [trained.fingerprint]:
         note("the model was trained on these graphs, so the scores say little about new ones")
-    shown = {"graphs": scores["graphs"], **score_rows(scores, trained.target)}
+    for text in scores["warnings"]:
+        note(f"Warning: {text}.")
+    shown = {"graphs": scores["graphs"], **score_rows(scores, trained.target, scores["trivial"]["scores"])}
     show(scores, shown, json)

@@ -151,11 +151,19 @@ def evaluate(pairs: Iterable[Pair], target: Target, name: str) -> dict[str, Any]
         name: of the source, for messages.
 
     Returns:
-        The scores of the kind of target, with 95 % bootstrap intervals over graphs under "intervals".
+        The scores of the kind of target; "intervals", 95 % bootstrap intervals over graphs; "trivial", the scores of
+        the trivial answer and a test of the difference; and "warnings".
     """
     held = [(graphs.y[graphs.labelled], p[graphs.labelled]) for graphs, p in pairs]
     if not sum(len(y) for y, _ in held):
         raise DataError(f"{name}: there are no labels to score by. Use asapool predict for graphs without labels")
     y, p = np.concatenate([y for y, _ in held]), np.concatenate([p for _, p in held])
     task = task_of(target)
-    return task.score(y, p, target) | {"intervals": intervals_of(task.parts(y, p, target), task.metrics, len(y))}
+    # the mean of the training graphs, where the model knows it; else the best constant answer to these graphs
+    answer = np.array(target.mean) if target.mean else task.trivial(y, target)
+    trivial = task.compare(y, p, answer, target)
+    return task.score(y, p, target) | {
+        "intervals": intervals_of(task.parts(y, p, target), task.metrics, len(y)),
+        "trivial": trivial,
+        "warnings": task.warnings(y, p, target, "given", trivial),
+    }

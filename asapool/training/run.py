@@ -43,7 +43,7 @@ from asapool.training.predictions import predict
 from asapool.training.selection import resolve_rule
 from asapool.training.settings import RunSettings, read_for
 from asapool.training.state import Epoch
-from asapool.training.tasks import task_of
+from asapool.training.tasks import check_target, task_of
 from asapool.training.trust import measured_coverage, trust_of
 
 logger = logging.getLogger(__name__)
@@ -100,6 +100,7 @@ def settle(settings: RunSettings, graphs: GraphSet, split: Split, threads: int) 
         settings.train.select_by, task_of(graphs.target), graphs.y[split.train], settings.train.weighted
     )
     train = replace(settings.train, threads=settings.train.threads or threads, select_by=rule)
+    check_target(graphs, split.train, train)
     return replace(settings, train=train)
 
 

@@ -10,11 +10,17 @@ To add a kind of target: a subclass of Task, an entry of TASKS, and its name in 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from asapool.data.targets import Target
-from asapool.training.task import Task
+from asapool.training.task import Ints, Task
 from asapool.training.task_classes import Classification
 from asapool.training.task_values import Regression
 from asapool.training.task_yes_no import Multilabel
+
+if TYPE_CHECKING:
+    from asapool.data import GraphSet
+    from asapool.training.config import TrainConfig
 
 TASKS: dict[str, Task] = {task.kind: task for task in (Classification(), Regression(), Multilabel())}
 
@@ -22,3 +28,9 @@ TASKS: dict[str, Task] = {task.kind: task for task in (Classification(), Regress
 def task_of(target: Target | None) -> Task:
     """The entry of a target; None = classification, the only kind of 0.1.0."""
     return TASKS["classification" if target is None else target.kind]
+
+
+def check_target(graphs: GraphSet, train: Ints, config: TrainConfig) -> None:
+    """Refuse values that cannot be scaled, and weights that do not fit the target, before anything is written."""
+    task = task_of(graphs.target)
+    task.loss(graphs, train, task.scaled(graphs.target, graphs.y[train], graphs.name), config, None)

@@ -1,0 +1,78 @@
+"""Measured values and yes/no tasks on the command line: what is detected is said, and bad input is one sentence."""
+
+import csv
+import json
+
+import pytest
+
+from asapool.errors import AsapoolError
+from tests.cli.commands import call
+
+SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CC1", "CCCl", "O=C=O", "CCCC", "c1ccncc1", "CCS"] * 3
+
+
+def table(path, **columns):
+    with path.open("w", newline="") as out:
+        rows = zip(SMILES, *columns.values(), strict=True)
+        csv.writer(out).writerows([["smiles", *columns], *rows])
+    return path
+
+
+VALUES = [f"{0.37 * k:.2f}" for k in range(30)]
+YES = [k % 2 for k in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "says"),
+    [
+        ({"logS": [*VALUES[:-1], "high"]}, (), "'logS' has the text 'high' among measured values"),
+        ({"logS": [*VALUES[:-1], "high"]}, ("--task", "regression"), "line 31: a finite number expected for 'logS'"),
+        ({"logS": [*VALUES[:-1], "inf"]}, (), "a finite number expected for 'logS', 'inf' came"),
+        ({"logS": [""] * 30}, ("--task", "regression"), "all entries of 'logS' are missing"),
+        ({"logS": ["1.5"] * 30}, ("--task", "regression"), "all entries of 'logS' are equal"),
+        ({"logS": [f"{k}e307" for k in range(-15, 15)]}, (), "'logS' cannot be scaled to mean 0 and deviation 1"),
+        ({"toxic": [1] * 30}, (), "one class"),
+        ({"a": YES, "b": [2, *YES[1:]]}, ("--task", "multilabel"), "'b' has '2', and a yes/no column holds 0 and 1"),
+        ({"a": YES, "b": YES}, ("--target", "a", "--target", "b", "--task", "classification"), "2 target columns"),
+        ({"logS": VALUES}, ("--select-by", "f1"), "'f1' is not a score of a regression target"),
+        ({"logS": VALUES}, ("--class-weights", "balanced"), "train.class_weights is for classes"),
+        ({"logS": VALUES}, ("--task", "prediction"), "task must be one of"),
+        ({"logS": VALUES}, ("--target", "mass"), "mass"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_code_2(tmp_path, columns, options, says):
+    file = table(tmp_path / "t.csv", **columns)
+    with pytest.raises(AsapoolError) as error:  # asapool.cli.main prints it and ends with its exit code
+        call("train", file, "--method", "majority", "--out", tmp_path / "run", *options)
+    assert error.value.exit_code == 2
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_measured_column_is_detected_and_every_command_follows(tmp_path):
+    file, run = table(tmp_path / "t.csv", logS=VALUES), tmp_path / "run"
+    result = call("train", file, "--method", "majority", "--out", run, "--no-report")
+    assert result.exit_code == 0, result.stderr
+    assert "'logS' has 30 different numbers and is taken for measured values (regression)" in result.stderr
+    assert "is not shown to be better than the trivial answer" in result.stderr
+    assert "test RMSE" in result.stdout
+    lines = call("predict", run, file).stdout.splitlines()
+    assert lines[0].split(",")[-1] == "predicted(logS)"
+    assert len(lines) == 31
+    scores = json.loads(call("evaluate", run, file, "--json").stdout)
+    assert scores["kind"] == "regression"
+    assert scores["rmse"] == pytest.approx(scores["trivial"]["scores"]["rmse"])
+    assert scores["trivial"]["better"] is False
+
+
+def test_a_task_without_positives_in_validation_goes_on_with_a_warning(tmp_path):
+    rare = [int(k == 0) for k in range(30)]
+    file = table(tmp_path / "t.csv", often=YES, rare=rare)
+    options = ("--task", "multilabel", "--method", "histogram", "--out", tmp_path / "run", "--no-report", "--json")
+    result = call("train", file, *options)
+    assert result.exit_code == 0, result.stderr
+    assert "validation values of 'rare' are equal" in result.stderr
+    scores = json.loads(result.stdout)["validation"]
+    assert scores["tasks"]["rare"]["roc_auc"] is None
+    assert "'rare'" in scores["notes"]["roc_auc"]
