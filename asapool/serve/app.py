@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from asapool import __version__
 from asapool.errors import AsapoolError
@@ -31,6 +32,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 OPEN = ("/", "/health", "/page.css", "/page.js", "/docs", "/openapi.json")  # what needs no key
 EXAMPLE = {
     "requestBody": {
@@ -77,17 +79,7 @@ def create_app(settings: ServeSettings) -> FastAPI:
 
     app = FastAPI(title="asapool", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
 
-    @app.middleware("http")
-    async def guard(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
-        start, path = time.perf_counter(), request.url.path
-        try:
-            response = _unauthorised(request, key) or await proceed(request)
-        except Exception:
-            logger.exception("the request %s failed", path)
-            response = _refused(500, "the service failed on this request; its log says why")
-        response.headers.update(HEADERS)
-        meters.count(path, response.status_code, time.perf_counter() - start)
-        return response
+    app.add_middleware(Guard, key=key, meters=meters)
 
     @app.exception_handler(Refusal)
     async def refuse(request: Request, error: Refusal) -> Response:
@@ -153,6 +145,36 @@ def create_app(settings: ServeSettings) -> FastAPI:
         return Response(_asset("page.js"), media_type="text/javascript")
 
     return app
+
+
+class Guard:
+    """Before and after every request: the key, the headers, the counters; an error of ours is logged and answered."""
+
+    def __init__(self, app: ASGIApp, key: str | None, meters: Meters) -> None:
+        self.app, self.key, self.meters = app, key, meters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), *RAW_HEADERS]
+            await send(message)
+
+        refused = _unauthorised(Request(scope), self.key)
+        try:
+            await (self.app if refused is None else refused)(scope, receive, answer)
+        except Exception:
+            logger.exception("the request %r failed", scope["path"])
+            if not status:
+                await _refused(500, "the service failed on this request; its log says why")(scope, receive, answer)
+        self.meters.count(scope["path"], status, time.perf_counter() - start)
 
 
 def _asset(name: str) -> str:

@@ -3,6 +3,7 @@
     config.toml       the settings, all of them           split.json       which graph was in which part
     state.safetensors the state after the last epoch, while it runs; removed at the end
     model.safetensors the weights of the best epoch       history.csv      one line per epoch
+    README.md         the model card
     predictions.csv   the test graphs                     metrics.json     the scores; written last: the run is finished
 
 `start` begins a run, `resume` goes on with one that was stopped in any way and ends in the same bytes of the model.
@@ -36,6 +37,7 @@ from asapool.nn.norms import NodeNorm
 from asapool.training.assessment import intervals_of
 from asapool.training.device import resolve_device
 from asapool.training.fitting import Fit, OnEpoch, fit
+from asapool.training.model_card import write_card
 from asapool.training.new_model import new_model
 from asapool.training.parallel import Processes
 from asapool.training.prediction_files import write_predictions
@@ -331,6 +333,7 @@ def _write(
         extra={"trust": trust},
     )  # fmt: skip
     metrics["conformal"] = measured_coverage(trust, graphs, split.test, model)
+    write_card(path / "README.md", metrics, settings.to_dict(), graphs.target.output_names)
     write_results(path, graphs, split, model, done, metrics)
 
 
