@@ -5,7 +5,7 @@ VENV   := .venv$(if $(filter python3,$(PYTHON)),,-$(notdir $(PYTHON)))
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: test demo lint unit bench docs test-wheel clean
+.PHONY: test test-all demo lint unit bench docs test-wheel clean
 
 test: lint unit
 
@@ -18,7 +18,11 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 unit: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+
+# with the slow tests: machines of a cluster that die
+test-all: lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q --slow
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

@@ -12,8 +12,19 @@ torch.set_num_threads(1)
 
 
 def pytest_addoption(parser):
-    """`pytest --device cuda` runs the tests of devices on a GPU."""
+    """`pytest --device cuda` runs the tests of devices on a GPU; `pytest --slow` runs the slow ones too."""
     parser.addoption("--device", default="cpu", choices=("cpu", "cuda", "mps"), help="where tests of devices run")
+    parser.addoption("--slow", action="store_true", help="run tests that take more than half a minute")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Tests that share a fixture of their module run in one process, so that it is made once; slow ones on request."""
+    for item in items:
+        made = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+        if any(found[-1].scope in ("module", "session") and "tests" in found[-1].baseid for found in made.values()):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
+        if item.get_closest_marker("slow") and not config.getoption("--slow"):
+            item.add_marker(pytest.mark.skip(reason="slow tests, which `make test-all` runs"))
 
 
 @pytest.fixture

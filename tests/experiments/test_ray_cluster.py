@@ -199,6 +199,7 @@ def test_a_worker_that_dies_is_a_failed_record_and_its_epochs_were_told(cluster,
     assert set(told) == {(endless, 10**6)}
 
 
+@pytest.mark.slow
 def test_leaving_the_loop_stops_the_training(cluster, graphs):
     short, endless = one(graphs), one(graphs, fold=1, train=TrainConfig(epochs=10**6))
     records = RayEngine().work([short, endless], {graphs.fingerprint: graphs}, silent)
@@ -215,6 +216,7 @@ def test_another_version_of_asapool_is_refused(cluster, graphs, monkeypatch):
         list(RayEngine().work([one(graphs)], {graphs.fingerprint: graphs}, silent))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["driver", "its node"])
 def test_a_driver_that_dies_leaves_no_ray_behind_and_another_one_does_the_rest(cluster, tmp_path, victim):
     """Killed, or ended by Ray because the node that it started itself is gone."""
@@ -239,6 +241,7 @@ def test_a_driver_that_dies_leaves_no_ray_behind_and_another_one_does_the_rest(c
     complete(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_node_that_is_killed_costs_no_run_and_no_second_attempt(cluster, tmp_path, monkeypatch):
     handed_out, submit = Counter(), ray_cluster._Work._submit
     monkeypatch.setattr(ray_cluster._Work, "_submit", lambda self, r: handed_out.update([r.key]) or submit(self, r))
@@ -269,6 +272,7 @@ with guarded(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_a_guard_ends_what_a_killed_driver_leaves_behind(tmp_path):
     folder = tmp_path / "session"
     folder.mkdir()
