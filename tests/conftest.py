@@ -17,11 +17,12 @@ def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="run tests that take more than half a minute")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config, items):
     """Tests that share a fixture of their module run in one process, so that it is made once; slow ones on request."""
     for item in items:
         made = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-        if any(found[-1].scope in ("module", "session") and "tests" in found[-1].baseid for found in made.values()):
+        if any(found[-1].scope in ("module", "session") and "test" in found[-1].baseid for found in made.values()):
             item.add_marker(pytest.mark.xdist_group(item.path.name))
         if item.get_closest_marker("slow") and not config.getoption("--slow"):
             item.add_marker(pytest.mark.skip(reason="slow tests, which `make test-all` runs"))
@@ -43,6 +44,15 @@ def pytest_unconfigure(config):
         skipped = [str(report.longrepr[2]).removeprefix("Skipped: ") for report in reporter.stats.get("skipped", [])]
         reasons = "; ".join(f"{reason} ({skipped.count(reason)})" for reason in dict.fromkeys(skipped))
         print(f"Not tested: {reasons}" if reasons else "Not tested: nothing was skipped.")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A Chromium that all tests of pages share: playwright runs once in a process."""
+    from tests.reports.browser import started
+
+    with started() as running:
+        yield running
 
 
 @pytest.fixture(params=["reference", "fused"])

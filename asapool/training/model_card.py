@@ -24,7 +24,7 @@ def write_card(
             return
     except OSError:
         return
-    write_text(path, model_card(metrics, settings, classes))
+    write_text(path, model_card(metrics, settings, classes), durable=True)
 
 
 def model_card(metrics: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]], classes: tuple[str, ...]) -> str:

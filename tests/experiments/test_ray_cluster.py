@@ -209,6 +209,7 @@ def test_leaving_the_loop_stops_the_training(cluster, graphs):
     until(lambda: not processes("ray::train") and not processes("ray::Board"))
 
 
+@pytest.mark.slow
 def test_another_version_of_asapool_is_refused(cluster, graphs, monkeypatch):
     monkeypatch.setattr(ray_cluster, "__version__", "9.9.9")
     said = f"has asapool {asapool.__version__}, but this one has asapool 9.9.9. Install the same version on all"

@@ -158,7 +158,7 @@ def test_wrong_tensors(arguments, message):
     [
         ({"ratio": 0.0}, r"ratio must lie in \(0, 1\]"),
         ({"ratio": 1.5}, r"ratio must lie in \(0, 1\].*got 1.5"),
-        ({"ratio": 0}, "at least 1 cluster, got 0"),
+        ({"ratio": 0}, "must keep 1 to .* clusters, got 0"),
         ({"ratio": "half"}, "ratio must be a number, got 'half'"),
         ({"ratio": True}, "ratio must be a number, got True"),
         ({"hops": 0}, "hops must be a whole number of at least 1, got 0"),

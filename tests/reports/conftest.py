@@ -1,17 +1,10 @@
-"""What the tests of pages share: one browser, one small trained run, its hierarchies."""
+"""What the tests of pages share: one small trained run, its hierarchies."""
 
 import pytest
 
 from asapool.insight import explain
 from asapool.models import checkpoint
 from asapool.training import resolve, start
-from tests.reports.browser import started
-
-
-@pytest.fixture(scope="session")
-def browser():
-    with started() as running:
-        yield running
 
 
 @pytest.fixture(scope="session")

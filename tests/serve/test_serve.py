@@ -17,7 +17,6 @@ from asapool.models import ModelConfig, build, checkpoint
 from asapool.models.batches import edge_channels
 from asapool.serve.settings import ServeSettings
 from tests.graphs import with_random_parameters
-from tests.reports.browser import started
 
 pytest.importorskip("fastapi")
 pytest.importorskip("rdkit")
@@ -188,28 +187,27 @@ def test_a_key_opens_the_service(path, tmp_path):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (375, "dark")])
-def test_the_page_in_a_browser(client, width, scheme):
+def test_the_page_in_a_browser(client, browser, width, scheme):
     address = str(client.base_url)
-    with started() as browser:
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        said, asked = [], set()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.add(request.url.split("?")[0]))
-        page.goto(address)
-        page.focus("#text")
-        page.keyboard.insert_text("CC(=O)Oc1ccccc1C(=O)O\n<img src=x onerror=alert(1)>")
-        page.keyboard.press("Enter")
-        page.wait_for_selector("#pictures img")
-        assert page.locator("#table tbody tr").count() == 2
-        assert "not SMILES" in page.inner_text("#table tbody tr:nth-child(2)")
-        assert page.evaluate("[...document.querySelectorAll('#pictures img')].every(i => i.complete && i.naturalWidth)")
-        with page.expect_download() as held:
-            page.click("#download")
-        assert held.value.suggested_filename == "predictions.csv"
-        page.set_input_files("#file", {"name": "m.csv", "mimeType": "text/csv", "buffer": b"smiles\nCCO\nCCN\nCCC\n"})
-        page.locator("#table tbody tr:nth-child(3)").wait_for()
-        page.locator("#state").get_by_text("3 predictions").wait_for()
-        assert said == []
-        assert all(url.startswith((address, "data:")) for url in asked)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    said, asked = [], set()
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.add(request.url.split("?")[0]))
+    page.goto(address)
+    page.focus("#text")
+    page.keyboard.insert_text("CC(=O)Oc1ccccc1C(=O)O\n<img src=x onerror=alert(1)>")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#pictures img")
+    assert page.locator("#table tbody tr").count() == 2
+    assert "not SMILES" in page.inner_text("#table tbody tr:nth-child(2)")
+    assert page.evaluate("[...document.querySelectorAll('#pictures img')].every(i => i.complete && i.naturalWidth)")
+    with page.expect_download() as held:
+        page.click("#download")
+    assert held.value.suggested_filename == "predictions.csv"
+    page.set_input_files("#file", {"name": "m.csv", "mimeType": "text/csv", "buffer": b"smiles\nCCO\nCCN\nCCC\n"})
+    page.locator("#table tbody tr:nth-child(3)").wait_for()
+    page.locator("#state").get_by_text("3 predictions").wait_for()
+    assert said == []
+    assert all(url.startswith((address, "data:")) for url in asked)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -41,6 +41,7 @@ def test_the_folder_says_everything(prepared, finished):
     names = {p.name for p in folder.iterdir()}
     assert names == {
         ".lock", "config.toml", "split.json", "model.safetensors", "history.csv", "predictions.csv", "metrics.json",
+        "README.md",
     }  # fmt: skip
     assert json.loads((folder / "metrics.json").read_text()) == metrics
     assert metrics["test"]["graphs"] == metrics["parts"]["test"] == 4
@@ -80,8 +81,8 @@ def test_what_a_run_leaves_is_on_the_disk_before_it_counts_as_finished(prepared,
     monkeypatch.setattr(os, "replace", note_name)
     start(*prepared, tmp_path / "run")
     assert list(named) == [
-        "split.json", "config.toml", "state.safetensors", "model.safetensors", "history.csv", "predictions.csv",
-        "metrics.json",
+        "split.json", "config.toml", "state.safetensors", "model.safetensors", "README.md", "history.csv",
+        "predictions.csv", "metrics.json",
     ]  # fmt: skip
     assert not named.pop("state.safetensors")  # after every epoch that would cost too much
     assert all(named.values())
