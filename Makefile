@@ -20,7 +20,7 @@ lint: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
-# with the slow tests: machines of a cluster that die
+# with the slow tests: drivers and machines that die, torchrun, inductor, all notebooks
 test-all: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q --slow
 
