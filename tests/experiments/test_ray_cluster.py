@@ -174,6 +174,7 @@ def test_something_else_that_listens_is_not_waited_for(graphs, monkeypatch):
             list(RayEngine(address).work([one(graphs)], {graphs.fingerprint: graphs}, silent))
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_a_record_with_its_sentence(cluster, graphs):
     good, bad = one(graphs, keep=True), one(graphs, fingerprint="of other graphs")
     records = list(RayEngine().work([good, bad], {graphs.fingerprint: graphs, bad.fingerprint: graphs}, silent))
@@ -186,6 +187,7 @@ def test_a_run_that_fails_is_a_record_with_its_sentence(cluster, graphs):
     assert found[bad].test is None
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_a_failed_record_and_its_epochs_were_told(cluster, graphs):
     endless, told = one(graphs, train=TrainConfig(epochs=10**6)), []
 
