@@ -179,6 +179,9 @@ Out = Annotated[
     ),
 ]
 NoReport = Annotated[bool, typer.Option("--no-report", rich_help_panel=OUTPUT, help="Do not write report.html.")]
+Chunk = Annotated[
+    int, typer.Option(min=1, metavar="N", rich_help_panel=DATA, help="Graphs in memory at a time.")
+]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print the result as JSON.")]
 
 

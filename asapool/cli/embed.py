@@ -37,9 +37,7 @@ def embed(
             min=1, metavar="L", rich_help_panel=o.OUTPUT, help="One row per pooled node of this level, from 1."
         ),
     ] = None,
-    chunk: Annotated[
-        int, typer.Option(min=1, metavar="N", rich_help_panel=o.DATA, help="Graphs in memory at a time.")
-    ] = 2000,
+    chunk: o.Chunk = 2000,
     json: o.Json = False,
 ) -> None:
     """Write the vector of every graph: what the network makes of it before its last layers.

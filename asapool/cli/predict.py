@@ -55,9 +55,7 @@ def predict(
     keep_columns: Annotated[
         bool, typer.Option("--keep-columns", rich_help_panel=o.OUTPUT, help="Carry all columns of the table along.")
     ] = False,
-    chunk: Annotated[
-        int, typer.Option(min=1, metavar="N", rich_help_panel=o.DATA, help="Graphs in memory at a time.")
-    ] = 2000,
+    chunk: o.Chunk = 2000,
     device: o.Device = None,
     jobs: Annotated[
         int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Processes that read and predict; order is kept.")

@@ -25,7 +25,7 @@ from asapool.training.embeddings import embed
 from asapool.training.fitting import fit
 from asapool.training.new_model import new_model
 from asapool.training.predictions import predict
-from asapool.training.presets import preset
+from asapool.training.presets import DEFAULT_METHOD, preset
 from asapool.training.settings import overlay
 
 GROUPS = {"model": "model_options", "train": "train_options"}  # model__conv is the entry conv of model_options
@@ -37,6 +37,41 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     task: str  # kind of the labels that X carries
     model_: GraphModel
     target_: Target
+
+    def __init__(
+        self,
+        method: str = DEFAULT_METHOD,
+        *,
+        hidden: int | None = None,
+        levels: int | None = None,
+        ratio: float | int | tuple[float | int, ...] | None = None,
+        dropout: float | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        lr: float | None = None,
+        early_stopping: int | None = None,
+        validation_fraction: float = 0.1,
+        warm_start: bool = False,
+        verbose: int | bool = 0,
+        model_options: Mapping[str, Any] | None = None,
+        train_options: Mapping[str, Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.method = method
+        self.hidden = hidden
+        self.levels = levels
+        self.ratio = ratio
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.model_options = model_options
+        self.train_options = train_options
+        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         """Graphs are no table: say so to scikit-learn."""

@@ -69,22 +69,12 @@ class ASAPClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         train_options: Mapping[str, Any] | None = None,
         random_state: Any = None,
     ) -> None:
-        self.method = method
-        self.hidden = hidden
-        self.levels = levels
-        self.ratio = ratio
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
+        super().__init__(
+            method, hidden=hidden, levels=levels, ratio=ratio, dropout=dropout, epochs=epochs, batch_size=batch_size,
+            lr=lr, early_stopping=early_stopping, validation_fraction=validation_fraction, warm_start=warm_start,
+            verbose=verbose, model_options=model_options, train_options=train_options, random_state=random_state,
+        )  # fmt: skip
         self.class_weight = class_weight
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.model_options = model_options
-        self.train_options = train_options
-        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         """Several yes/no tasks are possible."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.base import RegressorMixin
 
 from asapool.estimator.base import GraphEstimator
 from asapool.estimator.labels import with_values
-from asapool.training.presets import DEFAULT_METHOD
 from asapool.training.tasks import task_of
 
 
@@ -46,41 +44,6 @@ class ASAPRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     """
 
     task = "regression"
-
-    def __init__(
-        self,
-        method: str = DEFAULT_METHOD,
-        *,
-        hidden: int | None = None,
-        levels: int | None = None,
-        ratio: float | int | tuple[float | int, ...] | None = None,
-        dropout: float | None = None,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        lr: float | None = None,
-        early_stopping: int | None = None,
-        validation_fraction: float = 0.1,
-        warm_start: bool = False,
-        verbose: int | bool = 0,
-        model_options: Mapping[str, Any] | None = None,
-        train_options: Mapping[str, Any] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.method = method
-        self.hidden = hidden
-        self.levels = levels
-        self.ratio = ratio
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.model_options = model_options
-        self.train_options = train_options
-        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         """Several tasks are possible."""

@@ -157,13 +157,14 @@ def test_names_cannot_control_the_terminal(tmp_path):
     assert out.getvalue() == "\\x1b[2Ja\\u202eb\\x9b1m,1\n"
 
 
-def test_brackets_in_a_name_are_not_markup(tmp_path, monkeypatch):
+def test_brackets_in_a_name_are_not_markup(monkeypatch, capsys):
     import sys
 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes standard error for a terminal
     with working("Reading [/b] [red]x.csv"):
         pass
+    assert "Reading [/b] [red]x.csv" in capsys.readouterr().err
 
 
 def test_a_hundred_classes_are_a_line_that_can_be_read():
