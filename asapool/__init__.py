@@ -46,7 +46,7 @@ _PUBLIC = {
     "GraphSet": "asapool.data",
     "Hierarchy": "asapool.insight",
     "explain": "asapool.insight",
-    "keep_memory": "asapool.kernels.memory",
+    "keep_memory": "asapool.kernels.threads",
     "load": "asapool.data",
     "load_model": "asapool.trained",
     "motifs": "asapool.insight",

@@ -16,8 +16,7 @@ import torch
 
 import asapool
 from asapool.exporting import export
-from asapool.exporting.onnx_file import padded_inputs
-from asapool.exporting.pt2_file import packed_inputs
+from asapool.exporting.formats import packed_inputs, padded_inputs
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.models.batches import cut, edge_channels
 from asapool.training.predictions import logits_of

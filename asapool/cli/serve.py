@@ -41,8 +41,7 @@ def serve(
 
     Ctrl-C and SIGTERM finish the requests that are under way.
     """
-    from asapool.serve.running import run
-    from asapool.serve.settings import ServeSettings
+    from asapool.serve.settings import ServeSettings, run
 
     settings = ServeSettings(
         model=str(o.model_file(model)), api_key_file=None if api_key_file is None else str(api_key_file),

@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from asapool.data import GraphSet
 from asapool.data.targets import Target
 from asapool.errors import ConfigError, InputError
-from asapool.estimator.inputs import check_meaning, pack
-from asapool.estimator.labels import hold_out_of
+from asapool.estimator.inputs import check_meaning, hold_out_of, pack
 from asapool.models import GraphModel, ModelConfig, checkpoint
 from asapool.training.config import TrainConfig
 from asapool.training.embeddings import embed

@@ -1,16 +1,24 @@
-"""The X of an estimator: whatever holds graphs becomes one packed set."""
+"""The X and y of an estimator: what holds graphs becomes one packed set, and labels become targets."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from reprlib import repr as short
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
 
 from asapool.data import GraphSet, load
 from asapool.data.recipe import MAKES_X
-from asapool.errors import DataError, InputError
+from asapool.data.splits import strata
+from asapool.data.targets import Target
+from asapool.errors import ConfigError, DataError, InputError
 
 
 def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str | None = "classification") -> GraphSet:
@@ -96,3 +104,142 @@ def _meaning(recipe: Mapping[str, Any]) -> dict[str, Any]:
     if names and list(names) == [f"x{k}" for k in range(len(names))]:
         return {}
     return {key: recipe[key] for key in MAKES_X if key in recipe}
+
+
+Ints = npt.NDArray[np.int64]
+MISSING = ("nan", "<NA>", "NaT")  # how Python's, NumPy's and pandas' marks of nothing read
+
+
+def with_classes(graphs: GraphSet, y: Any) -> tuple[npt.NDArray[Any], GraphSet]:
+    """The classes, (C,), and the set with those of y, or, where y was left out, with its own.
+
+    y of several columns are yes/no tasks: the classes are then the numbers of the tasks, (T,).
+    """
+    if y is None:
+        if graphs.target.kind == "multilabel":
+            return np.arange(graphs.target.tasks), graphs
+        if graphs.target.kind == "regression":
+            raise DataError("X carries measured values, and a classifier needs classes. Use ASAPRegressor, or give y")
+        if graphs.num_classes < 2 or (graphs.y < 0).any():
+            raise DataError("X has graphs without a class, or one class only. Give y")
+        return np.array(graphs.class_names), graphs
+    if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+        values = _values(y, len(graphs), "0, 1 or NaN")
+        if not np.isin(values[~np.isnan(values)], (0, 1)).all():
+            raise InputError("y of several columns are yes/no tasks, and must be 0, 1 or NaN (missing)")
+        target = Target(kind="multilabel", names=_names(y, values.shape[1]), classes=("0", "1"))
+        return np.arange(values.shape[1]), _with(graphs, values, target)
+    given = class_labels(y, len(graphs))
+    classes, codes = np.unique(given, return_inverse=True)
+    if len(classes) < 2:
+        raise InputError(f"y must have at least two classes, got only {classes.tolist()}")
+    names = tuple(map(str, classes.tolist()))
+    target = Target(names=_names(y, 1), classes=names)
+    return classes, replace(graphs, y=codes.astype(np.int64), class_names=names, target=target)
+
+
+def with_values(graphs: GraphSet, y: Any) -> GraphSet:
+    """The set with the measured values of y, (G,) or (G, T) with NaN where missing; or, without y, with its own."""
+    if y is None:
+        if graphs.target.kind != "regression":
+            raise DataError("X carries no measured values. Give y")
+        return graphs
+    values = _values(y, len(graphs), "a finite number or NaN")
+    return _with(graphs, values, Target(kind="regression", names=_names(y, values.shape[1])))
+
+
+def weights_by_name(class_weight: Any, classes: npt.NDArray[Any]) -> str | dict[str, float]:
+    """scikit-learn's class_weight as train.class_weights has it: a dict is by class, as y has them."""
+    if not isinstance(class_weight, Mapping):
+        return class_weight or "none"
+    known = classes.tolist()
+    unknown = [label for label in class_weight if label not in known]
+    if unknown:
+        raise ConfigError(f"class_weight: there is no class {unknown[0]!r}. The classes are {short(known)}")
+    return {str(np.asarray(label).item()): float(value) for label, value in class_weight.items()}
+
+
+def _with(graphs: GraphSet, values: npt.NDArray[np.float64], target: Target) -> GraphSet:
+    """The set with other targets; graphs without any value are refused."""
+    empty = np.isnan(values).all(axis=1)
+    if empty.any():
+        raise InputError(f"y[{int(empty.argmax())}]: no value at all. Leave out graphs without any")
+    return replace(graphs, y=values, target=target, class_names=())
+
+
+def _values(y: Any, G: int, expected: str) -> npt.NDArray[np.float64]:
+    """y as numbers, (G, T)."""
+    try:
+        values = np.asarray(y.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(y, "to_numpy") else y, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"y must be numbers, got {short(np.asarray(y, dtype=object).ravel().tolist())}") from None
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or len(values) != G or not values.shape[1]:
+        raise InputError(f"y must have one row per graph, shape ({G},) or ({G}, tasks), got {np.shape(y)}")
+    if np.isinf(values).any():
+        place = int(np.isinf(values).any(axis=1).argmax())
+        raise InputError(f"y[{place}]: {expected} expected, got infinity. Correct it, or leave the graph out")
+    return values
+
+
+def _names(y: Any, T: int) -> tuple[str, ...]:
+    """The names of the columns of a pandas table or series; else y, or y0, y1, …"""
+    names = getattr(y, "columns", None)
+    if names is None and getattr(y, "name", None) is not None:
+        names = [y.name]
+    if names is not None and len(set(map(str, names))) == T:
+        return tuple(map(str, names))
+    return ("y",) if T == 1 else tuple(f"y{k}" for k in range(T))
+
+
+def class_labels(y: npt.ArrayLike, G: int) -> npt.NDArray[Any]:
+    """y as an array of G classes; what is missing or measured is refused.
+
+    >>> class_labels([True, False], 2), class_labels(["b", "a"], 2).tolist()
+    (array([ True, False]), ['b', 'a'])
+    """
+    values = np.asarray(y, dtype=object)
+    if values.shape == (G, 1):
+        text = "A column-vector y was passed when a 1d array was expected. Use y.ravel()"
+        warnings.warn(text, DataConversionWarning, stacklevel=4)
+        y = values = values[:, 0]
+    if values.shape != (G,):
+        raise InputError(f"y must have one class per graph, shape ({G},), got {values.shape}")
+    for place, value in enumerate(values.tolist()):
+        if value is None or (not isinstance(value, str) and str(value) in MISSING):
+            raise InputError(f"y[{place}]: a class expected, got {value!r}. Leave out graphs without a class")
+    given = np.asarray(y)
+    if given.dtype == object:  # a column of pandas: the values have a type of their own
+        given = np.asarray(given.tolist())
+    try:
+        check_classification_targets(given)
+    except ValueError:
+        raise InputError(
+            f"y must be classes (words, whole numbers, booleans), got {short(given.tolist())}. "
+            "Cut what was measured into classes first, or use ASAPRegressor"
+        ) from None
+    return given
+
+
+def hold_out_of(graphs: GraphSet, fraction: Any, chance: np.random.Generator) -> SimpleNamespace:
+    """As hold_out, for any target: measured values by their quantiles, yes/no tasks by the rarest yes."""
+    groups = graphs.y if graphs.y.ndim == 1 else strata(graphs, min(10, len(graphs)), "a held-out part", "Add graphs")
+    return hold_out(groups, fraction, chance)
+
+
+def hold_out(y: Ints, fraction: Any, chance: np.random.Generator) -> SimpleNamespace:
+    """Numbers of the graphs to learn from and to choose the epoch by; every class keeps at least one to learn from.
+
+    >>> parts = hold_out(np.array([0] * 10 + [1] * 20), 0.1, np.random.default_rng(0))
+    >>> len(parts.train), np.sort(parts.val // 10).tolist()
+    (27, [0, 1, 2])
+    """
+    number = isinstance(fraction, (int, float, np.integer, np.floating)) and not isinstance(fraction, bool)
+    if not number or not 0 <= fraction < 1:
+        raise ConfigError(f"validation_fraction must lie in [0, 1), got {fraction!r}")
+    held = []
+    for c in np.unique(y):
+        members = chance.permutation(np.flatnonzero(y == c))
+        held.append(members[: min(round(fraction * len(members)), len(members) - 1)])
+    val = np.sort(np.concatenate(held))
+    return SimpleNamespace(train=np.setdiff1d(np.arange(len(y)), val), val=val)

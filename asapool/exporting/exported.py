@@ -11,14 +11,13 @@ from typing import Any
 
 from asapool import __version__
 from asapool.errors import ConfigError
-from asapool.exporting.comparing import compare
-from asapool.exporting.sample import sample_graphs
+from asapool.exporting.comparing import compare, sample_graphs
+from asapool.exporting.formats import FORMATS
 from asapool.files import writing
 from asapool.models import checkpoint
 from asapool.models.checkpoint import LoadedModel
 
 GRAPHS = 200  # to compare file and model on
-FORMATS = (".onnx", ".pt2")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +83,10 @@ def export(model: str | PathLike[str] | LoadedModel, out: str | PathLike[str], *
     if graphs < 1:
         raise ConfigError(f"the number of graphs to compare on must be at least 1, got {graphs}")
     loaded = model if isinstance(model, LoadedModel) else checkpoint.load(model)
-    if path.suffix == ".onnx":
-        from asapool.exporting import onnx_file as maker
-    else:
-        from asapool.exporting import pt2_file as maker  # type: ignore[no-redef]
-    maker.check_method(loaded)
+    format = FORMATS[path.suffix]
+    format.check(loaded)
     sample = sample_graphs(loaded, graphs)
-    content, inputs, answer = maker.make(loaded, sample.graphs, json.dumps(metadata(loaded), ensure_ascii=False))
+    content, inputs, answer = format.make(loaded, sample.graphs, json.dumps(metadata(loaded), ensure_ascii=False))
     compared = compare(loaded.model, sample.graphs, answer, sample.source)
     with writing(path, durable=True) as file:
         file.write(content)

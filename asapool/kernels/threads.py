@@ -1,4 +1,4 @@
-"""Worker threads of the loops, and denormal numbers.
+"""What the process asks of the machine: worker threads of the loops, denormal numbers, memory that is kept.
 
 Weight decay draws a weight without gradient towards zero, and its moments with it, until they are denormal (below
 1.2·10⁻³⁸ in float32). Processors calculate with denormals many times slower than with other numbers, and a training
@@ -7,6 +7,7 @@ becomes slow for no visible reason. So training flushes denormals to zero, in wo
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Iterator
@@ -74,3 +75,21 @@ def flushes_denormals() -> bool:
     """Whether this thread flushes denormals to zero."""
     small = torch.full((1,), 1e-30, dtype=torch.float32, device="cpu")
     return (small * 1e-15).item() == 0.0
+
+
+# numbers of glibc's malloc.h: how much free memory is kept, and how many blocks may be the system's own
+TRIM_THRESHOLD, MMAP_MAX = -1, -4
+
+
+def keep_memory() -> bool:
+    """Let this process keep the memory it frees, and use it again; returns whether the C library can (glibc can).
+
+    Every pooling of a graph with millions of edges needs new arrays of hundreds of megabytes. By default each of them
+    comes from the system, page by page, and goes back to it, which takes a good part of a step. After this
+    call a step finds the memory of the step before. It holds for everything in the process, to its end: what was once
+    needed at the same time stays taken.
+    """
+    if os.name != "posix":
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    return mallopt is not None and bool(mallopt(MMAP_MAX, 0)) and bool(mallopt(TRIM_THRESHOLD, -1))

@@ -12,11 +12,9 @@ from asapool.data.targets import Target
 from asapool.errors import ConfigError, InputError
 from asapool.kernels import DenseGraph, Graph
 from asapool.kernels.rng import drawing_from
-from asapool.models.blocks import Head
+from asapool.models.blocks import DescriptorScale, Head, split_graph_attr
 from asapool.models.config import ModelConfig
-from asapool.models.descriptors import DescriptorScale, split_graph_attr
-from asapool.models.global_pooling import GlobalEncoder, SumEncoder
-from asapool.models.hierarchical import HierarchicalEncoder
+from asapool.models.encoders import GlobalEncoder, HierarchicalEncoder, SumEncoder
 from asapool.models.methods import Method, method
 from asapool.models.shape import LevelShape, ModelShape
 from asapool.nn.inputs import check_edge_attr
@@ -82,8 +80,7 @@ class GraphModel(nn.Module):
         """
         if self.config.backend != "dense" and (self.config.backend != "auto" or x.is_cpu):
             return None
-        from asapool.models.dense_batches import Packed, dense_logits
-        from asapool.models.padded import why_not
+        from asapool.models.padded import Packed, dense_logits, why_not
 
         if why_not(self) is not None:
             return None

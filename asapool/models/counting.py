@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asapool.models.direct import DirectModel, Floats, Ints
-from asapool.models.fitters import fitter_of
-from asapool.models.forest import check_forest, forest_answers
+from asapool.models.fitters import check_forest, fitter_of, forest_answers
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -1,15 +1,27 @@
-"""A model on padded batches: plain dense tensors in, logits out, for ONNX and for devices that want static shapes."""
+"""A model on padded batches: dense tensors in, logits out; large batches in groups of graphs of about the same size.
+
+A group is a few batched matrix products with static shapes, which is what a GPU is fast at. The sizes of the graphs are
+read once per batch; after that nothing waits for the device. Graphs that are too large to be padded, and batches whose
+batch normalisation would need one padding that is too large, are computed packed.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from asapool.errors import ConfigError
 from asapool.kernels import DenseGraph, DensePattern, Padding
+from asapool.kernels.dense import pad
+from asapool.kernels.shards import current_shard
 from asapool.models.classifier import GraphModel
 from asapool.models.direct import DirectModel
 from asapool.models.methods import method
+from asapool.nn.norms import NodeNorm
 
 
 class PaddedModel(nn.Module):
@@ -75,3 +87,106 @@ def why_not(model: GraphModel) -> str | None:
     if getattr(model.config, "assign", "clusters") == "members":
         return 'assign="members" divides nodes among clusters in the rows of a packed batch'
     return None
+
+
+Ints = npt.NDArray[np.int64]
+WIDTHS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # padded numbers of nodes
+ENTRIES = 1 << 26  # of the largest padded adjacency, (B, N, N)
+FEW = 4  # graphs that are too few for a group of their own
+
+
+class Group(NamedTuple):
+    """Graphs that are padded to the same number of nodes."""
+
+    graphs: Ints
+    nodes: int
+
+
+class Packed(NamedTuple):
+    """A packed batch as a model takes it."""
+
+    x: Tensor
+    ptr: Tensor
+    rowptr: Tensor
+    col: Tensor
+    weight: Tensor | None
+    edge_attr: Tensor | None
+    graph_attr: Tensor | None
+
+
+def groups(sizes: Ints, together: bool = False) -> tuple[list[Group], Ints]:
+    """The groups of a batch, and the graphs that are computed packed.
+
+    Args:
+        sizes: nodes of each graph, (B,).
+        together: make one group of all, as batch normalisation needs it.
+
+    >>> [(group.graphs.tolist(), group.nodes) for group in groups(np.array([30, 7, 31, 29, 600, 32]))[0]]
+    [([1, 0, 2, 3, 5], 32)]
+    >>> groups(np.array([30, 600]), together=True)
+    ([], array([0, 1]))
+    """
+    if together:
+        width = _width(int(sizes.max(initial=0)))
+        if width is None or len(sizes) * width**2 > ENTRIES:
+            return [], np.arange(len(sizes))
+        return [Group(np.arange(len(sizes)), width)], np.zeros(0, np.int64)
+    place = np.searchsorted(WIDTHS, sizes)
+    made: list[Group] = []
+    waiting = np.zeros(0, np.int64)
+    for k, width in enumerate(WIDTHS):
+        waiting = np.concatenate([waiting, np.flatnonzero(place == k)])
+        larger = bool(((place > k) & (place < len(WIDTHS))).any())
+        if len(waiting) and (len(waiting) >= FEW or not larger):
+            most = max(1, ENTRIES // width**2)
+            made += [Group(waiting[start : start + most], width) for start in range(0, len(waiting), most)]
+            waiting = waiting[:0]
+    return made, np.flatnonzero(place == len(WIDTHS))
+
+
+def dense_logits(model: GraphModel, batch: Packed) -> Tensor | None:
+    """The logits (B, C) of a packed batch, computed group by group; None where all of it is to be computed packed."""
+    if current_shard() is not None:  # processes that share a batch must take the same steps
+        return None
+    # the one place that waits for the device
+    ptr, eptr = torch.stack([batch.ptr, batch.rowptr[batch.ptr]]).cpu().numpy()
+    together = model.training and any(isinstance(module, NodeNorm) for module in model.modules())
+    made, packed = groups(np.diff(ptr), together)
+    if not made:
+        return None
+    parts = []
+    for graphs, nodes in made:
+        part = take_graphs(batch, graphs, ptr, eptr)
+        x, graph = pad(*part[:6], nodes=nodes)
+        parts.append(model.padded(x, graph, graph_attr=part.graph_attr))
+    if len(packed):
+        part = take_graphs(batch, packed, ptr, eptr)
+        parts.append(model.packed(*part[:5], **{name: getattr(part, name) for name in model.reads}))
+    order = np.concatenate([*(group.graphs for group in made), packed])
+    return torch.cat(parts)[torch.from_numpy(np.argsort(order)).to(batch.x.device)]
+
+
+def take_graphs(batch: Packed, graphs: Ints, ptr: Ints, eptr: Ints) -> Packed:
+    """Some graphs of a packed batch; ptr and eptr (B+1,) are where the nodes and edges of each graph begin."""
+    device, sizes, counts = batch.x.device, np.diff(ptr)[graphs], np.diff(eptr)[graphs]
+    new_ptr, new_eptr = (np.concatenate([[0], np.cumsum(lengths)]) for lengths in (sizes, counts))
+
+    def on_device(values: Ints) -> Tensor:
+        return torch.from_numpy(values).to(device)
+
+    nodes = on_device(np.arange(new_ptr[-1]) + np.repeat(ptr[graphs] - new_ptr[:-1], sizes))
+    entries = on_device(np.arange(new_eptr[-1]) + np.repeat(eptr[graphs] - new_eptr[:-1], counts))
+    rowptr = batch.rowptr[nodes] + on_device(np.repeat(new_eptr[:-1] - eptr[graphs], sizes))
+    return Packed(
+        x=batch.x[nodes],
+        ptr=on_device(new_ptr),
+        rowptr=torch.cat([rowptr, on_device(new_eptr[-1:])]),
+        col=batch.col[entries] + on_device(np.repeat(new_ptr[:-1] - ptr[graphs], counts)),
+        weight=None if batch.weight is None else batch.weight[entries],
+        edge_attr=None if batch.edge_attr is None else batch.edge_attr[entries],
+        graph_attr=None if batch.graph_attr is None else batch.graph_attr[on_device(graphs)],
+    )
+
+
+def _width(nodes: int) -> int | None:
+    return next((width for width in WIDTHS if nodes <= width), None)

@@ -2,10 +2,9 @@
 
 from asapool.kernels.graph import Graph
 from asapool.nn.asap import ASAPooling
-from asapool.nn.attention import Assignment, Master2Token, Source2Token, Token2Token
+from asapool.nn.attention import Assignment, DynamicAttention, Master2Token, Source2Token, Token2Token
 from asapool.nn.baselines import DiffPooling, GlobalAttentionPool, SAGPooling, Set2SetPool, SortPool, TopKPooling
 from asapool.nn.convolutions import SAGE
-from asapool.nn.dynamic import DynamicAttention
 from asapool.nn.gcn import GCN
 from asapool.nn.gin import GIN, GINE
 from asapool.nn.leconv import BasicLEConv, LEConv

@@ -13,13 +13,11 @@ from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Pattern
 from asapool.kernels.ratio import check_ratio
-from asapool.nn.attention import Assignment, ClusterAttention, Master2Token, Source2Token, Token2Token
-from asapool.nn.dynamic import DynamicAttention
+from asapool.nn.attention import Assignment, ClusterAttention, DynamicAttention, Master2Token, Source2Token, Token2Token
 from asapool.nn.gcn import GCN, has_hooks, is_plain
 from asapool.nn.inputs import check_belongs, check_features, check_hops, pack_batch
 from asapool.nn.leconv import BasicLEConv, LEConv
-from asapool.nn.peers import is_pyg_gcn, translate
-from asapool.nn.semantics import semantics_named
+from asapool.nn.semantics import is_pyg_gcn, semantics_named, translate
 from asapool.nn.step import Pooled, PooledWithFeatures, PoolStep
 
 Formed = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]  # x_p, α, φ, the kept centres, their pointer

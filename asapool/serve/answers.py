@@ -48,7 +48,7 @@ class Answers:
 
     def warm_up(self) -> None:
         """Load and compile what the first request would wait for."""
-        from asapool.exporting.sample import generated
+        from asapool.exporting.comparing import generated
 
         job: Molecules | GraphSet = generated(self.model, 3)
         if self.model.recipe.get("kind") == "smiles":

@@ -1,17 +1,21 @@
-"""The service: FastAPI around one model; every answer has a content security policy, every mistake one sentence."""
+"""The service: FastAPI around one model; every answer has a content security policy, every error one sentence."""
 
 from __future__ import annotations
 
 import hmac
+import json
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,10 +23,69 @@ from asapool import __version__
 from asapool.errors import AsapoolError
 from asapool.serve.answers import Answers
 from asapool.serve.batching import Batcher
-from asapool.serve.meters import Meters
-from asapool.serve.page import docs_page, front_page
 from asapool.serve.requests import Refusal, parse, read_request
 from asapool.serve.settings import ServeSettings
+
+KNOWN = ("/predict", "/explain", "/embed", "/model", "/health", "/metrics", "/docs", "/")
+
+
+class Meters:
+    """Requests, their time, graphs and batches."""
+
+    media_type = CONTENT_TYPE_LATEST
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "asapool_requests", "Requests by address and status", ["path", "status"], registry=self.registry
+        )
+        self.seconds = Histogram("asapool_seconds", "Time of a request", ["path"], registry=self.registry)
+        self.graphs = Counter("asapool_graphs", "Graphs predicted", registry=self.registry)
+        sizes = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+        self.batch = Histogram("asapool_batch_graphs", "Graphs of a batch", buckets=sizes, registry=self.registry)
+
+    def count(self, path: str, status: int, seconds: float) -> None:
+        """Note a request; addresses that do not exist are one, so that nobody can fill the memory with names."""
+        name = path if path in KNOWN else "other"
+        self.requests.labels(name, str(status)).inc()
+        self.seconds.labels(name).observe(seconds)
+
+    def text(self) -> bytes:
+        """All counters."""
+        return generate_latest(self.registry)
+
+
+@cache
+def _environment() -> Environment:
+    loader = PackageLoader("asapool.serve")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def front_page(card: Mapping[str, Any], key: bool) -> str:
+    """The page at /."""
+    test = (card["scores"] or {}).get("test") or {}
+    facts = [("method", card["method"]), ("trained on", card["trained_on"] or "unknown data")]
+    if isinstance(test.get("accuracy"), float):
+        facts.append(("test accuracy", f"{test['accuracy']:.3f}"))
+    if card["conformal"] is not None:
+        facts.append(("conformal coverage", f"{card['conformal']:.0%}"))
+    return (
+        _environment()
+        .get_template("front.html")
+        .render(card=card, key=key, facts=facts, molecules=card["recipe"].get("kind") == "smiles")
+    )
+
+
+def docs_page(openapi: Mapping[str, Any]) -> str:
+    """The page at /docs: every address with its purpose, and the body of a request."""
+    rows = [
+        (verb.upper(), path, entry.get("summary", ""))
+        for path, verbs in openapi["paths"].items()
+        for verb, entry in verbs.items()
+    ]
+    body = openapi["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    return _environment().get_template("docs.html").render(rows=rows, body=json.dumps(body, indent=2))
+
 
 logger = logging.getLogger("asapool.serve")
 HEADERS = {

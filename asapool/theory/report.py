@@ -15,12 +15,11 @@ from asapool.theory.bounds import Method
 from asapool.theory.claims import CheckedClaim
 from asapool.theory.equivariance import relabelling_error, tied_spectra
 from asapool.theory.exhaustive import TreeRow, census
-from asapool.theory.extremum import Training, train
+from asapool.theory.extremum import Training, difference_matrix, gcn_must_fail, leconv, leconv_weights, train
 from asapool.theory.graphs import Neighbours, distances, path_graph
 from asapool.theory.misprints import MISPRINTS, gcn_can_learn_means, leconv_cannot_learn_all
 from asapool.theory.operators import dense, packed
 from asapool.theory.receptive import ReceptiveField, receptive_field
-from asapool.theory.representable import difference_matrix, gcn_must_fail, leconv, leconv_weights
 from asapool.theory.selections import SelectionRow, joined, try_all_selections
 
 Progress = Callable[[str, int, int], None]

@@ -13,9 +13,9 @@ import torch
 import asapool
 from asapool.data import load
 from asapool.errors import ConfigError
-from asapool.exporting import export, onnx_file, pt2_file
+from asapool.exporting import export
 from asapool.exporting.comparing import compare, has_tie, renumbered
-from asapool.exporting.onnx_file import padded_inputs
+from asapool.exporting.formats import FORMATS, padded_inputs
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.models.batches import edge_channels
 from tests.cli.commands import call
@@ -129,11 +129,11 @@ def test_what_cannot_be_exported_says_why(method, name, words, tmp_path):
     assert not (tmp_path / name).exists()
 
 
-@pytest.mark.parametrize("maker", [onnx_file, pt2_file])
-def test_counts_and_forests_are_no_networks(maker):
+@pytest.mark.parametrize("format", FORMATS.values())
+def test_counts_and_forests_are_no_networks(format):
     model = build(ModelConfig(method="majority"), 3, 2)
     with pytest.raises(ConfigError, match="no network of tensors"):
-        maker.check_method(SimpleNamespace(model=model, config=model.config))
+        format.check(SimpleNamespace(model=model, config=model.config))
 
 
 def test_a_program_that_differs_is_not_written(tmp_path):

@@ -9,7 +9,7 @@ import torch
 from asapool.data import load
 from asapool.errors import ConfigError
 from asapool.kernels.dense import pad
-from asapool.models import ModelConfig, build, dense_batches
+from asapool.models import ModelConfig, build, padded
 from asapool.models.batches import cut, edge_channels
 from asapool.training import TrainConfig, fit
 from tests.graphs import with_random_parameters
@@ -29,8 +29,8 @@ def graphs():
 @pytest.fixture
 def narrow(monkeypatch):
     """Graphs of more than 16 nodes are computed packed, and groups of one graph are allowed."""
-    monkeypatch.setattr(dense_batches, "WIDTHS", (8, 12, 16))
-    monkeypatch.setattr(dense_batches, "FEW", 1)
+    monkeypatch.setattr(padded, "WIDTHS", (8, 12, 16))
+    monkeypatch.setattr(padded, "FEW", 1)
 
 
 @pytest.mark.parametrize("options", CONFIGS, ids=lambda o: ",".join(map(str, o.values())))
@@ -73,14 +73,14 @@ def test_a_training_gives_the_same_losses():
 
 def test_groups_hold_every_graph_once_and_bound_the_padding(monkeypatch):
     sizes = np.random.default_rng(0).integers(1, 700, 200)
-    made, packed = dense_batches.groups(sizes)
+    made, packed = padded.groups(sizes)
     together = np.concatenate([*(group.graphs for group in made), packed])
     assert sorted(together) == list(range(200))
     assert (sizes[packed] > 512).all()
     assert all((sizes[group.graphs] <= group.nodes).all() for group in made)
-    monkeypatch.setattr(dense_batches, "ENTRIES", 3 * 512**2)
-    assert max(len(group.graphs) * group.nodes**2 for group in dense_batches.groups(sizes)[0]) <= 3 * 512**2
-    assert dense_batches.groups(sizes[sizes <= 512], together=True)[0] == []
+    monkeypatch.setattr(padded, "ENTRIES", 3 * 512**2)
+    assert max(len(group.graphs) * group.nodes**2 for group in padded.groups(sizes)[0]) <= 3 * 512**2
+    assert padded.groups(sizes[sizes <= 512], together=True)[0] == []
 
 
 def test_a_method_that_cannot_be_padded_says_why():

@@ -8,8 +8,7 @@ from asapool.data import load
 from asapool.data.targets import Target
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.models.counting import CountForest
-from asapool.models.fitters import FITTERS
-from asapool.models.forest import forest_answers
+from asapool.models.fitters import FITTERS, forest_answers
 
 NAN = float("nan")
 VALUES = np.array([[1.0, NAN], [3.0, 10.0], [5.0, 30.0]])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from asapool.models.forest import check_forest, forest_arrays, forest_probability
+from asapool.models.fitters import check_forest, forest_arrays, forest_probability
 
 
 @pytest.fixture(scope="module")

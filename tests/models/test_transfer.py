@@ -6,7 +6,7 @@ import torch
 from asapool.data import load
 from asapool.errors import ConfigError
 from asapool.models import ModelConfig, build, checkpoint
-from asapool.models.transfer import take_weights
+from asapool.training.new_model import take_weights
 from tests.cli.commands import call
 
 SOURCE = "synthetic:cycles?graphs=40"

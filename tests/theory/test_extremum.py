@@ -5,8 +5,7 @@ import torch
 
 from asapool.errors import ConfigError, InputError
 from asapool.nn import GCN, LEConv
-from asapool.theory.extremum import auc, bound, circulant, draw, train
-from asapool.theory.representable import gcn, leconv
+from asapool.theory.extremum import auc, bound, circulant, draw, gcn, leconv, train
 
 
 @pytest.mark.parametrize("r", [2, 4])

@@ -10,7 +10,7 @@ from asapool.errors import InputError
 from asapool.theory import optimum_nodes, scatter
 from asapool.theory.bounds import path_optimum, starlike_optimum
 from asapool.theory.graphs import balls, distances, path_graph, starlike_tree
-from asapool.theory.independent import largest_independent
+from asapool.theory.optimum_sets import largest_independent
 from tests.theory.dense import brute_optimum, random_graph, random_tree
 
 

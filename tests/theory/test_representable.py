@@ -5,11 +5,8 @@ import torch
 
 from asapool.errors import InputError
 from asapool.nn import GCN, LEConv
-from asapool.theory.extremum import circulant
-from asapool.theory.graphs import path_graph, starlike_tree
-from asapool.theory.operators import dense, packed, undirected_edges
-from asapool.theory.report import construction_error, random_graph
-from asapool.theory.representable import (
+from asapool.theory.extremum import (
+    circulant,
     difference_matrix,
     gcn,
     gcn_family,
@@ -19,6 +16,9 @@ from asapool.theory.representable import (
     leconv_weights,
     nearest,
 )
+from asapool.theory.graphs import path_graph, starlike_tree
+from asapool.theory.operators import dense, packed, undirected_edges
+from asapool.theory.report import construction_error, random_graph
 
 
 def weighted(graph, seed):

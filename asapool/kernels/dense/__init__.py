@@ -5,16 +5,11 @@ what is (E,) there is (B, N, N). N is the padded number of nodes. Nothing waits 
 nodes follows from N and the ratio before anything is computed.
 """
 
-from asapool.kernels.dense.attend import attend, attend_dynamic, cluster_max, project
-from asapool.kernels.dense.coarsen import coarsen, coarsen_features, induce, strongest
-from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding, pad
-from asapool.kernels.dense.messages import sum_messages, sum_neighbours
-from asapool.kernels.dense.norms import graph_norm, node_statistics
-from asapool.kernels.dense.pattern import reach
-from asapool.kernels.dense.propagate import activate, normalise, propagate
-from asapool.kernels.dense.readout import readout
-from asapool.kernels.dense.score import score
-from asapool.kernels.dense.select import gate, gather, select
+from asapool.kernels.dense.attend import attend, attend_dynamic, cluster_max, project, score
+from asapool.kernels.dense.coarsen import coarsen, coarsen_features, gate, gather, induce, select, strongest
+from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding, pad, reach
+from asapool.kernels.dense.propagate import activate, normalise, propagate, sum_messages, sum_neighbours
+from asapool.kernels.dense.readout import graph_norm, node_statistics, readout
 
 __all__ = [
     "DenseGraph",

@@ -138,3 +138,12 @@ def pad(
         D = edge_attr.size(1)
         edge_attr = x.new_zeros(B * N * N, D).index_add(0, entry, edge_attr.to(x.dtype)).view(B, N, N, D)
     return padded, DenseGraph(DensePattern(padding, present | torch.diag_embed(padding.mask)), A, edge_attr)
+
+
+def reach(pattern: DensePattern, hops: int) -> DensePattern:
+    """Structure of (A + I)^h: row i lists every node from which i is at most h hops away."""
+    step = pattern.entries.to(torch.float32)
+    reached = step
+    for _ in range(hops - 1):
+        reached = (reached @ step > 0).to(torch.float32)
+    return DensePattern(pattern.ptr, reached > 0)

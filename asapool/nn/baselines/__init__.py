@@ -3,8 +3,7 @@
 from asapool.nn.baselines.coarse import Coarse
 from asapool.nn.baselines.diffpool import DiffPooling
 from asapool.nn.baselines.global_pools import GlobalAttentionPool, Set2SetPool, SortPool
-from asapool.nn.baselines.sagpool import SAGPooling
-from asapool.nn.baselines.topk import TopKPooling
+from asapool.nn.baselines.selection import SAGPooling, TopKPooling
 
 __all__ = [
     "Coarse",

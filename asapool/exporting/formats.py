@@ -1,34 +1,57 @@
-"""A model as an ONNX file: padded batches of any number of graphs and nodes, in the operators of ONNX alone."""
+"""The formats of an exported model: ONNX for padded batches, and a program of torch.export for packed ones."""
 
 from __future__ import annotations
 
+import io
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
+from torch.fx.experimental import _config as export_settings
 
 from asapool.data import GraphSet
 from asapool.errors import ConfigError, MissingExtraError
 from asapool.exporting.comparing import Answer
-from asapool.exporting.quiet import quiet
 from asapool.kernels.dense import pad
 from asapool.models.batches import cut
 from asapool.models.checkpoint import LoadedModel
 from asapool.models.classifier import GraphModel
+from asapool.models.direct import DirectModel
 from asapool.models.padded import PaddedModel, why_not
 
-OPSET = 20
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without log records and warnings; tracing is also several times faster where someone collects debug records."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
-def check_method(loaded: LoadedModel) -> None:
+OPSET = 20  # of ONNX
+METADATA = "asapool.json"  # the file inside a .pt2 that describes it
+
+
+def check_onnx(loaded: LoadedModel) -> None:
     """Refuse a model whose method has no padded form."""
     reason = why_not(loaded.model)
     if reason is not None:
         raise ConfigError(f"{reason}, so a model of the method {loaded.config.method!r} cannot be exported to ONNX")
 
 
-def make(loaded: LoadedModel, graphs: GraphSet, metadata: str) -> tuple[bytes, dict[str, str], Answer]:
+def make_onnx(loaded: LoadedModel, graphs: GraphSet, metadata: str) -> tuple[bytes, dict[str, str], Answer]:
     """The content of the file, its inputs, and a function that runs it on some graphs."""
     try:
         import onnx  # noqa: F401
@@ -106,3 +129,68 @@ def example(model: GraphModel, graphs: GraphSet) -> tuple[GraphSet, npt.NDArray[
     chosen = order[[0, len(order) // 2, -1]]
     # a padded size of 5 or more: small numbers are easily mistaken for others, such as the number of graphs
     return graphs, chosen if sizes[chosen].max() >= 5 else np.repeat(order[-1:], 3)
+
+
+def check_pt2(loaded: LoadedModel) -> None:
+    """Refuse a model that is no network."""
+    if isinstance(loaded.model, DirectModel):
+        raise ConfigError(
+            f"the method {loaded.config.method!r} is no network of tensors, so torch.export cannot write it"
+        )
+
+
+def make_pt2(loaded: LoadedModel, graphs: GraphSet, metadata: str) -> tuple[bytes, dict[str, str], Answer]:
+    """The content of the file, its inputs, and a function that runs it on some graphs."""
+    order = np.argsort(np.diff(graphs.ptr), kind="stable")
+    arguments = packed_inputs(loaded.model, graphs, order[[0, len(order) // 2, -1]])
+    free = {0: torch.export.Dim.DYNAMIC}
+    names = ("weight", *loaded.model.reads)
+    try:
+        # sizes of 0 and 1 are not taken for constants: a batch may be one graph, and a graph may have no edge
+        with quiet(), export_settings.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
+            program = torch.export.export(
+                loaded.model.eval().requires_grad_(False),
+                arguments[:4],
+                dict(zip(names, arguments[4:], strict=True)),
+                dynamic_shapes=dict.fromkeys(("x", "ptr", "rowptr", "col", *names), free),
+            )
+            held = io.BytesIO()
+            torch.export.save(program, held, extra_files={METADATA: metadata})
+            runs = torch.export.load(io.BytesIO(held.getvalue())).module()
+    except Exception as error:  # torch.export fails in many ways, and the first line says what it could not follow
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ConfigError(
+            f"a model of the method {loaded.config.method!r} cannot be exported by torch.export ({reason[:200]})"
+        ) from error
+
+    def answer(graphs: GraphSet, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        given = packed_inputs(loaded.model, graphs, indices)
+        with torch.no_grad():
+            logits: npt.NDArray[np.float32] = runs(*given[:4], **dict(zip(names, given[4:], strict=True))).numpy()
+        return logits
+
+    described = ("x", "ptr", "rowptr", "col", *names)
+    inputs = {
+        name: f"{str(value.dtype).removeprefix('torch.')} ({', '.join(['*', *map(str, value.shape[1:])])})"
+        for name, value in zip(described, arguments, strict=True)
+    }
+    return held.getvalue(), inputs, answer
+
+
+def packed_inputs(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.int64]) -> tuple[Tensor, ...]:
+    """The inputs of the program for some graphs: x, ptr, rowptr, col, weight, and what else the model reads."""
+    batch = cut(model, graphs, indices)
+    weight = torch.ones(batch.col.numel()) if batch.weight is None else batch.weight
+    more: dict[str, Any] = model.more(batch)
+    return (batch.x, batch.ptr, batch.rowptr, batch.col, weight, *(more[name] for name in model.reads))
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files: what refuses a model that cannot be written so, and what makes the content of the file."""
+
+    check: Callable[[LoadedModel], None]
+    make: Callable[[LoadedModel, GraphSet, str], tuple[bytes, dict[str, str], Answer]]
+
+
+FORMATS = {".onnx": Format(check_onnx, make_onnx), ".pt2": Format(check_pt2, make_pt2)}
