@@ -115,7 +115,7 @@ def cross_validate_methods(
     from asapool.experiments.crossval import check_plan, methods_plan, short_name
     from asapool.experiments.experiment import carry_out
     from asapool.training import resolve_reading
-    from asapool.training.presets import seeds as authors_seeds
+    from asapool.training.config import seeds as authors_seeds
     from asapool.training.settings import settings_of_methods
 
     worker = engine.named("inline" if engine.jobs in (None, 1) else "local")

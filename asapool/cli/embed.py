@@ -14,7 +14,7 @@ from asapool.cli._notes import ReadingNotes
 from asapool.cli._output import show, terminal_safe, working
 
 if TYPE_CHECKING:
-    from asapool.training.embedding_files import Vectors
+    from asapool.training.embeddings import Vectors
 
 
 def embed(
@@ -45,7 +45,7 @@ def embed(
     One row per graph in the order of the source, id first; with --level one row per pooled node.
     """
     from asapool.models import checkpoint
-    from asapool.training.embedding_files import print_vectors, save_vectors, vector_writer, vectors_of
+    from asapool.training.embeddings import print_vectors, save_vectors, vector_writer, vectors_of
     from asapool.training.predictions import read_source
 
     if out is not None:

@@ -85,8 +85,7 @@ def explain(
     from asapool.insight.inputs import find_graph, training_graphs
     from asapool.models import checkpoint
     from asapool.reports.contrast_page import contrast_kind, write_contrast
-    from asapool.reports.explain_page import explanation_kind, write_explanation
-    from asapool.reports.faithfulness_page import check_kind, write_check
+    from asapool.reports.explain_page import check_kind, explanation_kind, write_check, write_explanation
 
     if old_target is not None:
         note("--target of explain is now called --class; --target still works")

@@ -85,7 +85,7 @@ def predict(
     for text in answering.notes():
         note(text)
     if jobs > 1:
-        from asapool.training.predict_processes import predict_in_processes
+        from asapool.training.answering import predict_in_processes
 
         pairs = predict_in_processes(
             o.model_file(model), source, jobs, chunk=chunk, on_reading=notes.add, answering=answering, **data.options()

@@ -19,12 +19,11 @@ from asapool.data.targets import Target
 from asapool.errors import ConfigError, InputError
 from asapool.estimator.inputs import check_meaning, hold_out_of, pack
 from asapool.models import GraphModel, ModelConfig, checkpoint
-from asapool.training.config import TrainConfig
+from asapool.training.config import DEFAULT_METHOD, TrainConfig, preset
 from asapool.training.embeddings import embed
 from asapool.training.fitting import fit
 from asapool.training.new_model import new_model
 from asapool.training.predictions import predict
-from asapool.training.presets import DEFAULT_METHOD, preset
 from asapool.training.settings import overlay
 
 GROUPS = {"model": "model_options", "train": "train_options"}  # model__conv is the entry conv of model_options

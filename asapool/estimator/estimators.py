@@ -13,7 +13,7 @@ from asapool.data import GraphSet
 from asapool.errors import ConfigError
 from asapool.estimator.base import GraphEstimator
 from asapool.estimator.inputs import weights_by_name, with_classes, with_values
-from asapool.training.presets import DEFAULT_METHOD
+from asapool.training.config import DEFAULT_METHOD
 from asapool.training.tasks import task_of
 
 

@@ -15,9 +15,8 @@ from asapool.experiments.plan_file import LONGEST, DataEntry, PlanFile, read_pla
 from asapool.experiments.protocols import PROTOCOLS, SplitFile
 from asapool.experiments.run import FIRST_MODEL, Run
 from asapool.models.config import ModelConfig
-from asapool.training.config import TrainConfig
-from asapool.training.presets import preset
-from asapool.training.presets import seeds as authors_seeds
+from asapool.training.config import TrainConfig, preset
+from asapool.training.config import seeds as authors_seeds
 from asapool.training.settings import DataConfig, SplitConfig, overlay, read_graphs
 
 if TYPE_CHECKING:

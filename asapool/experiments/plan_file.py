@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from asapool.data.download import local_tu
 from asapool.errors import ConfigError
-from asapool.training.presets import AUTHORS_SEEDS
+from asapool.training.config import AUTHORS_SEEDS
 from asapool.training.settings import DataConfig
 
 FOLDER = Path(__file__).parent / "plans"

@@ -17,7 +17,7 @@ from asapool.experiments.space import Space, Tables
 from asapool.experiments.store import Store
 from asapool.experiments.tuning import Search, Trial, Tuner, difference, sentence
 from asapool.files import write_json, write_text
-from asapool.training.presets import DEFAULT_METHOD, preset
+from asapool.training.config import DEFAULT_METHOD, preset
 from asapool.training.settings import RunSettings, overlay, resolve
 from asapool.training.tasks import task_of
 

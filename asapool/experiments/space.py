@@ -14,7 +14,7 @@ from typing import Any
 
 from asapool.errors import ConfigError
 from asapool.files import read_toml
-from asapool.training.presets import DEFAULT_METHOD
+from asapool.training.config import DEFAULT_METHOD
 from asapool.training.settings import RunSettings, overlay
 
 TABLES = ("model", "train")

@@ -11,7 +11,7 @@ import numpy as np
 from asapool.experiments.headline import headline_of, headline_of_records
 from asapool.experiments.record import RunRecord
 from asapool.experiments.significance import holm, paired_test
-from asapool.training.regression_metrics import REGRESSION_METRICS
+from asapool.training.task_scores import REGRESSION_METRICS
 
 SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error")
 VALUE_SCORES = tuple(REGRESSION_METRICS)  # of measured values

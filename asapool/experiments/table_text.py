@@ -11,7 +11,7 @@ from asapool.experiments import paper
 from asapool.experiments.headline import USUAL, headline_named
 from asapool.experiments.markup import csv_text, escape, markdown, number, plus_minus
 from asapool.files import write_json, write_text
-from asapool.training.presets import preset
+from asapool.training.config import preset
 
 if TYPE_CHECKING:
     from asapool.experiments.tables import Table, TableCell

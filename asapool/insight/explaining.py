@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from asapool.data import GraphSet
+from asapool.data.molecules import molecule
 from asapool.data.targets import Target
 from asapool.errors import ConfigError, choose
 from asapool.insight.hierarchy import Hierarchy
 from asapool.insight.importance import KINDS, Question, frozen, logits_of
 from asapool.insight.inputs import model_and_graph
 from asapool.insight.levels import Floats, Ints, levels_of
-from asapool.insight.molecule import molecule
 from asapool.models.batches import cut
 from asapool.training.tasks import task_of
 

@@ -12,10 +12,10 @@ import numpy as np
 from asapool.data import GraphSet
 from asapool.data.csr import pointer
 from asapool.errors import ConfigError, choose
+from asapool.insight.copies import answers_of, answers_without, target_of
 from asapool.insight.importance import KINDS, Question, frozen
 from asapool.insight.inputs import model_and_set
 from asapool.insight.levels import Floats, Ints, levels_of
-from asapool.insight.substructures.removal import answers_of, answers_without, target_of
 from asapool.models import GraphModel
 from asapool.models.batches import cut
 

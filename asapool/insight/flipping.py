@@ -8,10 +8,9 @@ import numpy as np
 import torch
 
 from asapool.data import GraphSet
-from asapool.insight.copies import drop_edges, drop_nodes
+from asapool.insight.copies import answers, drop_edges, drop_nodes
 from asapool.insight.importance import gradient_importance
 from asapool.insight.levels import Floats, Ints, connectivity
-from asapool.insight.substructures.removal import answers
 from asapool.models import GraphModel
 from asapool.models.batches import cut
 

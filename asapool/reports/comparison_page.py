@@ -22,8 +22,7 @@ from asapool.experiments.tables import MAJORITY, TRIVIAL, Table, make_table
 from asapool.experiments.verdicts import leader
 from asapool.reports.charts import strip_chart
 from asapool.reports.method_cards import GraphNames, method_view
-from asapool.reports.page import Fact, TableView, render
-from asapool.reports.seeds import seed_table
+from asapool.reports.page import Fact, TableView, render, seed_table
 
 BASELINES = {MAJORITY: "always the most frequent class, %", TRIVIAL: "the mean of the training graphs"}
 

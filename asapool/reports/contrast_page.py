@@ -12,11 +12,10 @@ from asapool.data import GraphSet
 from asapool.errors import ConfigError
 from asapool.files import write_text
 from asapool.insight import Contrast
-from asapool.insight.drawing.fragments import fragment_svg, graph_canvas, marked_svg
+from asapool.insight.contrasting import Neighbour
 from asapool.insight.drawing.overlays import MINUS, PLUS
-from asapool.insight.neighbours import Neighbour
-from asapool.reports.explorer import explorer_view, title_of
-from asapool.reports.explorer_tables import node_name
+from asapool.insight.drawing.pictures import fragment_svg, graph_canvas, marked_svg
+from asapool.reports.explorer import explorer_view, node_name, title_of
 from asapool.reports.motifs_page import graph_of
 from asapool.reports.page import render
 

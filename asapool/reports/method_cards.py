@@ -15,9 +15,8 @@ from asapool.experiments.record import RunRecord
 from asapool.insight.drawing.pictures import molecule_svg
 from asapool.insight.levels import Floats, Ints
 from asapool.reports.charts import line_chart
-from asapool.reports.curves import Panel, class_panels, mean_line
+from asapool.reports.curves import Panel, class_panels, mean_line, task_panels
 from asapool.reports.page import TableView
-from asapool.reports.task_panels import task_panels
 from asapool.training.task_scores import most_confident_errors
 from asapool.training.tasks import TASKS
 

@@ -14,8 +14,8 @@ from markupsafe import Markup
 from asapool.data import GraphSet
 from asapool.files import write_text
 from asapool.insight import explain
-from asapool.insight.drawing.fragments import fragment_svg, graph_canvas, marked_svg
 from asapool.insight.drawing.overlays import MINUS, PLUS
+from asapool.insight.drawing.pictures import fragment_svg, graph_canvas, marked_svg
 from asapool.insight.levels import Ints
 from asapool.insight.substructures.naming import molecule_at
 from asapool.insight.substructures.results import Example, Motif, Motifs, motifs_kind

@@ -14,10 +14,7 @@ from asapool.experiments.reproducing import known
 from asapool.experiments.verdicts import Verdict, evaluate_claims
 from asapool.insight.drawing.figure import save_figures
 from asapool.reports.page import Fact, TableView, render
-from asapool.reports.ratio_figure import NAME as RATIO
-from asapool.reports.ratio_figure import ratio_figure
-from asapool.reports.results_record import Results, read_results
-from asapool.reports.results_table import table_view
+from asapool.reports.results_table import RATIO, Results, ratio_figure, read_results, table_view
 
 CLASSES = {
     "within": "right", "outside": "wrong", "holds": "right", "does not hold": "wrong", "not enough runs": "open",

@@ -1,24 +1,144 @@
-"""One table of reproduced results as the page shows it: ours beside the paper's, spread, curves, settings."""
+"""What a page of reproduced tables shows: the folder read back, each table, and the figure of the sampling ratio."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from asapool.errors import DataError
 from asapool.experiments.columns import grid, meanings
+from asapool.experiments.experiment import read_plans
 from asapool.experiments.markup import plus_minus, signed
+from asapool.experiments.record import RunRecord
+from asapool.experiments.reproducing import known
+from asapool.experiments.store import FILE, Store
 from asapool.experiments.summary import by_seed
 from asapool.experiments.table_text import choices, lead, notes, trainings
-from asapool.experiments.tables import Table, TableCell
+from asapool.experiments.tables import Table, TableCell, make_table
 from asapool.experiments.verdicts import evaluate_claims
-from asapool.reports.charts import Chart, line_chart
+from asapool.files import read_json
+from asapool.insight.drawing.figure import new_figure
+from asapool.reports.charts import Chart, Line, line_chart
 from asapool.reports.curves import mean_line
 from asapool.reports.forest import Mark, forest_chart
-from asapool.reports.page import TableView
-from asapool.reports.ratio_figure import NAME as RATIO
-from asapool.reports.ratio_figure import ratio_chart
-from asapool.reports.results_record import Results
-from asapool.reports.seeds import seed_table
+from asapool.reports.page import TableView, seed_table
+
+CURVES = ("loss", "val_loss", "val_accuracy")
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Results:
+    """Everything the page shows; curves: (run key → column → value per epoch)."""
+
+    folder: Path
+    tables: list[Table]
+    fixed: dict[str, dict[str, Any]]  # table1 and table3 as they were written
+    records: dict[str, RunRecord]
+    curves: dict[str, dict[str, Floats]]
+
+
+def is_results(folder: Path) -> bool:
+    """Whether asapool reproduce worked in the folder."""
+    return (folder / FILE).is_file() or any((folder / f"{name}.json").is_file() for name in ("table1", "table3"))
+
+
+def read_results(folder: Path, *, curves: bool = True) -> Results:
+    """Read a folder; its tables are made anew from its records, so that they are never older than these."""
+    records = Store.read(folder, light=True) if (folder / FILE).is_file() else {}
+    order = known()  # the paper's tables first, as the paper has them
+    plans = sorted(read_plans(folder), key=lambda plan: order.index(plan.name) if plan.name in order else len(order))
+    tables = [make_table(plan, records) for plan in plans]
+    fixed = {name: read_json(path) for name in ("table1", "table3") if (path := folder / f"{name}.json").is_file()}
+    if not tables and not fixed:
+        raise DataError(
+            f"{folder}: holds records but no plan of a table. Give the folder that asapool reproduce wrote, or let it "
+            f"write the plan there: asapool reproduce WHAT --out {folder}"
+        )
+    courses = _curves(folder / FILE, records) if curves else {}
+    return Results(folder=folder, tables=tables, fixed=fixed, records=records, curves=courses)
+
+
+def _curves(path: Path, records: dict[str, RunRecord]) -> dict[str, dict[str, Floats]]:
+    """The histories, one record at a time: all of them as records would not fit into the memory."""
+    found: dict[str, dict[str, Floats]] = {}
+    if not path.is_file():
+        return found
+    with open(path, "rb") as lines:
+        for line in lines:
+            if not line.endswith(b"\n"):
+                break
+            record = RunRecord.from_line(line)
+            if record.history and record.run.key in records:
+                found[record.run.key] = {
+                    name: np.array([_or_nan(epoch.get(name)) for epoch in record.history]) for name in CURVES
+                }
+    return found
+
+
+def _or_nan(value: Any) -> float:
+    return float("nan") if value is None else float(value)
+
+
+RATIO = "figure-ratio"
+COLOURS = ("#0a64a4", "#d55e00", "#009e73", "#a8568a", "#8a919e", "#b3390b")  # as the page has them by day
+
+
+def ratio_lines(table: Table) -> list[Line]:
+    """A line per data set with its deviation as a band, and the paper's number where it prints one."""
+    lines, theirs = [], []
+    for column in table.columns:
+        cells = [c for c in table.cells if c.column == column and c.mean is not None and _ratio(c.settings) is not None]
+        if not cells:
+            continue
+        seeds = all(cell.over_seeds is not None for cell in cells)
+        spread = [(cell.over_seeds if seeds else cell.over_folds) or 0.0 for cell in cells]
+        x, y = [_ratio(cell.settings) or 0.0 for cell in cells], [cell.mean or 0.0 for cell in cells]
+        lines.append(Line(f"{column}, ± over {'seeds' if seeds else 'folds'}", x, y, dots=True, band=spread))
+        for cell in cells:
+            paper, k = cell.paper, _ratio(cell.settings)
+            if paper is not None and not paper.other and k is not None:
+                at, name = [k - 0.02, k + 0.02], f"{column}, the paper at k = {k:g}: {paper}"
+                theirs.append(Line(name, at, [paper.mean] * 2, band=[paper.deviation] * 2))
+    return lines + theirs
+
+
+def ratio_chart(table: Table) -> Chart | None:
+    """The figure for the page; None where nothing is measured."""
+    lines = ratio_lines(table)
+    if not lines:
+        return None
+    label = f"{table.metric} accuracy against the sampling ratio"
+    return line_chart(lines, label, "sampling ratio k", f"{table.metric} accuracy, %", (0.05, 0.95))
+
+
+def ratio_figure(table: Table) -> Any | None:
+    """The figure for papers and slides, by matplotlib; None where nothing is measured."""
+    lines = ratio_lines(table)
+    if not lines:
+        return None
+    figure = new_figure(6.0, 3.8)
+    axes = figure.add_subplot(xlabel="sampling ratio k", ylabel=f"{table.metric} accuracy, %", title=table.title)
+    axes.spines[["top", "right"]].set_visible(False)
+    for k, line in enumerate(lines):
+        colour = COLOURS[k % len(COLOURS)]
+        axes.plot(line.x, line.y, label=line.name, color=colour, marker="o" if line.dots else None)
+        low, high = ([y + sign * b for y, b in zip(line.y, line.band, strict=True)] for sign in (-1, 1))
+        axes.fill_between(line.x, low, high, color=colour, alpha=0.16, linewidth=0)
+    axes.legend(frameon=False)
+    return figure
+
+
+def _ratio(settings: dict[str, object]) -> float | None:
+    model = settings.get("model")
+    ratio = model.get("ratio") if isinstance(model, dict) else None
+    return float(ratio) if isinstance(ratio, float) else None
+
 
 MOST = 60  # cells with curves of their own; a grid search has hundreds
 Charts = list[tuple[str, list[Chart]]]  # by their headings
@@ -28,7 +148,7 @@ def table_view(results: Results, made: Table) -> dict[str, Any]:
     """Everything about one table."""
     done, planned = sum(cell.folds for cell in made.cells), sum(cell.expected for cell in made.cells)
     means, spread = _charts(made)
-    curves, left_out = _curves(results, made)
+    curves, left_out = _curve_charts(results, made)
     return {
         "name": made.name, "title": f"{made.title} ({made.name})", "columns": made.columns, "table": None,
         "lead": " ".join([lead(made), *notes(made), f"{done:,} of {planned:,} trainings are done; below each score "
@@ -79,7 +199,7 @@ def _seeds(made: Table) -> TableView:
     return seed_table(["row", "data"], rows)
 
 
-def _curves(results: Results, made: Table) -> tuple[Charts, str]:
+def _curve_charts(results: Results, made: Table) -> tuple[Charts, str]:
     """The mean curves of every cell's trainings with their deviation as a band, and a note if some are left out."""
     cells = [cell for cell in made.cells if any(key in results.curves for key in cell.runs)]
     if made.choose:

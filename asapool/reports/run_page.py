@@ -1,19 +1,134 @@
-"""The page of one training: scores, training curves, test curves, most confident errors, settings."""
+"""The page of one training: its files read back, scores, curves, most confident errors, settings."""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from asapool.data import GraphSet
+import numpy as np
+import numpy.typing as npt
+
+from asapool.data import GraphSet, Split
+from asapool.data.targets import Target, empty_values
+from asapool.errors import AsapoolError, CheckpointError
 from asapool.experiments.paper import claim
+from asapool.files import read_json
+from asapool.insight import Hierarchy, explain
+from asapool.insight.importance import KINDS
+from asapool.insight.levels import Floats
+from asapool.models import checkpoint
 from asapool.reports.charts import Line, line_chart
-from asapool.reports.curves import Panel, class_panels
-from asapool.reports.errors import errors_view
+from asapool.reports.curves import Panel, class_panels, task_panels, task_table
+from asapool.reports.explorer import explorer_view
 from asapool.reports.page import Fact, TableView, render
-from asapool.reports.run_record import FinishedRun
-from asapool.reports.task_panels import task_panels, task_table
 from asapool.training.selection import ALL_METRICS
+from asapool.training.settings import RunSettings, read_graphs
+from asapool.training.task_scores import WrongAnswer
 from asapool.training.tasks import task_of
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FinishedRun:
+    """A run folder: metrics.json, history.csv, predictions.csv and the settings as they were written."""
+
+    folder: Path
+    metrics: dict[str, Any]
+    history: dict[str, list[float | None]]  # column → values; None where a column is empty
+    ids: list[str]  # of the test graphs, in the order of the test part
+    y: npt.NDArray[Any]  # (G,) true classes of the test graphs, or (G, T) true values
+    probability: Floats  # (G, C), or (G, T) answers
+    classes: list[str]
+    target: Target
+    settings: str
+
+
+def read_run(folder: Path) -> FinishedRun:
+    """Read a finished run; one that is not finished, or no run at all, is refused in a sentence."""
+    if not (folder / "metrics.json").is_file():
+        if (folder / "config.toml").is_file():
+            raise CheckpointError(f"{folder}: the run is not finished. Go on with: asapool train --resume {folder}")
+        raise CheckpointError(
+            f"{folder}: holds neither a run (metrics.json) nor a cross-validation (plan.json and table.json) nor "
+            "reproduced tables (runs.jsonl). Give the folder that asapool train, cv, compare or reproduce wrote"
+        )
+    metrics = read_json(folder / "metrics.json")
+    try:
+        classes = list((metrics["test"] or metrics["validation"] or {}).get("class_names", []))
+        target = Target.from_dict(metrics["target"]) if "target" in metrics else Target(classes=tuple(classes))
+        ids, y, p = _predictions(folder / "predictions.csv", target)
+        return FinishedRun(
+            folder=folder, metrics=metrics, history=_history(folder / "history.csv"), ids=ids, y=y, probability=p,
+            classes=classes, target=target, settings=(folder / "config.toml").read_text(encoding="utf-8"),
+        )  # fmt: skip
+    except (OSError, KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{folder}: its files do not fit together ({type(error).__name__}: {error}). Train again"
+        ) from None
+
+
+def _history(path: Path) -> dict[str, list[float | None]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {name: [float(row[name]) if row[name] else None for row in rows] for name in (rows[0] if rows else {})}
+
+
+def _predictions(path: Path, target: Target) -> tuple[list[str], npt.NDArray[Any], Floats]:
+    """Ids, true values and answers of the test graphs; none where the run kept no test part."""
+    K = target.outputs
+    if not path.is_file():
+        return [], empty_values(target, 0), np.zeros((0, K))
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))[1:]
+    p = np.array([[float(cell) for cell in row[-K:]] for row in rows]).reshape(len(rows), K)
+    known = [row[2 : 2 + target.tasks] for row in rows]
+    return [row[1] for row in rows], task_of(target).read_labels(known, target), p
+
+
+LARGE = 1000  # nodes from which on occlusion, one run of the model per node, is left out
+
+
+def explain_errors(
+    record: FinishedRun, errors: Sequence[WrongAnswer], graphs: GraphSet | None = None
+) -> list[Hierarchy]:
+    """Their hierarchies, by the model and the graphs of the run; graphs are read again where they are not given."""
+    trained = checkpoint.load(record.folder / "model.safetensors")
+    if graphs is None:
+        settings = RunSettings.from_file(record.folder / "config.toml")
+        graphs = read_graphs(settings.data, settings.split)
+    split = Split.load(record.folder / "split.json")
+    split.check(graphs)
+    explained = []
+    for error in errors:
+        i = int(split.test[error.place])
+        large = graphs.ptr[i + 1] - graphs.ptr[i] > LARGE
+        kinds = [kind for kind in KINDS if not (large and kind == "occlusion")]
+        explained.append(explain(trained, graphs, i, target=error.output, importance=kinds))
+    return explained
+
+
+def errors_view(record: FinishedRun, count: int, graphs: GraphSet | None = None) -> dict[str, Any] | None:
+    """What the page shows of the errors; where the graphs cannot be read, the reason and a list."""
+    if not len(record.y) or not count:
+        return None
+    task = task_of(record.target)
+    errors = task.errors(record.y, record.probability, record.target, count)
+    places = [error.place for error in errors]
+    view: dict[str, Any] = {"title": task.errors_title, "lead": "", "explained": [], "reason": "", "lines": []}
+    if not places:
+        return view
+    try:
+        explained = explain_errors(record, errors, graphs)
+    except AsapoolError as error:
+        lines = [f"{record.ids[error.place]}: {error.text}" for error in errors]
+        return view | {"reason": str(error), "lines": lines}
+    return view | {
+        "lead": task.errors_lead,
+        "explained": [explorer_view(h, f"m{k}", "h3") for k, h in enumerate(explained)],
+    }
+
 
 PARTS = {"train": "training", "validation": "validation", "test": "test"}
 

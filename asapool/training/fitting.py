@@ -23,15 +23,14 @@ from asapool.kernels.shards import Shard, all_rows, sharing_batches
 from asapool.kernels.threads import flush_denormals
 from asapool.models import DirectModel, GraphModel, method
 from asapool.models.batches import check_extras, cut
-from asapool.training.averaging import average_weights, averaged
 from asapool.training.config import TrainConfig
 from asapool.training.device import device_of, on_device_of, resolve_device
 from asapool.training.losses import Loss
 from asapool.training.parallel import of_rank_0, own_part, sum_gradients, sum_of
+from asapool.training.predictions import Validation
 from asapool.training.selection import Selection
-from asapool.training.state import Epoch, Progress, load_state, save_state, snapshot
+from asapool.training.state import Epoch, Progress, average_weights, averaged, load_state, save_state, snapshot
 from asapool.training.tasks import task_of
-from asapool.training.validation import Validation
 
 Ints = npt.NDArray[np.int64]
 OnEpoch = Callable[[Epoch, Progress], None]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from asapool.data.targets import Target
 from asapool.errors import ConfigError
 from asapool.training.metrics import METRICS
-from asapool.training.regression_metrics import REGRESSION_METRICS
+from asapool.training.task_scores import REGRESSION_METRICS
 
 if TYPE_CHECKING:
     from asapool.training.task import Task

@@ -28,8 +28,7 @@ from asapool.data.splits import (
 from asapool.errors import ConfigError, choose
 from asapool.files import read_toml, to_toml
 from asapool.models import ModelConfig
-from asapool.training.config import TrainConfig
-from asapool.training.presets import DEFAULT_METHOD, preset
+from asapool.training.config import DEFAULT_METHOD, TrainConfig, preset
 
 LATER = (
     "task",

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from os import PathLike
 from typing import Any
@@ -202,3 +204,36 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def average_weights(progress: Progress, model: nn.Module, epochs: int) -> None:
+    """Take the weights of a finished epoch into the mean: m ← m + (w − m) / min(e, epochs), e counted from 1.
+
+    Statistics of batch norms are averaged like weights; whole numbers are taken as they are.
+
+    Args:
+        progress: where the mean is kept; it has the history of the epochs before this one.
+        model: the model after the epoch.
+        epochs: about how many epochs count; 0 = no mean is kept.
+    """
+    if epochs == 0:
+        return
+    now, share = snapshot(model), 1 / min(progress.epoch + 1, epochs)
+    for name, value in now.items():
+        if value.is_floating_point() and name in progress.mean:
+            now[name] = torch.lerp(progress.mean[name].to(value.device), value, share)
+    progress.mean = now
+
+
+@contextmanager
+def averaged(progress: Progress, model: nn.Module) -> Iterator[None]:
+    """Within it the model has the mean of the weights, if there is one."""
+    if not progress.mean:
+        yield
+        return
+    own = snapshot(model)
+    model.load_state_dict(progress.mean)
+    try:
+        yield
+    finally:
+        model.load_state_dict(own)

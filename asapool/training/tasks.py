@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from asapool.data.targets import Target
 from asapool.training.task import Ints, Task
 from asapool.training.task_classes import Classification
-from asapool.training.task_values import Regression
-from asapool.training.task_yes_no import Multilabel
+from asapool.training.task_columns import Multilabel, Regression
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet

@@ -5,7 +5,7 @@ import pytest
 from asapool.experiments import paper
 from asapool.experiments.plan import load_plan
 from asapool.experiments.plan_file import plan_names
-from asapool.training.presets import preset
+from asapool.training.config import preset
 
 
 def test_the_tables_are_whole():

@@ -12,7 +12,7 @@ from asapool.experiments.plan_file import plan_names
 from asapool.experiments.reproducing import known, load_plans, names_of
 from asapool.models import ModelConfig
 from asapool.training import TrainConfig
-from asapool.training.presets import AUTHORS_SEEDS, preset
+from asapool.training.config import AUTHORS_SEEDS, preset
 from asapool.training.settings import overlay
 from tests.experiments.made_up import Prints
 from tests.experiments.small import graphs_of, plan_of

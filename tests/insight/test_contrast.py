@@ -10,9 +10,9 @@ import asapool
 from asapool.data import GraphSet, load
 from asapool.errors import ConfigError
 from asapool.insight import contrast
+from asapool.insight.contrasting import common_nodes, similarities
 from asapool.insight.flipping import branches, flip
 from asapool.insight.importance import frozen
-from asapool.insight.neighbours import common_nodes, similarities
 from asapool.models import GraphModel, ModelConfig, build
 from asapool.models.shape import ModelShape
 from asapool.reports.contrast_page import contrast_page

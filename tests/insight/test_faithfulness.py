@@ -12,7 +12,7 @@ from asapool.errors import ConfigError
 from asapool.insight.faithfulness import check_importance, faithful, importance_of, precision_at, rank_correlation
 from asapool.insight.importance import frozen
 from asapool.models import ModelConfig, build
-from asapool.reports.faithfulness_page import check_csv, check_page
+from asapool.reports.explain_page import check_csv, check_page
 
 
 class Sum(torch.nn.Module):

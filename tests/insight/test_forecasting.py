@@ -11,8 +11,7 @@ import torch
 from asapool import kernels
 from asapool.errors import ConfigError, InputError
 from asapool.insight import forecast
-from asapool.insight.advice import advise, guarantee
-from asapool.insight.forecasting import _cut, _pool
+from asapool.insight.forecasting import _cut, _pool, advise, guarantee
 from asapool.kernels.ratio import kept_count
 from asapool.theory.graphs import path_graph, starlike_tree
 from asapool.theory.selections import pool_selections, shapes

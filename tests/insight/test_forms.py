@@ -9,9 +9,8 @@ import pytest
 import asapool
 from asapool.data import load
 from asapool.errors import ConfigError, DataError
-from asapool.insight.drawing.canvas import canvas
-from asapool.insight.drawing.coloring import PALETTE, territory
-from asapool.insight.drawing.layout import spread
+from asapool.insight.drawing.canvas import canvas, spread
+from asapool.insight.drawing.overlays import PALETTE, territory
 from asapool.models import ModelConfig, build
 from tests.insight.test_composition import path_of_eight
 
@@ -97,7 +96,7 @@ def test_every_node_has_a_home_where_its_share_is_largest():
 
 
 def test_clusters_that_touch_differ_in_colour_as_far_as_the_colours_go():
-    from asapool.insight.drawing.coloring import _colours
+    from asapool.insight.drawing.overlays import _colours
 
     hub = np.zeros(9, np.int64), np.arange(1, 10)  # ten clusters of a node each; the first touches all others
     colour = _colours(np.arange(10), 10, *hub)

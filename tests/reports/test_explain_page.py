@@ -10,7 +10,7 @@ from PIL import Image
 
 from asapool.insight import explain
 from asapool.insight.drawing.canvas import canvas
-from asapool.insight.drawing.numbers import node_numbers
+from asapool.insight.drawing.overlays import node_numbers
 from asapool.models import ModelConfig, build
 from asapool.reports import explain_page
 from asapool.reports.page import script_data

@@ -10,8 +10,7 @@ from asapool.experiments.crossval import cross_validate, methods_plan
 from asapool.insight import Hierarchy, explain
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.reports import write_report
-from asapool.reports.explorer import explorer_view
-from asapool.reports.explorer_tables import about_words
+from asapool.reports.explorer import about_words, explorer_view
 from asapool.training import TrainConfig, predict, resolve_reading, run
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CC1", "CCCl", "O=C=O", "CCCC", "c1ccncc1", "CCS"] * 4

@@ -18,7 +18,7 @@ from asapool.reports.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Line
 from asapool.reports.comparison_page import comparison_page
 from asapool.reports.curves import confusion_matrix, mean_and_deviation, shown_classes, threshold_table
 from asapool.reports.method_cards import GraphNames, evaluated_graphs, method_view
-from asapool.reports.run_record import read_run
+from asapool.reports.run_page import read_run
 from asapool.training import TrainConfig
 from asapool.training.metrics import calibration_bins, calibration_error
 from asapool.training.task_scores import most_confident_errors

@@ -16,8 +16,8 @@ from asapool.experiments.store import Store
 from asapool.experiments.tables import make_table
 from asapool.reports import report_page, write_report
 from asapool.reports.forest import Mark, forest_chart
-from asapool.reports.ratio_figure import ratio_figure
 from asapool.reports.results_page import results_page
+from asapool.reports.results_table import ratio_figure
 from tests.reports.browser import keep, opened
 
 SVG = "{http://www.w3.org/2000/svg}"

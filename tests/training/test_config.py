@@ -6,7 +6,7 @@ from asapool.errors import ConfigError
 from asapool.files import read_toml, to_toml
 from asapool.models import ModelConfig
 from asapool.training import RunSettings, TrainConfig
-from asapool.training.presets import AUTHORS_SEEDS, preset, seeds
+from asapool.training.config import AUTHORS_SEEDS, preset, seeds
 from asapool.training.settings import DataConfig, overlay, resolve
 
 

@@ -10,8 +10,7 @@ from asapool.data import GraphSet, load
 from asapool.errors import ConfigError
 from asapool.models import ModelConfig, build, method_names
 from asapool.models.batches import cut
-from asapool.training.embedding_files import Vectors, save_vectors, vectors_of
-from asapool.training.embeddings import embed, embed_nodes
+from asapool.training.embeddings import Vectors, embed, embed_nodes, save_vectors, vectors_of
 from asapool.training.predictions import logits_of
 
 

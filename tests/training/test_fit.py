@@ -325,7 +325,7 @@ def test_a_cut_training_of_asap_plus_with_averaged_weights_ends_in_the_same_byte
 
 
 def test_the_mean_of_weights_by_hand():
-    from asapool.training.averaging import average_weights, averaged
+    from asapool.training.state import average_weights, averaged
 
     layer, progress = torch.nn.Linear(1, 1, bias=False), Progress()
     for number, (weight, mean) in enumerate([(2.0, 2.0), (4.0, 3.0), (9.0, 6.0)]):  # over about two epochs

@@ -5,7 +5,7 @@ import pytest
 from asapool.data.mapped.convert import convert
 from asapool.errors import AsapoolError, ConfigError
 from asapool.models import ModelConfig, build, checkpoint
-from asapool.training.predict_processes import predict_in_processes
+from asapool.training.answering import predict_in_processes
 from asapool.training.predictions import predict_source
 
 ROWS = [f"{'C' * (1 + k % 5)}O" for k in range(23)]

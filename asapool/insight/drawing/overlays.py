@@ -1,18 +1,86 @@
-"""Clusters, pooled edges and importance as SVG, to be laid over the drawn graph."""
+"""What is laid over the drawn graph, as SVG: clusters, in different colours where they touch, pooled edges, numbers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from asapool.errors import choose
 from asapool.insight.drawing.canvas import INK, Canvas
-from asapool.insight.drawing.coloring import PALETTE, territory
 from asapool.insight.levels import Floats, Ints
 
 if TYPE_CHECKING:
     from asapool.insight.hierarchy import Hierarchy
+
+
+# Okabe and Ito: can be distinguished by the colour-blind too; black is left for bonds and text
+PALETTE = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
+TIED = 1e-5  # shares that differ by less than this part are rounding
+
+
+class Territory(NamedTuple):
+    """home (N,): the cluster in which each original node counts most, -1 for none; colour (K,): places in PALETTE."""
+
+    home: Ints
+    colour: Ints
+
+
+def territory(hierarchy: Hierarchy, level: int) -> Territory:
+    """Give every node the cluster with its largest share (a medoid its own), and colour greedily, big clusters first.
+
+    Small graphs fill up soon, and then clusters have the same members with the same shares: of those the one whose
+    medoid is nearest gets the node.
+    """
+    N = hierarchy.nodes
+    if level == 0:
+        return Territory(np.full(N, -1), np.zeros(N, np.int64))
+    shares, here = hierarchy.assignment(level).tocsr(), hierarchy.levels[level - 1]
+    home = np.full(N, -1)
+    unclear: dict[int, Ints] = {}  # nodes whose largest share is in several clusters
+    for v in range(N):
+        span = slice(shares.indptr[v], shares.indptr[v + 1])
+        share, cluster = shares.data[span], shares.indices[span]
+        if len(share) and share.max() > 0:
+            tied = np.sort(cluster[share >= share.max() * (1 - TIED)])
+            home[v] = tied[0]
+            if len(tied) > 1:
+                unclear[v] = tied
+    if unclear:  # shortest paths are slow in a large graph, and only these clusters need them
+        near = np.unique(np.concatenate(list(unclear.values())))
+        far = _hops(N, hierarchy.source, hierarchy.target_node, here.medoid[near])
+        for v, tied in unclear.items():
+            home[v] = tied[far[np.searchsorted(near, tied), v].argmin()]
+    home[here.medoid] = np.arange(len(here))
+    return Territory(home, _colours(home, len(here), hierarchy.source, hierarchy.target_node))
+
+
+def _hops(N: int, source: Ints, target: Ints, medoid: Ints) -> Floats:
+    """Hops from every medoid to every node, (K, N), infinite where there is no way."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import dijkstra
+
+    graph = coo_array((np.ones(len(source)), (source, target)), shape=(N, N)).tocsr()
+    found: Floats = dijkstra(graph, directed=False, unweighted=True, indices=medoid)
+    return found
+
+
+def _colours(home: Ints, K: int, source: Ints, target: Ints) -> Ints:
+    """The least used colour that no touching cluster has, or, where they have all seven, the least used one."""
+    touching: list[set[int]] = [set() for _ in range(K)]
+    for a, b in zip(home[source].tolist(), home[target].tolist(), strict=True):
+        if a != b and a >= 0 and b >= 0:
+            touching[a].add(b)
+            touching[b].add(a)
+    colour, used = np.full(K, -1), np.zeros(len(PALETTE), np.int64)
+    sizes = np.bincount(home[home >= 0], minlength=K)
+    for k in np.argsort(-sizes, kind="stable").tolist():
+        taken = {int(colour[j]) for j in touching[k]}
+        free = [c for c in range(len(PALETTE)) if c not in taken] or list(range(len(PALETTE)))
+        colour[k] = min(free, key=lambda c: (used[c], c))
+        used[colour[k]] += 1
+    return colour
+
 
 PLUS, MINUS = "var(--plus,#D55E00)", "var(--minus,#0072B2)"
 BLOB = 0.40  # radius of a node's ground, in edges
@@ -105,3 +173,64 @@ def marks(hierarchy: Hierarchy, ground: Canvas, kind: str) -> str:
         for (x, y), v in zip(ground.position.tolist(), scores.tolist(), strict=True)
     )
     return f"<g>{discs}</g>"
+
+
+CROWDED = 60  # nodes from which on numbers are shown only when asked for
+WAYS = np.arange(16) * np.pi / 8  # directions in which a number may stand, from the right and clockwise
+NEAR = 1.3  # edges' lengths within which another node takes up room
+SIDES = 2.0  # radians by which a written symbol keeps numbers from its sides, where hydrogens and charges stand
+
+
+def node_numbers(hierarchy: Hierarchy, ground: Canvas) -> str:
+    """The number of every node, beside it where there is most room."""
+    far = np.where(_written(hierarchy, ground), 0.40, 0.30)[:, None] * ground.unit
+    spots = ground.position + far * _arrow(_ways(hierarchy, ground)[0])
+    found = "".join(f'<text x="{x:.1f}" y="{y:.1f}">{v}</text>' for v, (x, y) in enumerate(spots.tolist()))
+    return f'<g class="numbers" font-size="{0.23 * ground.unit:.1f}">{found}</g>'
+
+
+def cluster_numbers(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
+    """The number of every cluster of a level, in a small circle on the ring around its medoid."""
+    medoid, colour = hierarchy.levels[level - 1].medoid, territory(hierarchy, level).colour
+    spots = ground.position[medoid] + 0.56 * ground.unit * _arrow(_ways(hierarchy, ground)[1][medoid])
+    found = "".join(
+        f'<g data-cluster="{k}"><circle cx="{x:.1f}" cy="{y:.1f}" r="{0.16 * ground.unit:.1f}" '
+        f'stroke="{PALETTE[colour[k]]}"/><text x="{x:.1f}" y="{y:.1f}">{k}</text></g>'
+        for k, (x, y) in enumerate(spots.tolist())
+    )
+    return f'<g class="badges" font-size="{0.21 * ground.unit:.1f}">{found}</g>'
+
+
+def _written(hierarchy: Hierarchy, ground: Canvas) -> list[bool]:
+    """Which nodes are drawn as a symbol: the atoms that are no carbon."""
+    return [ground.molecule and name != "C" for name in hierarchy.names or [""] * hierarchy.nodes]
+
+
+def _arrow(way: Floats) -> Floats:
+    return np.stack([np.cos(way), np.sin(way)], axis=-1)
+
+
+def _ways(hierarchy: Hierarchy, ground: Canvas) -> tuple[Floats, Floats]:
+    """Two directions for every node, (N,) each, with much room on both sides: the best, and one far from that."""
+    from scipy.spatial import cKDTree
+
+    near = cKDTree(ground.position).query_pairs(NEAR * ground.unit, output_type="ndarray")
+    a, b = np.concatenate([hierarchy.source, *near.T]), np.concatenate([hierarchy.target_node, *near.T[::-1]])
+    a, b = a[a != b], b[a != b]
+    room = np.full((hierarchy.nodes, len(WAYS)), np.pi)
+    apart = ground.position[a] - ground.position[b]
+    np.minimum.at(room, b, _turn(np.arctan2(apart[:, 1], apart[:, 0])))
+    room -= SIDES * np.abs(np.cos(WAYS)) * np.array(_written(hierarchy, ground))[:, None]
+    first = WAYS[room.argmax(axis=1)]
+    second = WAYS[np.minimum(room, _turn(first)).argmax(axis=1)]
+    return first, second
+
+
+def _turn(way: Floats) -> Floats:
+    """How far WAYS are from some directions, (n, 16), in radians.
+
+    >>> _turn(np.array([0.0]))[0, [0, 4, 8, 12]].round(2).tolist()
+    [0.0, 1.57, 3.14, 1.57]
+    """
+    found: Floats = np.abs(np.angle(np.exp(1j * (WAYS - way[:, None]))))
+    return found

@@ -9,13 +9,13 @@ import numpy as np
 
 from asapool.data import GraphSet
 from asapool.errors import ConfigError, DataError
+from asapool.insight.copies import target_of
 from asapool.insight.importance import frozen
 from asapool.insight.inputs import model_and_set
 from asapool.insight.levels import Ints, levels_of
 from asapool.insight.substructures.cutting import Pieces, brics_pieces, cluster_pieces, match_pieces
 from asapool.insight.substructures.measuring import Named, graphs_with, measure
 from asapool.insight.substructures.naming import atoms_of, fragment_names, hashes, molecules_of, node_labels
-from asapool.insight.substructures.removal import target_of
 from asapool.insight.substructures.results import Motifs
 from asapool.models import GraphModel, method
 from asapool.models.batches import cut

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from asapool.data import GraphSet
+from asapool.data.molecules import molecule
 from asapool.insight.levels import Ints
-from asapool.insight.molecule import molecule
 from asapool.insight.substructures.cutting import Induced, Pieces, induced
 from asapool.nn.counts import wl_labels
 
