@@ -18,13 +18,12 @@ from typing import Any
 
 from asapool.experiments import paper
 from asapool.experiments.compact import read_compact, together, write_compact
-from asapool.experiments.dataset_table import DataRow, StatisticsTable
-from asapool.experiments.markup import markdown
+from asapool.experiments.paper_tables import DataRow, StatisticsTable, table1
 from asapool.experiments.plan import Plan, load_plan
 from asapool.experiments.plan_file import plan_names, read_plan
-from asapool.experiments.property_table import table1
 from asapool.experiments.record import RunRecord
 from asapool.experiments.store import Store
+from asapool.experiments.table_text import markdown
 from asapool.experiments.tables import Table, make_table, to_markdown
 from asapool.experiments.verdicts import evaluate_claims
 from asapool.files import read_json, write_json, write_text

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from asapool.experiments.compact import read_compact, together
-from asapool.experiments.markup import markdown
 from asapool.experiments.plan import load_plan
 from asapool.experiments.record import RunRecord
+from asapool.experiments.table_text import markdown
 from asapool.experiments.tables import Table, TableCell, make_table
 from asapool.insight.drawing.figure import new_figure, save_figures
 

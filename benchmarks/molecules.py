@@ -24,9 +24,9 @@ import torch
 
 from asapool.data import GraphSet, Split
 from asapool.errors import AsapoolError
+from asapool.experiments.engines import InlineEngine
 from asapool.experiments.ensembles import is_ensemble, resume_ensemble, train_ensemble
 from asapool.experiments.execute import model_path
-from asapool.experiments.local import InlineEngine
 from asapool.experiments.store import Store
 from asapool.files import write_text
 from asapool.models import checkpoint

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import typer
+
+if TYPE_CHECKING:
+    from asapool.data import Reading, Skipped
+    from asapool.data.descriptors import Duplicates
+
 
 # C0 and C1 controls but tab and newline, bidirectional overrides, line separators, and lone surrogates
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -104,3 +110,69 @@ class _Escaping:
     def write(self, text: str) -> int:
         """Write the text, escaped."""
         return self.stream.write(clean(text.replace("\r\n", "\n")))
+
+
+def print_grid(title: str, head: Sequence[str], lines: Sequence[Sequence[str]], *, left: int = 1) -> None:
+    """Print a table; the first `left` columns are names, the others numbers."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)  # nothing is cut off in a file or a pipe
+    grid = Table(title=Text(clean(title)), title_justify="left")
+    for number, name in enumerate(head):
+        grid.add_column(Text(clean(name)), justify="left" if number < left else "right", overflow="fold")
+    for line in lines:
+        grid.add_row(*(Text(clean(cell)) for cell in line))
+    console.print(grid)
+
+
+SHOWN = 20  # skipped lines that are listed one by one
+
+
+class ReadingNotes:
+    """Collects the notes of a source that may be read in pieces."""
+
+    def __init__(self) -> None:
+        self.skipped: list[Skipped] = []
+        self.missing: Counter[str] = Counter()
+        self.notes: dict[str, None] = {}
+
+    def add(self, reading: Reading) -> None:
+        """Take in one piece."""
+        self.skipped += reading.skipped
+        self.missing.update(reading.missing)
+        self.notes |= dict.fromkeys(reading.notes)
+
+    def show(self) -> None:
+        """Print what was collected."""
+        for row in self.skipped[:SHOWN]:
+            note(f"skipped line {row.line}: {row.reason}")
+        if len(self.skipped) > SHOWN:
+            note(f"skipped {len(self.skipped) - SHOWN} more lines, {len(self.skipped)} in all")
+        if self.missing:
+            values = ", ".join(f"{value!r} ({count:,} rows)" for value, count in self.missing.items())
+            note(f"treated as missing labels: {values}. Rename the value in the file if it is a class")
+        for text in self.notes:
+            note(text)
+
+
+def note_reading(reading: Reading, *, unlabelled: bool = True) -> None:
+    """Print the notes of a source; unlabelled: also how many graphs have no label and are left out."""
+    notes = ReadingNotes()
+    notes.add(reading)
+    notes.show()
+    if unlabelled and reading.unlabelled:
+        note(f"graphs without a label, left out: {reading.unlabelled:,}")
+
+
+def note_duplicates(duplicates: Duplicates, split: str) -> None:
+    """Duplicate molecules, and how to keep them in one part of the split."""
+    if duplicates.molecules:
+        advice = "" if split == "scaffold" else "; --split scaffold keeps duplicates in one part"
+        note(
+            f"{duplicates.molecules:,} molecules occur more than once ({duplicates.graphs:,} graphs), "
+            f"{duplicates.contradicting:,} of them with different labels{advice}"
+        )

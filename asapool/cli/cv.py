@@ -1,4 +1,4 @@
-"""`asapool cv`: one method on the folds of a data set; and what `asapool compare` shares with it."""
+"""`asapool cv` and `asapool compare`: one method, or several with paired tests, on the folds of a data set."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import typer
 
 from asapool.cli import _engines as e
 from asapool.cli import _options as o
-from asapool.cli._notes import note_reading
-from asapool.cli._output import clean, note, working
-from asapool.cli._progress import ending
-from asapool.cli._tables import print_grid
-from asapool.cli.report import leave_report
+from asapool.cli._live import ending
+from asapool.cli._output import clean, note, note_reading, print_grid, working
+from asapool.cli.results import leave_report
 
 if TYPE_CHECKING:
     from asapool.experiments.record import RunRecord
     from asapool.experiments.tables import Table
+
 
 Splits = Annotated[
     Path | None,
@@ -192,3 +191,37 @@ def end_with_failures(failures: list[str], trainings: int) -> None:
             note(f"asapool: {text}")
         note(f"asapool: {len(failures)} of {trainings} trainings failed; the same command tries them again")
         raise typer.Exit(1)
+
+
+def compare(
+    source: o.Source,
+    *,
+    data: o.DataOptions,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            rich_help_panel=o.MODEL,
+            help="Methods, separated by commas; each is tested against the first.",
+            show_default="all poolings and the two networks without",
+        ),
+    ] = None,
+    model: o.ModelOptions,
+    training: o.TrainOptions,
+    cross: CrossOptions,
+    engine: e.EngineOptions,
+) -> None:
+    """Cross-validate several methods on the same folds and test whether they differ.
+
+    The paired tests are the corrected resampled t-test (folds share training graphs) and Wilcoxon's. Finished folds are
+    kept: run the same command again to resume.
+    """
+    tables = {"data": data.table(source), "model": asdict(model), "train": asdict(training)}
+    names = o.words_of(methods, "--methods") if methods is not None else _networks()
+    cross_validate_methods(tables, names, "compare", cross, engine)
+
+
+def _networks() -> list[str]:
+    from asapool.models.methods import method_names
+
+    return list(method_names(trainer="gradient", builtin=True))

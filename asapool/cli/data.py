@@ -10,8 +10,7 @@ import typer
 
 from asapool.cli import _options as o
 from asapool.cli._groups import Command, Group, grouped
-from asapool.cli._notes import note_reading
-from asapool.cli._output import note, plain, show, working
+from asapool.cli._output import note, note_reading, plain, show, working
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def convert(
     A .graphs folder is memory-mapped, for sets larger than memory; a conversion that was stopped goes on when the
     command is repeated. .npz is packed and fast to read, .jsonl has one graph per line, for other programs.
     """
-    from asapool.data.jsonlines_writer import write_jsonl
+    from asapool.data.jsonlines import write_jsonl
 
     suffix = out.suffix.lower()
     if suffix not in (".graphs", ".npz", ".jsonl"):
@@ -152,7 +151,7 @@ def convert(
 
 
 def _convert_to_map(source: str, out: Path, data: Options, json: bool) -> None:
-    from asapool.cli._progress import part_bar
+    from asapool.cli._live import part_bar
     from asapool.data.mapped.convert import convert as to_map
 
     options = {"features": "auto", **data.options()}

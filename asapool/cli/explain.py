@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from asapool.cli import _options as o
-from asapool.cli._notes import note_reading
-from asapool.cli._output import note, show, working
+from asapool.cli._output import note, note_reading, show, working
 
 
 def explain(

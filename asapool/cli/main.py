@@ -1,7 +1,7 @@
 """`asapool`: the commands, and how errors end.
 
-Each module of this folder defines the command of its name: `theory.theory` is a function, `data.data` a group of
-functions. COMMANDS lists them. Modules import nothing heavy at the top, so that help appears at once.
+COMMANDS lists them with their modules: a command is the function of its name (`train.train`), or a group of functions
+(`data.data`). Modules import nothing heavy at the top, so that help appears at once.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from asapool.cli._groups import Command, Group, grouped
 from asapool.cli._output import ERROR, be_quiet, note
 from asapool.errors import AsapoolError
 
-COMMANDS = (
-    "train", "cv", "compare", "tune", "predict", "embed", "evaluate", "explain", "motifs", "report", "export", "serve",
-    "reproduce", "results", "methods", "data", "theory", "warmup",
-)  # fmt: skip
+COMMANDS = {  # name → module of asapool.cli, in the order of the help
+    "train": "train", "cv": "cv", "compare": "cv", "tune": "tune", "predict": "predict", "embed": "predict",
+    "evaluate": "predict", "explain": "explain", "motifs": "motifs", "report": "results", "export": "deploy",
+    "serve": "deploy", "reproduce": "reproduce", "results": "results", "methods": "methods", "data": "data",
+    "theory": "theory", "warmup": "methods",
+}  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a disk that is full
 
@@ -64,8 +66,8 @@ def _options(
     be_quiet(quiet)
 
 
-for _name in COMMANDS:
-    _command = getattr(import_module(f"asapool.cli.{_name}"), _name)
+for _name, _module in COMMANDS.items():
+    _command = getattr(import_module(f"asapool.cli.{_module}"), _name)
     if isinstance(_command, typer.Typer):
         app.add_typer(_command, name=_name)
     else:

@@ -1,9 +1,13 @@
-"""`asapool methods`: the methods that can be trained, with a sentence and the paper of each."""
+"""`asapool methods` and `asapool warmup`: the methods that can be trained, and their loops compiled in advance."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from asapool.cli import _options as o
-from asapool.cli._output import show
+from asapool.cli._output import show, working
 
 
 def methods(json: o.Json = False) -> None:
@@ -12,3 +16,28 @@ def methods(json: o.Json = False) -> None:
 
     listed = all_methods()
     show([m.to_dict() for m in listed], {m.name: f"{m.kind:<12}  {m.sentence} [{m.paper}]" for m in listed}, json)
+
+
+def warmup(
+    methods: Annotated[
+        str,
+        typer.Option(metavar="NAMES", rich_help_panel=o.MODEL, help="Methods to prepare, separated by commas; or all."),
+    ] = "asap",
+    json: o.Json = False,
+) -> None:
+    """Compile the loops of the CPU kernels now instead of during the first training.
+
+    They are kept in $NUMBA_CACHE_DIR, or beside the installed package. Run it when an image is built, or once per
+    machine.
+    """
+    from asapool.kernels.fused.compiled import cache_folder
+    from asapool.models.methods import method, method_names
+    from asapool.training.warmup import warm_up
+
+    names = method_names(trainer="gradient", builtin=True) if methods == "all" else o.words_of(methods, "--methods")
+    for name in names:
+        method(name, "--methods")
+    with working("Compiling"):
+        seconds = warm_up(names)
+    answer = {"methods": ", ".join(names), "seconds": round(seconds, 1), "cache": cache_folder()}
+    show(answer, answer, json)

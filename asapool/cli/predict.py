@@ -1,17 +1,22 @@
-"""`asapool predict`: answers to new graphs, from a trained model."""
+"""`asapool predict`, `evaluate` and `embed`: a trained model's answers to graphs, its scores, and its vectors."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from asapool.cli import _options as o
-from asapool.cli._notes import ReadingNotes
-from asapool.cli._output import note, show, terminal_safe, working
+from asapool.cli._output import ReadingNotes, note, show, terminal_safe, working
+from asapool.cli._scores import score_rows
 from asapool.errors import ConfigError
+
+if TYPE_CHECKING:
+    from asapool.training.embeddings import Vectors
+
 
 UNCERTAINTY = "Uncertainty"  # panel of the help
 
@@ -114,3 +119,92 @@ def predict(
         from json import dumps
 
         typer.echo("],\n" + dumps(answer, ensure_ascii=False)[1:])
+
+
+def evaluate(
+    model: o.Model,
+    source: o.Source,
+    data: o.LabelledOptions,
+    json: o.Json = False,
+) -> None:
+    """Score a model on labelled graphs.
+
+    Classes: accuracies, ROC AUC, PR AUC, calibration error and confusion matrix. Measured values: RMSE, MAE, R² and
+    correlations. Yes/no tasks: the scores of each and their means.
+    """
+    from asapool.models import checkpoint
+    from asapool.training import predictions as p
+
+    trained = checkpoint.load(o.model_file(model))
+    notes = ReadingNotes()
+    prints: list[str] = []
+
+    def watched() -> Iterator[p.Pair]:
+        options = data.options()
+        for graphs, probability in p.predict_source(trained, source, labels=True, on_reading=notes.add, **options):
+            prints.append(graphs.fingerprint)
+            yield graphs, probability
+
+    try:
+        with working(f"Predicting {source}"):
+            scores = p.evaluate(watched(), trained.target, source)
+    finally:
+        notes.show()
+    if prints == [trained.fingerprint]:
+        note("the model was trained on these graphs, so the scores say little about new ones")
+    for text in scores["warnings"]:
+        note(f"Warning: {text}.")
+    shown = {"graphs": scores["graphs"], **score_rows(scores, trained.target, scores["trivial"]["scores"])}
+    show(scores, shown, json)
+
+
+def embed(
+    model: o.Model,
+    source: o.Source,
+    data: o.ReadOptions,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="FILE",
+            rich_help_panel=o.OUTPUT,
+            help="File to write: .parquet, .npz or .csv. By default CSV is printed.",
+        ),
+    ] = None,
+    level: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="L", rich_help_panel=o.OUTPUT, help="One row per pooled node of this level, from 1."
+        ),
+    ] = None,
+    chunk: o.Chunk = 2000,
+    json: o.Json = False,
+) -> None:
+    """Write the vector of every graph: what the network makes of it before its last layers.
+
+    One row per graph in the order of the source, id first; with --level one row per pooled node.
+    """
+    from asapool.models import checkpoint
+    from asapool.training.embeddings import print_vectors, save_vectors, vector_writer, vectors_of
+    from asapool.training.predictions import read_source
+
+    if out is not None:
+        vector_writer(out)  # refuses an unknown ending before any work
+    trained = checkpoint.load(o.model_file(model))
+    notes = ReadingNotes()
+
+    def parts() -> Iterator[Vectors]:
+        for graphs in read_source(trained, source, chunk=chunk, on_reading=notes.add, **data.options()):
+            yield vectors_of(trained.model, graphs, level)
+
+    try:
+        if out is None:
+            print_vectors(terminal_safe(sys.stdout), parts())
+            return
+        with working(f"Embedding {source}"):
+            rows, width = save_vectors(out, parts())
+    finally:
+        notes.show()
+    answer = {"rows": rows, "numbers per row": width, "skipped rows": len(notes.skipped), "out": str(out)}
+    show(answer, answer, json)

@@ -9,10 +9,10 @@ import typer
 
 from asapool.cli import _engines as e
 from asapool.cli import _options as o
+from asapool.cli._live import ending
 from asapool.cli._output import note, working
-from asapool.cli._progress import ending
 from asapool.cli.cv import MixVersions, describe_failure, end_with_failures
-from asapool.cli.report import leave_report
+from asapool.cli.results import leave_report
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`asapool results`: what stores of trainings hold; merged into one, or compared cell by cell."""
+"""`asapool results` and `asapool report`: what stores of trainings hold, and the page of a folder of results."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asapool.cli import _options as o
-from asapool.cli._output import note, working
-from asapool.cli._tables import print_grid
-from asapool.errors import ConfigError
+from asapool.cli._output import note, print_grid, show, working
+from asapool.errors import AsapoolError, ConfigError
 
 if TYPE_CHECKING:
+    from asapool.data import GraphSet
     from asapool.experiments.overview import Difference, RunGroup
+
 
 PLACES = "Folders that asapool reproduce wrote; or files such as results/NCI1.jsonl, or a folder of these."
 Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help=PLACES)]
@@ -68,7 +69,7 @@ def _show_groups(held: dict[str, list[RunGroup]]) -> None:
 
 
 def _show_differences(found: list[Difference], folders: list[Path]) -> None:
-    from asapool.experiments.markup import signed
+    from asapool.experiments.table_text import signed
     from asapool.training.metrics import percent
 
     names = ["data", "plan: row", "first", "second", "second − first", "trainings", "p (corrected t)", "p (Wilcoxon)"]
@@ -84,6 +85,34 @@ def _show_differences(found: list[Difference], folders: list[Path]) -> None:
 
 
 def _p(value: float | None, note: str) -> str:
-    from asapool.experiments.markup import p_value
+    from asapool.experiments.table_text import p_value
 
     return f"– ({note})" if value is None and note else p_value(value)
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a run, of a comparison or of reproduced tables.")],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="HTML file; by default report.html in the folder.")
+    ] = None,
+    errors: Annotated[
+        int, typer.Option("--errors", "--mistakes", min=0, help="How many of the most confident errors are explained.")
+    ] = 3,
+) -> None:
+    """Write the page of a run (scores, curves, most confident errors), of a comparison or of reproduced tables."""
+    from asapool.reports import write_report
+
+    with working(f"Reading {folder}"):
+        path = write_report(folder, out, errors=errors)
+    show(None, {"report": str(path)}, False)
+
+
+def leave_report(folder: Path, graphs: GraphSet | None = None) -> None:
+    """Write the page of a run that just ended; where that fails the run is still good, and one line says why."""
+    from asapool.reports import write_report
+
+    try:
+        with working("Writing the report"):
+            write_report(folder, graphs=graphs)
+    except AsapoolError as error:
+        note(f"asapool: the report is missing or incomplete: {error}")

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asapool.cli import _options as o
-from asapool.cli._notes import note_duplicates, note_reading
-from asapool.cli._output import note, show, working
-from asapool.cli._progress import EpochBar, ending
+from asapool.cli._live import EpochBar, ending
+from asapool.cli._output import note, note_duplicates, note_reading, show, working
 from asapool.cli._scores import run_rows
-from asapool.cli.report import leave_report
+from asapool.cli.results import leave_report
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def train(
 
     A run that was stopped, or killed, resumes with: asapool train --resume FOLDER
     """
-    from asapool.data.scaffolds import duplicates
+    from asapool.data.descriptors import duplicates
     from asapool.experiments.engines import engine_named
     from asapool.experiments.ensembles import is_ensemble, resume_ensemble, train_ensemble
     from asapool.training import resolve_reading, run

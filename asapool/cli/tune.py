@@ -11,10 +11,8 @@ import typer
 
 from asapool.cli import _engines as e
 from asapool.cli import _options as o
-from asapool.cli._notes import note_reading
-from asapool.cli._output import clean, note, working
-from asapool.cli._progress import ending
-from asapool.cli._tables import print_grid
+from asapool.cli._live import ending
+from asapool.cli._output import clean, note, note_reading, print_grid, working
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -72,7 +70,7 @@ def tune(
 
     Run the same command again to continue a search that was stopped; finished trials are not trained again.
     """
-    from asapool.cli.report import leave_report
+    from asapool.cli.results import leave_report
     from asapool.errors import choose
     from asapool.experiments.searching import HEADING, to_dict
     from asapool.experiments.space import Space

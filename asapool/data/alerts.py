@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from asapool.data.cache import remembered
+from asapool.data.download import remembered
 from asapool.data.graphset import GraphSet
 from asapool.data.molecule_table import pack_molecules
 from asapool.data.molecules import VERSION, load_rdkit, read_smiles

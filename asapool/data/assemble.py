@@ -12,8 +12,7 @@ import numpy.typing as npt
 from asapool.data.csr import Bytes, Edges, Floats, Ints, mirrored, pack_edges, pointer
 from asapool.data.features import Nodes, check_recipe, columns, resolve, write_recipe
 from asapool.data.graphset import GraphSet
-from asapool.data.options import ReadOptions
-from asapool.data.reading import Log
+from asapool.data.reading import Log, ReadOptions
 from asapool.data.targets import Labelled, Target, read_targets
 from asapool.errors import DataError
 

@@ -1,21 +1,124 @@
-"""Descriptors: numbers that belong to a whole molecule, from columns of its table or computed by RDKit.
+"""What belongs to a whole molecule: descriptors, ECFP, scaffolds, duplicates.
 
-The recipe of a set names them, `{"descriptors": {"columns": [...], "rdkit": [...]}}`, so that new molecules get the
-same ones in the same order. A missing number is NaN.
+The recipe of a set names its descriptors, `{"descriptors": {"columns": [...], "rdkit": [...]}}`, so that new molecules
+get the same ones in the same order. A missing number is NaN.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from asapool.data.csr import Floats
+from asapool.data.graphset import GraphSet
 from asapool.data.molecules import load_rdkit
-from asapool.data.options import ReadOptions
-from asapool.errors import DataError
+from asapool.data.reading import ReadOptions
+from asapool.errors import DataError, MissingExtraError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+def ecfp_counts(graphs: GraphSet, radius: int = 2, buckets: int = 2048) -> csr_matrix:
+    """How often each circular substructure occurs in each molecule, hashed into buckets.
+
+    Args:
+        graphs: molecules, read from SMILES.
+        radius: largest distance from the central atom; 2 gives ECFP4.
+        buckets: number of counters.
+
+    Returns:
+        Counts (G, buckets), float32.
+    """
+    texts = smiles_of(graphs)
+    Chem = load_rdkit()
+    from rdkit import rdBase
+    from rdkit.Chem import rdFingerprintGenerator
+    from scipy.sparse import csr_matrix
+
+    generator = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=buckets)
+    indptr, columns, values = [0], [], []
+    with rdBase.BlockLogs():
+        for graph_id, text in zip(graphs.ids, texts, strict=True):
+            mol = Chem.MolFromSmiles(text)
+            if mol is None:
+                raise DataError(f"{graphs.name}: {text[:60]!r} of graph {graph_id!r} is not SMILES that RDKit can read")
+            counts = generator.GetCountFingerprint(mol).GetNonzeroElements()
+            columns.extend(counts)
+            values.extend(counts.values())
+            indptr.append(len(columns))
+    made = csr_matrix(
+        (np.array(values, np.float32), np.array(columns, np.int64), np.array(indptr, np.int64)),
+        shape=(len(graphs), buckets),
+    )
+    made.sort_indices()
+    return made
+
+
+def smiles_of(graphs: GraphSet) -> tuple[str, ...]:
+    """The SMILES of all graphs; graphs that are no molecules are refused."""
+    if graphs.source_text is None:
+        raise DataError(
+            f"{graphs.name}: ECFP needs molecules read from SMILES, and these graphs have none. "
+            "Use WL counts instead (method wl, or model.counts=wl), which any graph has"
+        )
+    return graphs.source_text
+
+
+class Duplicates(NamedTuple):
+    """How many molecules a set holds more than once; a random split puts some of them into two parts."""
+
+    molecules: int  # different ones that occur more than once
+    graphs: int  # graphs that show one of these
+    contradicting: int  # of these molecules, those with more than one class
+
+
+def scaffolds(graphs: GraphSet) -> list[str]:
+    """The scaffold of every molecule (G,) as SMILES; a molecule without rings has the empty one."""
+    if graphs.source_text is None:
+        raise DataError(f"{graphs.name}: scaffolds need SMILES, and these graphs have none. Use another kind of split")
+    Chem = load_rdkit()
+    from rdkit.Chem.Scaffolds import MurckoScaffold
+
+    murcko: Any = MurckoScaffold
+    smiles = []
+    for i, mol in enumerate(_molecules(graphs)):
+        if mol is None:
+            text = graphs.source_text[i][:60]
+            raise DataError(f"{graphs.name}: {text!r} of graph {graphs.ids[i]!r} is not SMILES that RDKit can read")
+        smiles.append(Chem.MolToSmiles(murcko.GetScaffoldForMol(mol)))
+    return smiles
+
+
+def duplicates(graphs: GraphSet) -> Duplicates:
+    """Count the molecules with equal canonical SMILES; none where the graphs were not made from SMILES.
+
+    Sets that are not in memory are not searched: that would read all of their molecules before every training.
+    """
+    if graphs.mapped is not None or graphs.recipe.get("kind") != "smiles" or graphs.source_text is None:
+        return Duplicates(0, 0, 0)
+    try:
+        Chem = load_rdkit()
+    except MissingExtraError:  # a saved set can be trained on without it
+        return Duplicates(0, 0, 0)
+    labels: dict[str, list[Any]] = {}
+    for text, y, mol in zip(graphs.source_text, graphs.y.tolist(), _molecules(graphs), strict=True):
+        labels.setdefault(text if mol is None else Chem.MolToSmiles(mol), []).append(y)
+    repeated = [ys for ys in labels.values() if len(ys) > 1]
+    return Duplicates(len(repeated), sum(map(len, repeated)), sum(len(set(map(repr, ys))) > 1 for ys in repeated))
+
+
+def _molecules(graphs: GraphSet) -> Iterator[Any]:
+    Chem = load_rdkit()
+    from rdkit import rdBase
+
+    with rdBase.BlockLogs():
+        for text in graphs.source_text or ():
+            yield Chem.MolFromSmiles(text)
+
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "-", "?")
 

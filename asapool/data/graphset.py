@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
-    from asapool.data.mapped.arrays import Selection
-    from asapool.data.mapped.cutter import MappedCutter
+    from asapool.data.mapped.arrays import MappedCutter, Selection
     from asapool.data.summary import Summary
 
 IN_MEMORY = 1 << 21  # nodes of a part of a mapped set that is read into memory; larger parts stay on disk
@@ -186,7 +185,7 @@ class GraphSet:
     def _cutter(self) -> Cutter | MappedCutter:
         if self.mapped is None:
             return Cutter(self)
-        from asapool.data.mapped.cutter import MappedCutter
+        from asapool.data.mapped.arrays import MappedCutter
 
         return MappedCutter(self.mapped, self.y)
 

@@ -13,10 +13,8 @@ from typing import Any
 
 from asapool.data.check import is_text
 from asapool.data.graphset import GraphSet
-from asapool.data.options import ReadOptions
 from asapool.data.readers import Reader, formats, reader_of
-from asapool.data.reading import Log, Numbered, Reading, Wanted, all_pieces
-from asapool.data.recipe import apply_recipe
+from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Wanted, all_pieces, apply_recipe
 from asapool.errors import ConfigError, DataError, MissingExtraError
 
 BUILT_IN = {"nci-alerts": "4,991 molecules that come with RDKit, labelled by its BRENK catalogue of structural alerts"}
@@ -28,7 +26,7 @@ def read(source: Any, **options: Any) -> Reading:
     Args:
         source: a path, the name of a TU data set, "nci-alerts", "synthetic:motifs" (see `asapool data list`), a list of
             PyG or NetworkX objects, or a GraphSet.
-        options: the fields of asapool.data.options.ReadOptions, such as features, target or skip_invalid.
+        options: the fields of asapool.data.reading.ReadOptions, such as features, target or skip_invalid.
 
     Returns:
         Reading(graphs, skipped, missing, unlabelled, notes).
@@ -46,7 +44,7 @@ def read(source: Any, **options: Any) -> Reading:
 def load(source: Any, **options: Any) -> GraphSet:
     """Read any source into one packed GraphSet: read(source, **options).graphs.
 
-    docs/data.md shows one example per format; asapool.data.options explains every option.
+    docs/data.md shows one example per format; asapool.data.reading explains every option.
 
     >>> load("synthetic:cycles?graphs=6")
     GraphSet('synthetic:cycles', graphs=6, nodes=88, edges=170, features=3, classes=2)
@@ -106,7 +104,7 @@ def _options(options: dict[str, Any]) -> ReadOptions:
     try:
         return ReadOptions(**options)
     except TypeError as error:
-        raise ConfigError(f"{str(error).removeprefix('ReadOptions.__init__() ')}. See asapool.data.options") from None
+        raise ConfigError(f"{str(error).removeprefix('ReadOptions.__init__() ')}. See asapool.data.reading") from None
 
 
 def _read(source: Any, options: ReadOptions) -> Reading:
@@ -216,8 +214,8 @@ def _is_map(path: Path) -> bool:
 
 
 def _folder(path: Path, options: ReadOptions) -> Reading:
-    from asapool.data.graph_folder import is_graph_folder, read_graph_folder
     from asapool.data.mapped.folder import read_map
+    from asapool.data.networkx_objects import is_graph_folder, read_graph_folder
     from asapool.data.tu import read_tu
 
     if _is_map(path):

@@ -31,8 +31,7 @@ from asapool.data.molecules import (
     load_rdkit,
     stereo_features,
 )
-from asapool.data.options import ReadOptions
-from asapool.data.reading import Log, Numbered, Reading, Wanted, all_pieces
+from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Wanted, all_pieces
 from asapool.data.tables import column_of, find, guess, open_table, refuse_several
 from asapool.data.targets import Labelled, Target, read_targets
 from asapool.errors import DataError

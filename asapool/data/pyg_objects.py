@@ -11,7 +11,7 @@ import numpy.typing as npt
 from asapool.data.assemble import Record, assemble, refuse_twice
 from asapool.data.classes import as_text
 from asapool.data.graphset import GraphSet
-from asapool.data.options import ReadOptions
+from asapool.data.reading import ReadOptions
 from asapool.data.targets import FEW
 from asapool.errors import DataError
 

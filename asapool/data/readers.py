@@ -8,8 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import cast
 
-from asapool.data.options import ReadOptions
-from asapool.data.reading import Numbered, Reading, Wanted
+from asapool.data.reading import Numbered, Reading, ReadOptions, Wanted
 
 Read = Callable[[Path, ReadOptions], Reading]
 ReadPieces = Callable[[Path, ReadOptions, int, Wanted], Numbered]
@@ -52,8 +51,8 @@ READERS = (
         module="asapool.data.jsonlines", whole="read_jsonl", pieces="stream_jsonl",
     ),
     Reader(
-        name="GraphML", suffixes=(), sentence="a folder of GraphML or GEXF files", module="asapool.data.graph_folder",
-        whole="read_graph_folder",
+        name="GraphML", suffixes=(), sentence="a folder of GraphML or GEXF files",
+        module="asapool.data.networkx_objects", whole="read_graph_folder",
     ),
     Reader(
         name="npz", suffixes=(".npz",), sentence="an .npz that asapool saved", module="asapool.data.loading",

@@ -151,7 +151,7 @@ def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: 
     takes the scaffolds in a random order. A class that would be missing from validation or test gets its smallest
     scaffold of the training part there, where it has several.
     """
-    from asapool.data.scaffolds import scaffolds
+    from asapool.data.descriptors import scaffolds
 
     _check_shares(val, test)
     groups: dict[str, list[int]] = {}
@@ -181,7 +181,7 @@ def scaffold_folds(graphs: GraphSet, seed: int, fold: int, folds: int = 10) -> S
     The scaffolds are taken from the most to the least frequent, those of one frequency in an order that the seed
     decides, and each goes into the smallest fold. Test is fold f, validation the fold before it.
     """
-    from asapool.data.scaffolds import scaffolds
+    from asapool.data.descriptors import scaffolds
 
     _check_folds(len(graphs), fold, folds)
     groups: dict[str, list[int]] = {}

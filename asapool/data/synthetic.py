@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from asapool.data.assemble import Record, assemble
 from asapool.data.graphset import GraphSet
-from asapool.data.options import ReadOptions
+from asapool.data.reading import ReadOptions
 from asapool.errors import ConfigError
 
 Pairs = npt.NDArray[np.int64]  # (E, 2), each undirected edge once

@@ -17,8 +17,7 @@ from asapool.data.classes import as_text, check_labels, number_classes
 from asapool.data.csr import Floats, Ints, pack_edges, pointer
 from asapool.data.features import Nodes, Recipe, check_recipe, columns, resolve, write_recipe
 from asapool.data.graphset import GraphSet
-from asapool.data.options import ReadOptions
-from asapool.data.reading import Log, Reading
+from asapool.data.reading import Log, Reading, ReadOptions
 from asapool.data.targets import Labelled, Target, empty_values, read_targets
 from asapool.data.tu_numbers import expect_lines, read_table
 from asapool.errors import DataError

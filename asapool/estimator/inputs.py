@@ -15,7 +15,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from asapool.data import GraphSet, load
-from asapool.data.recipe import MAKES_X
+from asapool.data.reading import MAKES_X
 from asapool.data.splits import strata
 from asapool.data.targets import Target
 from asapool.errors import ConfigError, DataError, InputError

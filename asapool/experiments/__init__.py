@@ -15,9 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from asapool.experiments.compact import merge
     from asapool.experiments.crossval import cross_validate, methods_plan
-    from asapool.experiments.local import InlineEngine, LocalEngine
-    from asapool.experiments.merging import merge
+    from asapool.experiments.engines import InlineEngine, LocalEngine
     from asapool.experiments.plan import Cell, Plan, load_plan
     from asapool.experiments.protocols import SplitFile
     from asapool.experiments.record import RunRecord

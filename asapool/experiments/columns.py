@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from asapool.experiments.markup import number, p_value, signed
 from asapool.experiments.summary import SCORES
-from asapool.experiments.table_text import trainings, verdict_text
+from asapool.experiments.table_text import number, p_value, signed, trainings, verdict_text
 
 if TYPE_CHECKING:
     from asapool.experiments.tables import Table, TableCell

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 from asapool.data import GraphSet
 from asapool.errors import ConfigError
+from asapool.experiments.engines import InlineEngine, LocalEngine
 from asapool.experiments.execute import Engine
 from asapool.experiments.experiment import carry_out, graph_facts, identity
-from asapool.experiments.local import InlineEngine, LocalEngine
 from asapool.experiments.plan import Cell, Plan, in_memory
 from asapool.experiments.protocols import SplitFile
 from asapool.experiments.tables import Table

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 from asapool import __version__
 from asapool.errors import AsapoolError, CheckpointError
 from asapool.experiments.execute import Engine, OnProgress, OnRecord, execute
-from asapool.experiments.headline import headline_of
 from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.run import settings_of
 from asapool.experiments.store import Store
-from asapool.experiments.summary import SCORES, VALUE_SCORES
+from asapool.experiments.summary import SCORES, VALUE_SCORES, headline_of
 from asapool.files import read_json, write_csv, write_json
 from asapool.training.tasks import task_of
 

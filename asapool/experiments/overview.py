@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from asapool.errors import DataError
+from asapool.experiments.compact import merge, read_records
 from asapool.experiments.experiment import read_plans
-from asapool.experiments.merging import merge, read_records
 from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.run import Run
-from asapool.experiments.significance import paired_test
-from asapool.experiments.summary import summarise, test_share
+from asapool.experiments.significance import paired_test, test_share
+from asapool.experiments.summary import summarise
 from asapool.files import read_json, working_in, write_json
 from asapool.models.config import ModelConfig
 from asapool.training.config import TrainConfig

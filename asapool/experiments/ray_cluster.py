@@ -19,9 +19,8 @@ from typing import Any
 from asapool import __version__
 from asapool.errors import ConfigError
 from asapool.experiments.execute import Inputs, OnProgress
-from asapool.experiments.machine import machine
 from asapool.experiments.ray_connection import connected
-from asapool.experiments.record import RunRecord, failed
+from asapool.experiments.record import RunRecord, failed, machine
 from asapool.experiments.run import Run
 
 POLL = 1.0  # seconds between two looks at the board

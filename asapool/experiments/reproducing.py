@@ -85,8 +85,7 @@ def reproduce(
 
     names: of the tables; plans: what load_plans gave for them; graphs: by column; options: those of carry_out.
     """
-    from asapool.experiments.dataset_table import table3
-    from asapool.experiments.property_table import table1
+    from asapool.experiments.paper_tables import table1, table3
 
     fixed: list[Written] = []
     if PROPERTIES in names:

@@ -127,8 +127,7 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: Spl
     on_epoch(finished, all, validation accuracy) is called before the first epoch, with 0 and None, and after every one.
     """
     from asapool.experiments.fold import fold_seed, model_file, train_fold
-    from asapool.experiments.machine import machine
-    from asapool.experiments.record import RunRecord
+    from asapool.experiments.record import RunRecord, machine
 
     if graphs.fingerprint != run.fingerprint:
         raise DataError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asapool.experiments.local import InlineEngine, LocalEngine
+from asapool.experiments.engines import InlineEngine, LocalEngine
 from asapool.experiments.plan import in_memory
 from asapool.experiments.protocols import SplitFile
 from asapool.experiments.space import Space, Tables

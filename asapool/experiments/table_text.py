@@ -1,20 +1,87 @@
-"""A table as Markdown for people, CSV for spreadsheets and JSON for programs; and the files of all three."""
+"""A table as Markdown, CSV and JSON, with every character that would break it escaped; and the files of all three."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from asapool.experiments import paper
-from asapool.experiments.headline import USUAL, headline_named
-from asapool.experiments.markup import csv_text, escape, markdown, number, plus_minus
-from asapool.files import write_json, write_text
+from asapool.experiments.summary import USUAL, headline_named
+from asapool.files import csv_writer, write_json, write_text
 from asapool.training.config import preset
 
 if TYPE_CHECKING:
     from asapool.experiments.tables import Table, TableCell
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown.
+
+    >>> print(markdown(["name", "n"], [["a|b", "1"]]), end="")
+    | name | n |
+    | --- | --- |
+    | a\\|b | 1 |
+    """
+    lines = [list(head), ["---"] * len(head), *(list(row) for row in rows)]
+    return "".join(f"| {' | '.join(escape(cell) for cell in line)} |\n" for line in lines)
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table as CSV; None is an empty cell.
+
+    >>> csv_text(["a", "b"], [[None, "x,y"]])
+    'a,b\\n,"x,y"\\n'
+    """
+    out = io.StringIO(newline="")
+    writer = csv_writer(out)
+    writer.writerow(head)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def number(value: float | None) -> str:
+    """Two decimals, or a dash.
+
+    >>> number(71.476), number(None)
+    ('71.48', '–')
+    """
+    return "–" if value is None else f"{value:.2f}"
+
+
+def signed(value: float | None) -> str:
+    """Two decimals with their sign, or a dash.
+
+    >>> signed(-0.5), signed(2)
+    ('−0.50', '+2.00')
+    """
+    return "–" if value is None else f"{value:+.2f}".replace("-", "−")
+
+
+def p_value(value: float | None) -> str:
+    """Three digits, or a dash."""
+    return "–" if value is None else f"{value:.3g}"
+
+
+def plus_minus(mean: float | None, deviation: float | None) -> str:
+    """A mean with its deviation, as far as they exist.
+
+    >>> plus_minus(73.968, 0.18), plus_minus(73.968, None), plus_minus(None, None)
+    ('73.97 ± 0.18', '73.97', '–')
+    """
+    return number(mean) + ("" if deviation is None else f" ± {deviation:.2f}")
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is, in one line: names from users must become neither HTML nor a table.
+
+    >>> escape("a|b <script>")
+    'a\\\\|b &lt;script>'
+    """
+    return " ".join(str(text).replace("|", "\\|").replace("<", "&lt;").split())
 
 
 class Written(Protocol):

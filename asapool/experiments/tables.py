@@ -15,9 +15,19 @@ import numpy as np
 
 from asapool.errors import CheckpointError, DataError
 from asapool.experiments import paper
-from asapool.experiments.headline import USUAL, Headline, headline_named, headline_of_records
 from asapool.experiments.run import settings_of
-from asapool.experiments.summary import FoldValue, by_seed, complete, fold_values, paired_tests, summarise
+from asapool.experiments.summary import (
+    USUAL,
+    FoldValue,
+    Headline,
+    by_seed,
+    complete,
+    fold_values,
+    headline_named,
+    headline_of_records,
+    paired_tests,
+    summarise,
+)
 from asapool.experiments.table_text import to_csv, to_dict, to_markdown, write
 
 if TYPE_CHECKING:

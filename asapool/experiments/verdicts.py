@@ -12,12 +12,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from asapool.experiments.evidence import Values, higher, interval, rising, steadier
-from asapool.experiments.headline import headline_named
-from asapool.experiments.markup import number, p_value, signed
 from asapool.experiments.paper import SETS, STAND_INS, PaperClaim, canonical, claims
-from asapool.experiments.significance import holm, paired_test
-from asapool.experiments.summary import test_share
+from asapool.experiments.significance import Values, higher, holm, interval, paired_test, rising, steadier, test_share
+from asapool.experiments.summary import headline_named
+from asapool.experiments.table_text import number, p_value, signed
 from asapool.experiments.tables import Table, TableCell
 
 Word = Literal["holds", "does not hold", "too close to call", "not enough runs"]

@@ -42,7 +42,7 @@ class Neighbour:
 def similarities(graphs: GraphSet, index: int) -> Floats:
     """Σ min(a, b) / Σ max(a, b) of the counts of substructures of graph `index` and of every graph, (G,)."""
     if graphs.source_text is not None and molecule_at(graphs, index) is not None:
-        from asapool.data.fingerprints import ecfp_counts
+        from asapool.data.descriptors import ecfp_counts
 
         counts = ecfp_counts(graphs, 2, BUCKETS)
     else:

@@ -60,13 +60,13 @@ def check_extras(model: GraphModel, graphs: GraphSet) -> None:
             "Load the graphs with the model's recipe"
         )
     if "graph_attr" in model.reads and model.config.counts == "ecfp":
-        from asapool.data.fingerprints import smiles_of
+        from asapool.data.descriptors import smiles_of
 
         smiles_of(graphs)
 
 
 def _ecfp(graphs: GraphSet, indices: npt.NDArray[np.int64], radius: int, buckets: int) -> csr_matrix:
-    from asapool.data.fingerprints import ecfp_counts
+    from asapool.data.descriptors import ecfp_counts
 
     if graphs.mapped is not None:  # the counts of all molecules might not fit into memory
         return ecfp_counts(graphs.subset(indices), radius, buckets)

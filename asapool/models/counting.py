@@ -114,7 +114,7 @@ class Ecfp(CountForest):
 
     def counts(self, graphs: GraphSet) -> csr_matrix:
         """ECFP counts."""
-        from asapool.data.fingerprints import ecfp_counts
+        from asapool.data.descriptors import ecfp_counts
 
         return ecfp_counts(graphs, radius=2, buckets=self.width)
 

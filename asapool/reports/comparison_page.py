@@ -12,12 +12,11 @@ import numpy as np
 from asapool.errors import CheckpointError
 from asapool.experiments.columns import grid, meanings
 from asapool.experiments.experiment import OLD_PLAN, read_plans
-from asapool.experiments.markup import number
 from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.store import Store
 from asapool.experiments.summary import by_seed
-from asapool.experiments.table_text import notes
+from asapool.experiments.table_text import notes, number
 from asapool.experiments.tables import MAJORITY, TRIVIAL, Table, make_table
 from asapool.experiments.verdicts import leader
 from asapool.reports.charts import strip_chart

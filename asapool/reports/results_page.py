@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from asapool.errors import CheckpointError
-from asapool.experiments.dataset_table import WORDS
 from asapool.experiments.paper import PROPERTIES
+from asapool.experiments.paper_tables import WORDS
 from asapool.experiments.reproducing import known
 from asapool.experiments.verdicts import Verdict, evaluate_claims
 from asapool.insight.drawing.figure import save_figures

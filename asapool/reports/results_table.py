@@ -13,12 +13,11 @@ import numpy.typing as npt
 from asapool.errors import DataError
 from asapool.experiments.columns import grid, meanings
 from asapool.experiments.experiment import read_plans
-from asapool.experiments.markup import plus_minus, signed
 from asapool.experiments.record import RunRecord
 from asapool.experiments.reproducing import known
 from asapool.experiments.store import FILE, Store
 from asapool.experiments.summary import by_seed
-from asapool.experiments.table_text import choices, lead, notes, trainings
+from asapool.experiments.table_text import choices, lead, notes, plus_minus, signed, trainings
 from asapool.experiments.tables import Table, TableCell, make_table
 from asapool.experiments.verdicts import evaluate_claims
 from asapool.files import read_json

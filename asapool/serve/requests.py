@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from asapool.data import GraphSet
-from asapool.data.options import ReadOptions
+from asapool.data.reading import ReadOptions
 from asapool.errors import AsapoolError
 from asapool.models.checkpoint import LoadedModel
 from asapool.serve.settings import ServeSettings

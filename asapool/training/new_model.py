@@ -9,7 +9,7 @@ import numpy.typing as npt
 from torch import no_grad
 
 from asapool.data import GraphSet
-from asapool.data.recipe import MAKES_X
+from asapool.data.reading import MAKES_X
 from asapool.errors import ConfigError
 from asapool.models import GraphModel, ModelConfig, build, checkpoint
 from asapool.models.batches import edge_channels, graph_channels

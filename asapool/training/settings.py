@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from asapool.data import GraphSet, Reading, read
 from asapool.data.loading import class_column
-from asapool.data.options import ReadOptions
+from asapool.data.reading import ReadOptions
 from asapool.data.splits import (
     Split,
     authors_folds,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from asapool.data import GraphSet, load, read, stream
-from asapool.data.jsonlines_writer import write_jsonl
+from asapool.data.jsonlines import write_jsonl
 from asapool.data.loading import read_pieces
 from asapool.errors import DataError
 from tests.data.sources import dense, random_set

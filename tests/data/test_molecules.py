@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from asapool.data import load, molecules, read, stream
+from asapool.data.descriptors import duplicates
 from asapool.data.loading import read_pieces
 from asapool.data.molecule_workers import read_many
 from asapool.data.molecules import ATOM_NAMES, BOND_NAMES, atom_features, read_smiles
-from asapool.data.scaffolds import duplicates
 from asapool.errors import ConfigError, DataError, MissingExtraError
 from tests.data.sources import dense
 

@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from asapool.data import GraphSet, Target, load, read, splits
-from asapool.data.jsonlines_writer import write_jsonl
+from asapool.data.jsonlines import write_jsonl
 from asapool.errors import ConfigError, DataError
 from tests.data.sources import write_tu
 

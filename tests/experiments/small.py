@@ -3,7 +3,7 @@
 from functools import partial
 
 from asapool.data import load
-from asapool.experiments.local import LocalEngine
+from asapool.experiments.engines import LocalEngine
 from asapool.experiments.plan import Cell, Plan
 from asapool.experiments.record import failed
 from asapool.experiments.run import run as carry_out

@@ -4,7 +4,7 @@ import networkx as nx
 
 from asapool.data import GraphSet
 from asapool.experiments import paper
-from asapool.experiments.dataset_table import DataRow, table3
+from asapool.experiments.paper_tables import DataRow, table3
 
 
 def two_graphs():

@@ -12,8 +12,8 @@ import pytest
 import asapool
 from asapool.data import load
 from asapool.errors import CheckpointError, ConfigError
+from asapool.experiments.engines import InlineEngine
 from asapool.experiments.ensembles import is_ensemble, resume_ensemble, train_ensemble
-from asapool.experiments.local import InlineEngine
 from asapool.models import checkpoint
 from asapool.models.ensemble import EnsembleModel
 from asapool.training import RunSettings, predict

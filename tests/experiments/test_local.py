@@ -5,7 +5,7 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
-from asapool.experiments.local import LocalEngine
+from asapool.experiments.engines import LocalEngine
 from asapool.experiments.run import run
 from tests.experiments.small import graphs_of, plan_of, timeless
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from asapool.errors import DataError
-from asapool.experiments.compact import compact, read_compact, write_compact
-from asapool.experiments.merging import merge, read_records
+from asapool.experiments.compact import compact, merge, read_compact, read_records, write_compact
 from asapool.experiments.record import failed
 from asapool.experiments.store import FILE, Store
 from asapool.experiments.tables import make_table, to_dict

@@ -3,7 +3,7 @@
 import torch
 
 from asapool.experiments import paper
-from asapool.experiments.property_table import layer_of, measure, table1
+from asapool.experiments.paper_tables import layer_of, measure, table1
 from asapool.models import ModelConfig
 from asapool.nn import ASAPooling
 

@@ -8,8 +8,7 @@ import pytest
 
 from asapool.data.splits import authors_folds
 from asapool.errors import ConfigError, DataError
-from asapool.experiments.machine import machine
-from asapool.experiments.record import RunRecord, with_checksum
+from asapool.experiments.record import RunRecord, machine, with_checksum
 from asapool.experiments.run import Run, run
 from asapool.models import ModelConfig, build
 from asapool.training import TrainConfig, fit, predict, score

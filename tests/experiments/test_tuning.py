@@ -10,7 +10,7 @@ import pytest
 
 from asapool.data import load
 from asapool.errors import CheckpointError, ConfigError
-from asapool.experiments.local import InlineEngine
+from asapool.experiments.engines import InlineEngine
 from asapool.experiments.searching import nested_summary, tune, tune_nested
 from asapool.experiments.space import Choice, Range, Space
 from asapool.experiments.store import Store

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from asapool.data import load
-from asapool.data.fingerprints import ecfp_counts
+from asapool.data.descriptors import ecfp_counts
 from asapool.errors import CheckpointError, DataError
 from asapool.models import ModelConfig, build, checkpoint, counting
 

@@ -7,9 +7,8 @@ import pytest
 
 from asapool.errors import DataError
 from asapool.experiments import paper
-from asapool.experiments.machine import machine
 from asapool.experiments.plan import load_graphs, load_plan
-from asapool.experiments.record import failed
+from asapool.experiments.record import failed, machine
 from asapool.experiments.reproducing import reproduce
 from asapool.experiments.run import run
 from asapool.experiments.store import Store

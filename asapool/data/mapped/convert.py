@@ -29,9 +29,8 @@ from asapool.data.mapped.folder import FORMAT, META, VERSION, Stored, open_map
 from asapool.data.mapped.parts import Merger, in_memory, notes_of, part_of, read_part, write_part
 from asapool.data.mapped.tables import check_ids, scan_table, stream_shares
 from asapool.data.npz import digest
-from asapool.data.options import ReadOptions
 from asapool.data.readers import reader_of
-from asapool.data.reading import Reading, Skipped
+from asapool.data.reading import Reading, ReadOptions, Skipped
 from asapool.data.targets import Target
 from asapool.errors import AsapoolError, ConfigError, DataError, WriteError
 from asapool.files import working_in, write_json

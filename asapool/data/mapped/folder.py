@@ -23,9 +23,7 @@ from asapool.data.csr import Floats, Ints
 from asapool.data.graphset import GraphSet
 from asapool.data.mapped.arrays import Selection
 from asapool.data.mapped.coding import KINDS, unpack
-from asapool.data.options import ReadOptions
-from asapool.data.reading import Log, Numbered, Reading, Wanted, all_pieces
-from asapool.data.recipe import apply_recipe
+from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Wanted, all_pieces, apply_recipe
 from asapool.data.targets import Target
 from asapool.errors import DataError
 

@@ -12,8 +12,7 @@ import numpy as np
 from asapool.data.csr import Ints
 from asapool.data.molecule_table import ID_COLUMNS, STRICT, Row, build_graphs, open_rows, read_labels, recipe_of
 from asapool.data.molecules import load_rdkit
-from asapool.data.options import ReadOptions
-from asapool.data.reading import Log, Reading
+from asapool.data.reading import Log, Reading, ReadOptions
 from asapool.errors import DataError
 
 
