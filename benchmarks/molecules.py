@@ -31,7 +31,7 @@ from asapool.experiments.store import Store
 from asapool.files import write_text
 from asapool.models import checkpoint
 from asapool.training import predict, resolve, run
-from asapool.training.conformal import conformal_quantile, covered
+from asapool.training.calibration import conformal_quantile, covered
 from asapool.training.tasks import task_of
 from asapool.training.trust import KEY, Trust, answers_of_tasks
 from benchmarks.measuring import machine

@@ -25,7 +25,7 @@ from asapool.errors import AsapoolError
 
 COMMANDS = {  # name → module of asapool.cli, in the order of the help
     "train": "train", "cv": "cv", "compare": "cv", "tune": "tune", "predict": "predict", "embed": "predict",
-    "evaluate": "predict", "explain": "explain", "motifs": "motifs", "report": "results", "export": "deploy",
+    "evaluate": "predict", "explain": "explain", "motifs": "explain", "report": "results", "export": "deploy",
     "serve": "deploy", "reproduce": "reproduce", "results": "results", "methods": "methods", "data": "data",
     "theory": "theory", "warmup": "methods",
 }  # fmt: skip

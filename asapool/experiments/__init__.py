@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 # run and execute are not here: they have the names of their modules (asapool.experiments.run.run)
 _HOME = {
     "Cell": "plan",
-    "InlineEngine": "local",
-    "LocalEngine": "local",
+    "InlineEngine": "engines",
+    "LocalEngine": "engines",
     "PairedTest": "significance",
     "Plan": "plan",
     "Run": "run",
@@ -41,7 +41,7 @@ _HOME = {
     "cross_validate": "crossval",
     "load_plan": "plan",
     "make_table": "tables",
-    "merge": "merging",
+    "merge": "compact",
     "methods_plan": "crossval",
     "paired_test": "significance",
 }

@@ -32,6 +32,7 @@ from asapool.models.ensemble import EnsembleModel
 from asapool.training import run as single
 from asapool.training.fitting import Fit
 from asapool.training.predictions import predict
+from asapool.training.results import evaluate_run, write_results
 from asapool.training.settings import RunSettings, read_for
 from asapool.training.state import Epoch
 from asapool.training.tasks import task_of
@@ -175,7 +176,7 @@ def _finish(
         best_epoch=first.best_epoch or 0, best_score=None, selected_by=settings.train.select_by,
         history=tuple(Epoch(**row) for row in first.history or ()),
     )  # fmt: skip
-    metrics = single.evaluate_run(settings, graphs, split, ensemble, done)
+    metrics = evaluate_run(settings, graphs, split, ensemble, done)
     members: dict[str, Any] = {"members": len(records), "seeds": [record.run.seed for record in records]}
     for part in ("validation", "test"):
         members[part] = [getattr(record, part) for record in records]
@@ -187,7 +188,7 @@ def _finish(
     summary |= {"members": len(records), "validation": metrics["validation"], "test": metrics["test"]}
     trust = _save(ensemble, trusts, graphs, path, split.val, predict(ensemble, graphs, split.val), summary)
     metrics["conformal"] = measured_coverage(trust, graphs, split.test, ensemble)
-    single.write_results(path, graphs, split, ensemble, done, metrics)
+    write_results(path, graphs, split, ensemble, done, metrics)
     return metrics
 
 

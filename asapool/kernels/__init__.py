@@ -8,14 +8,14 @@ choose: a padded graph goes to `dense`, and `backend="auto"` takes `fused` where
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from asapool.errors import ConfigError, choose
-from asapool.kernels import dense, reference
+from asapool.errors import ConfigError
+from asapool.kernels import dense
+from asapool.kernels.backends import BACKENDS, backend_for, fused_layers, is_padded
 from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding
 from asapool.kernels.graph import Graph, Loops, Pattern
 from asapool.kernels.ratio import kept_count
@@ -68,48 +68,11 @@ __all__ = [
 ]
 
 READOUTS = ("mean", "max", "sum")
-BACKENDS = ("auto", "reference", "fused")
-FUSED = (torch.float32, torch.float64, torch.int64)  # what the compiled loops take
-
-
-def backend_for(backend: str, *tensors: Tensor | None, on: object = None) -> ModuleType:
-    """The module that does the work: `dense` where `on` belongs to a padded batch; `fused` for tensors on the CPU.
-
-    on: the structure that the step works on, or node features, which are (B, N, F) in a padded batch. `fused` takes
-    float32 and float64 (and indices); everything else is for `reference`.
-    """
-    if is_padded(on):
-        return dense
-    if backend == "reference":
-        return reference
-    for t in tensors:
-        if t is not None and not (t.is_cpu and t.dtype in FUSED):
-            if choose("backend", backend, BACKENDS) == "auto":
-                return reference
-            raise ConfigError(
-                f'backend="fused" takes float32 or float64 on the CPU, got {t.dtype} on {t.device}; use backend="auto"'
-            )
-    from asapool.kernels import fused  # numba loads here, not before
-
-    return fused
-
-
-def is_padded(on: object) -> bool:
-    """Whether a structure, or features (B, N, F), belong to a padded batch."""
-    return isinstance(on, (DensePattern, Padding, DenseGraph)) or (isinstance(on, Tensor) and on.dim() == 3)
 
 
 def kept(ptr: Tensor | Padding, ratio: float | int) -> Any:
     """How many nodes each graph keeps, ⌈kN⌉: (B,), or the sizes of a padded batch after pooling."""
     return ptr.kept(ratio) if isinstance(ptr, Padding) else kept_count(ptr.diff(), ratio)
-
-
-def fused_layers(backend: str, *tensors: Tensor | None) -> ModuleType | None:
-    """The module that has whole layers in one operation, where there is one: `fused`, outside torch.compile."""
-    if torch.compiler.is_compiling() or any(map(is_padded, tensors)):
-        return None
-    chosen = backend_for(backend, *tensors)
-    return None if chosen is reference else chosen
 
 
 def pack(edge_index: Tensor, ptr: Tensor, N: int, *, backend: str = "auto") -> tuple[Pattern, Tensor]:

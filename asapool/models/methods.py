@@ -10,101 +10,19 @@ Builders are written as "module:function" and imported when first used, so that 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
 
 from asapool.errors import ConfigError, choose
+from asapool.models.method_entry import Kind, Method, Trainer
 
-if TYPE_CHECKING:
-    from torch import nn
+__all__ = [
+    "GROUP", "PLUS", "PLUS_SCHEDULE", "WIDEST", "Kind", "Method", "Trainer", "method", "method_names", "methods",
+    "register", "register_method",
+]  # fmt: skip
 
-    from asapool.models.classifier import GraphModel
-    from asapool.models.config import ModelConfig
-    from asapool.models.shape import LevelShape, ModelShape
-
-    BuildModel = Callable[[ModelConfig, ModelShape], GraphModel]
-    BuildPool = Callable[[ModelConfig, LevelShape], nn.Module]
-
-Kind = Literal["hierarchical", "global", "sanity", "baseline"]
-Trainer = Literal["gradient", "direct"]
 GROUP = "asapool.methods"  # of entry points
 WIDEST = 256  # most numbers that a global pooling may hand to the head (appendix of the paper)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Method:
-    """One method: what it is, how its model is built and how it is fitted.
-
-    Exactly one of `pool` and `build` is given, as a function or as the text "module:function".
-
-    Args:
-        name: how users call it.
-        kind: "hierarchical" (convolve, pool, read out, level by level), "global" (all convolutions, then one pooling),
-            "sanity" (a network without pooling or edges) or "baseline" (no network).
-        sentence: what it does, in one sentence.
-        paper: where it is from.
-        pool: `pool(config, level)` returns the pooling layer of one level (hierarchical, sanity) or the only one
-            (global); the package adds convolutions, readout and head.
-        build: `build(config, shape)` returns the whole model, a `GraphModel`.
-        no_levels: why an explanation shows no levels, as the first half of a sentence; None = it shows them.
-        no_padding: why the model cannot work on padded batches and so cannot become ONNX, as the first half of a
-            sentence; None = it can.
-        trainer: "gradient" (by Adam) or "direct" (a `DirectModel`, which fits itself).
-        max_hidden: largest model.hidden.
-        fixed_size: the model is made for graphs of a typical size, so build() needs typical_nodes.
-        defaults: settings of the model whose default is another one in this method (see models.config.USUAL).
-        schedule: settings of the training whose default is another one in this method.
-        builtin: part of asapool itself.
-
-    >>> method("topk").kind, method("topk").trainer
-    ('hierarchical', 'gradient')
-    """
-
-    name: str
-    kind: Kind
-    sentence: str
-    paper: str
-    pool: BuildPool | str | None = None
-    build: BuildModel | str | None = None
-    no_levels: str | None = None
-    no_padding: str | None = None
-    trainer: Trainer = "gradient"
-    max_hidden: int | None = None
-    fixed_size: bool = False
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    schedule: Mapping[str, Any] = field(default_factory=dict)
-    builtin: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip() or "," in self.name:
-            raise ConfigError(f"a method needs a name without commas, got {self.name!r}")
-        choose(f"kind of the method {self.name}", self.kind, get_args(Kind))
-        choose(f"trainer of the method {self.name}", self.trainer, get_args(Trainer))
-        if (self.pool is None) == (self.build is None):
-            raise ConfigError(f"the method {self.name} needs either pool or build")
-        if self.pool is not None and self.kind == "baseline":
-            raise ConfigError(f"the method {self.name} is of the kind 'baseline', which needs build and not pool")
-
-    def make_model(self, config: ModelConfig, shape: ModelShape) -> GraphModel:
-        """The model that the config describes, with fresh weights."""
-        if self.build is None:
-            from asapool.models.classifier import with_pool
-
-            return with_pool(self, config, shape)
-        return cast("BuildModel", _resolve(self.build))(config, shape)
-
-    def make_pool(self, config: ModelConfig, level: LevelShape) -> nn.Module:
-        """The pooling layer of one level."""
-        if self.pool is None:
-            raise ConfigError(f"the method {self.name} has no pooling layer")
-        return cast("BuildPool", _resolve(self.pool))(config, level)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {name: getattr(self, name) for name in ("name", "kind", "sentence", "paper", "trainer", "builtin")}
-
 
 # the recipe of asap+ and none+, chosen on validation parts of NCI1, PROTEINS and DD (docs/results.md)
 PLUS: dict[str, Any] = {
@@ -372,11 +290,3 @@ def _load_plugins() -> None:
                 f"{type(error).__name__}: {error}",
                 stacklevel=2,
             )
-
-
-def _resolve(made: Any) -> Any:
-    """The function, or the one that "module:function" names."""
-    if not isinstance(made, str):
-        return made
-    module, _, name = made.partition(":")
-    return getattr(import_module(module), name)

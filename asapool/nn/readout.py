@@ -1,4 +1,4 @@
-"""From nodes to one row per graph."""
+"""From nodes to one row per graph: readouts, and the three global poolings that the paper compares with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from asapool import kernels
-from asapool.errors import choose
+from asapool.errors import ConfigError, choose
+from asapool.kernels import Pattern
 from asapool.nn.inputs import sorting
 
 
@@ -44,3 +45,80 @@ class Readout(nn.Module):
     def extra_repr(self) -> str:
         """What print shows."""
         return ", ".join(self.parts)
+
+
+class Set2SetPool(nn.Module):
+    """Read the nodes T times, each time asking better: q_t = LSTM(q_{t-1} ‖ r_{t-1}), r_t = Σ_i softmax_i(x_i·q_t) x_i.
+
+    "Order Matters: Sequence to sequence for Sets" (ICLR 2016); torch_geometric's Set2Set. Returns q_T ‖ r_T, (B, 2F).
+    """
+
+    def __init__(self, in_channels: int, steps: int = 5) -> None:
+        super().__init__()
+        from torch_geometric.nn import Set2Set  # loads torch_geometric, so not before it is needed
+
+        self.out_channels = 2 * in_channels
+        self.pool = Set2Set(in_channels, processing_steps=steps)
+
+    def forward(self, x: Tensor, pattern: Pattern) -> Tensor:
+        """x (N, F) of a packed batch; returns (B, 2F)."""
+        r: Tensor = self.pool(x, pattern.batch, dim_size=pattern.ptr.numel() - 1)
+        return r
+
+
+class GlobalAttentionPool(nn.Module):
+    """Sum the nodes by attention: r = Σ_i softmax_i(g·x_i + c) h(x_i), h the identity or a linear layer (transform).
+
+    "Gated Graph Sequence Neural Networks" (ICLR 2016); torch_geometric's AttentionalAggregation. Returns (B, F).
+    """
+
+    def __init__(self, in_channels: int, transform: bool = False) -> None:
+        super().__init__()
+        from torch_geometric.nn import AttentionalAggregation
+
+        self.out_channels = in_channels
+        h = nn.Linear(in_channels, in_channels) if transform else None
+        self.pool = AttentionalAggregation(nn.Linear(in_channels, 1), h)
+
+    def forward(self, x: Tensor, pattern: Pattern) -> Tensor:
+        """x (N, F) of a packed batch; returns (B, F)."""
+        r: Tensor = self.pool(x, pattern.batch, dim_size=pattern.ptr.numel() - 1)
+        return r
+
+
+class SortPool(nn.Module):
+    """Line the nodes up by their last feature, largest first, and read the first K side by side; zeros fill the rest.
+
+    "An End-to-End Deep Learning Architecture for Graph Classification" (AAAI 2018). Ties are broken as the paper says,
+    by the feature before the last and so on, so the answer does not depend on node numbers; torch_geometric's
+    SortAggregation, equal otherwise, leaves them to the order of the nodes, and behind a ReLU ties at 0 are common.
+
+    >>> pool = SortPool(2, K=2)
+    >>> pattern, _ = kernels.pack(torch.empty(2, 0, dtype=torch.int64), torch.tensor([0, 3, 4]), 4)
+    >>> pool(torch.tensor([[1., 0.], [9., 4.], [2., 0.], [7., 7.]]), pattern).tolist()
+    [[9.0, 4.0, 2.0, 0.0], [7.0, 7.0, 0.0, 0.0]]
+    """
+
+    def __init__(self, in_channels: int, K: int, *, backend: str = "auto") -> None:
+        super().__init__()
+        if K < 1:
+            raise ConfigError(f"SortPool must keep at least one node, got K={K}")
+        self.in_channels, self.K, self.out_channels = in_channels, K, K * in_channels
+        self.backend = choose("backend", backend, kernels.BACKENDS)
+
+    def forward(self, x: Tensor, pattern: Pattern) -> Tensor:
+        """x (N, F) of a packed batch; returns (B, K·F)."""
+        B = pattern.ptr.numel() - 1
+        if x.size(0) == 0:
+            return x.new_zeros(B, self.out_channels)
+        # unique rows come sorted by their first column, then the second: flipped, by the last, then the one before
+        _, rank = torch.unique(x.detach().flip(1), dim=0, return_inverse=True)
+        count = pattern.ptr.diff().clamp(max=self.K)
+        perm, ptr = kernels.select(rank.double(), pattern.ptr, count, backend=self.backend)
+        batch = pattern.batch[perm]
+        place = batch * self.K + torch.arange(perm.numel(), device=x.device) - ptr[batch]
+        return x.new_zeros(B * self.K, self.in_channels).index_copy(0, place, x[perm]).view(B, self.out_channels)
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.in_channels}, K={self.K}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
+from asapool.data.targets import YES_NO, Target
 from asapool.errors import CheckpointError
 from asapool.experiments.columns import grid, meanings
 from asapool.experiments.experiment import OLD_PLAN, read_plans
@@ -19,9 +22,133 @@ from asapool.experiments.summary import by_seed
 from asapool.experiments.table_text import notes, number
 from asapool.experiments.tables import MAJORITY, TRIVIAL, Table, make_table
 from asapool.experiments.verdicts import leader
-from asapool.reports.charts import strip_chart
-from asapool.reports.method_cards import GraphNames, method_view
+from asapool.insight.drawing.pictures import molecule_svg
+from asapool.insight.levels import Floats, Ints
+from asapool.reports.charts import line_chart, strip_chart
+from asapool.reports.curves import Panel, class_panels, mean_line, task_panels
 from asapool.reports.page import Fact, TableView, render, seed_table
+from asapool.training.task_scores import most_confident_errors
+from asapool.training.tasks import TASKS
+
+ERRORS = 10  # listed per method
+
+
+class GraphNames(NamedTuple):
+    """The graphs of a folder's records: their ids, their classes, and what they were made from (such as SMILES)."""
+
+    ids: list[str]
+    classes: list[str]
+    texts: list[str]
+    labels: list[list[str]]  # of every graph: its class, or its value of every task
+
+    @classmethod
+    def read(cls, path: Path) -> GraphNames:
+        """Read graphs.csv; that of 0.1.0 has no texts."""
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        names = [name for name in (rows[0] if rows else ()) if name not in ("graph", "id", "text")]
+        labels = [[row[name] for name in names] for row in rows]
+        classes = [row[0] for row in labels]
+        return cls([row["id"] for row in rows], classes, [row.get("text") or "" for row in rows], labels)
+
+
+class EvaluatedGraphs(NamedTuple):
+    """The test graphs of all folds and seeds of a method, one after the other."""
+
+    graph: Ints  # (M,) number of the graph
+    fold: Ints
+    seed: Ints
+    y: Ints  # (M,) true class
+    probability: Floats  # (M, C)
+    classes: list[str]
+    confusion: list[list[int]]
+
+
+def evaluated_graphs(records: Sequence[RunRecord], graphs: GraphNames) -> EvaluatedGraphs | None:
+    """Concatenate the test graphs of finished trainings; None where nothing is finished."""
+    parts = [(r, r.probabilities, r.test) for r in records if r.probabilities is not None and r.test is not None]
+    if not parts:
+        return None
+    classes = list(parts[0][2]["class_names"])
+    number = {name: c for c, name in enumerate(classes)}
+    graph = np.concatenate([np.asarray(p["graphs"], np.int64) for _, p, _ in parts])
+    sizes = [len(p["graphs"]) for _, p, _ in parts]
+    return EvaluatedGraphs(
+        graph=graph,
+        fold=np.repeat([r.run.fold for r, _, _ in parts], sizes),
+        seed=np.repeat([r.run.seed for r, _, _ in parts], sizes),
+        y=np.array([number[graphs.classes[g]] for g in graph.tolist()], np.int64),
+        probability=np.concatenate([np.asarray(p["proba"], np.float64) for _, p, _ in parts]),
+        classes=classes,
+        confusion=np.sum([t["confusion"] for _, _, t in parts], axis=0).tolist(),
+    )
+
+
+def method_view(method: str, records: Sequence[RunRecord], graphs: GraphNames) -> dict[str, Any] | None:
+    """What the page shows of one method; None where none of its trainings finished."""
+    training = _training([r.history for r in records if r.history])
+    first = next((r.test for r in records if r.test is not None and r.probabilities is not None), None)
+    if first is not None and "tasks" in first:
+        return {"name": method, "panels": [*_task_panels(first, records, graphs), *training], "errors": None}
+    tested = evaluated_graphs(records, graphs)
+    if tested is None:
+        return None
+    panels = class_panels(tested.y, tested.probability, tested.classes, tested.confusion)
+    return {"name": method, "panels": [*panels, *training], "errors": _errors(tested, graphs)}
+
+
+def _task_panels(scores: dict[str, Any], records: Sequence[RunRecord], graphs: GraphNames) -> list[Panel]:
+    """The panels of measured values or yes/no tasks, over the test graphs of all folds and seeds."""
+    kind, names = scores["kind"], tuple(scores["tasks"])
+    words = {cell.lower() for row in graphs.labels for cell in row if cell}
+    pair = next((pair for pair in YES_NO if words <= set(pair)), ("0", "1")) if TASKS[kind].probabilities else ()
+    target = Target(kind=kind, names=names, classes=pair)
+    y = TASKS[kind].read_labels(graphs.labels, target)
+    kept = [r.probabilities for r in records if r.probabilities is not None]
+    place = np.concatenate([np.asarray(one["graphs"], np.int64) for one in kept])
+    return task_panels(TASKS[kind], y[place], np.concatenate([np.asarray(one["proba"]) for one in kept]), target)
+
+
+def _training(histories: Sequence[Sequence[dict[str, Any]]]) -> list[Panel]:
+    def curves(column: str, scale: float = 1.0) -> list[Floats]:
+        return [
+            np.array([np.nan if row[column] is None else scale * row[column] for row in history], np.float64)
+            for history in histories
+        ]
+
+    losses = [mean_line(name, curves(column)) for name, column in (("training", "loss"), ("validation", "val_loss"))]
+    accuracy = mean_line("validation", curves("val_accuracy", 100.0))
+    note = "Mean of all trainings; the shaded band is their standard deviation."
+    panels = []
+    for title, unit, lines in (
+        ("Loss by epoch", "loss", losses),
+        ("Validation accuracy by epoch", "accuracy, %", [accuracy]),
+    ):
+        drawn = [line for line in lines if line.x]
+        if drawn:
+            panels.append(Panel(title, line_chart(drawn, title.lower(), "epoch", unit, whole=True), note=note))
+    return panels
+
+
+def _errors(tested: EvaluatedGraphs, graphs: GraphNames) -> TableView:
+    """A row per error, with the structure where the graph is a molecule."""
+    predicted = tested.probability.argmax(axis=1)
+    rows: list[list[str | Markup]] = []
+    places = most_confident_errors(tested.y, tested.probability, ERRORS)
+    pictures = [_structure(graphs.texts[tested.graph[k]]) for k in places]
+    for k, picture in zip(places, pictures, strict=True):
+        cells: list[str | Markup] = [
+            graphs.ids[tested.graph[k]], tested.classes[tested.y[k]], tested.classes[predicted[k]],
+            f"{tested.probability[k].max():.3f}", str(tested.fold[k]), str(tested.seed[k]),
+        ]  # fmt: skip
+        rows.append([*cells, picture] if any(pictures) else cells)
+    header = ["graph", "class", "predicted", "predicted probability", "fold", "seed"]
+    return TableView([*header, "structure"] if any(pictures) else header, rows, "", "numbers errors-table")
+
+
+def _structure(smiles: str) -> Markup:
+    return Markup(molecule_svg(smiles) if smiles else "")
+
 
 BASELINES = {MAJORITY: "always the most frequent class, %", TRIVIAL: "the mean of the training graphs"}
 

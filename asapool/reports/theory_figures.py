@@ -11,11 +11,10 @@ from typing import Any
 from asapool.errors import WriteError
 from asapool.files import writing
 from asapool.insight.drawing.figure import new_figure
-from asapool.theory.bounds import Family, Method, k_star, k_star_limit, k_star_printed
+from asapool.theory.bounds import Family, Method, k_star, k_star_limit, k_star_printed, scatter
 from asapool.theory.exhaustive import TreeRow
 from asapool.theory.extremum import Training
 from asapool.theory.graphs import balanced_starlike_tree, starlike_tree
-from asapool.theory.optimum_sets import scatter
 from asapool.theory.report import Report
 from asapool.theory.selections import SelectionRow
 

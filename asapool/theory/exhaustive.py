@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from asapool.theory.bounds import path_optimum, tree_optimum, tree_optimum_printed
+from asapool.theory.bounds import optimum_nodes, path_optimum, tree_optimum, tree_optimum_printed
 from asapool.theory.graphs import Neighbours, balanced_starlike_tree, neighbours, path_graph, positive
-from asapool.theory.optimum_sets import optimum_nodes
 
 Edges = tuple[tuple[int, int], ...]
 Tick = Callable[[int, int], None]

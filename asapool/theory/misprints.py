@@ -12,12 +12,19 @@ from fractions import Fraction
 import torch
 
 from asapool import kernels
-from asapool.theory.bounds import forced, k_star, k_star_limit, k_star_printed, tree_optimum, tree_optimum_printed
+from asapool.theory.bounds import (
+    forced,
+    k_star,
+    k_star_limit,
+    k_star_printed,
+    optimum_nodes,
+    tree_optimum,
+    tree_optimum_printed,
+)
 from asapool.theory.equivariance import printed_block, tied_spectra
 from asapool.theory.extremum import difference_matrix, gcn_family, leconv_family, nearest
 from asapool.theory.graphs import neighbours, path_graph, starlike_tree
 from asapool.theory.operators import dense, packed
-from asapool.theory.optimum_sets import optimum_nodes
 from asapool.theory.receptive import receptive_field
 from asapool.theory.selections import joined, pool_selections, shapes
 

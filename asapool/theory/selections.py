@@ -13,11 +13,18 @@ from torch import Tensor
 from asapool import kernels
 from asapool.errors import InputError, choose
 from asapool.kernels import Graph, Pattern
-from asapool.theory.bounds import Family, Method, edge_reach, largest_disconnected, path_optimum, tree_optimum
+from asapool.theory.bounds import (
+    Family,
+    Method,
+    edge_reach,
+    largest_disconnected,
+    optimum_nodes,
+    path_optimum,
+    tree_optimum,
+)
 from asapool.theory.exhaustive import all_trees
 from asapool.theory.graphs import Neighbours, neighbours, path_graph
 from asapool.theory.operators import undirected_edges
-from asapool.theory.optimum_sets import optimum_nodes
 
 PowerOf = Literal["edges", "graph"]
 

@@ -16,7 +16,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,26 +27,20 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from asapool import __version__
 from asapool.data import GraphSet, Split
-from asapool.data.loading import class_column
 from asapool.data.reading import Reading
 from asapool.errors import AsapoolError, CheckpointError, ConfigError, TrainingError
-from asapool.files import read_json, remove, working_in, write_csv, write_json, write_text
+from asapool.files import read_json, remove, working_in, write_json, write_text
 from asapool.kernels.shards import Shard
-from asapool.models import DirectModel, GraphModel, checkpoint
+from asapool.models import DirectModel, GraphModel
 from asapool.nn.norms import NodeNorm
-from asapool.training.assessment import intervals_of
 from asapool.training.device import resolve_device
 from asapool.training.fitting import Fit, OnEpoch, fit
-from asapool.training.model_card import write_card
 from asapool.training.new_model import new_model
 from asapool.training.parallel import Processes
-from asapool.training.prediction_files import write_predictions
-from asapool.training.predictions import predict
+from asapool.training.results import evaluate_run, write_run
 from asapool.training.selection import resolve_rule
 from asapool.training.settings import RunSettings, read_for
-from asapool.training.state import Epoch
 from asapool.training.tasks import check_target, task_of
-from asapool.training.trust import measured_coverage, trust_of
 
 logger = logging.getLogger(__name__)
 FILES = (
@@ -242,7 +236,7 @@ def _carry_out(
         metrics["data"] |= reading.counts()
     if processes.size > 1:
         metrics["processes"] = processes.size
-    _write(path, settings, graphs, split, model, done, metrics)
+    write_run(path, settings, graphs, split, model, done, metrics)
     if done.diverged:
         raise TrainingError(
             f"{done.stopped}; the best weights before that, of epoch {done.best_epoch}, are in "
@@ -265,88 +259,6 @@ def _check_shareable(model: GraphModel) -> None:
             "the batch normalisation %s of the method %r uses the graphs of each process alone: the numbers depend on "
             "the number of processes", unshared[0], model.config.method,
         )  # fmt: skip
-
-
-def evaluate_run(settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit) -> dict[str, Any]:
-    """The content of metrics.json."""
-    target = graphs.target if model.target is None else model.target
-    task = task_of(target)
-
-    def scores(y: Any, p: Any) -> dict[str, Any] | None:
-        return task.score(y, p, target) if len(y) else None
-
-    answer = task.trivial(graphs.y[split.train], target)
-    val, test = ((graphs.y[part], predict(model, graphs, part)) for part in (split.val, split.test))
-    trivial = task.compare(*test, answer, target)
-    warnings = [*done.notes, *task.warnings(*val, target, "validation", {})]
-    warnings += task.warnings(*test, target, "test", trivial)
-    parts = task.parts(*test, target)
-    return {
-        "version": 1,
-        "data": {
-            "source": settings.data.source,
-            "name": graphs.name,
-            "graphs": len(graphs),
-            "fingerprint": graphs.fingerprint,
-            "class_column": class_column(settings.data.source, graphs),
-        },
-        "target": target.to_dict(),
-        "parts": {"train": len(split.train), "val": len(split.val), "test": len(split.test), "split": split.method},
-        "method": settings.model.method,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "best_epoch": done.best_epoch,
-        "epochs": len(done.history),
-        "stopped": done.stopped,
-        "train": scores(graphs.y[split.train], predict(model, graphs, split.train)),
-        "selected_by": done.selected_by,
-        "validation": scores(*val),
-        "test": scores(*test),
-        "test_intervals": intervals_of(parts, task.metrics, len(split.test)) if len(split.test) else None,
-        **task.extras(test[0], answer, target),
-        "trivial": trivial,
-        "warnings": warnings,
-        "seconds": sum(epoch.seconds for epoch in done.history),
-        "versions": {"asapool": __version__, "torch": torch.__version__, "numerics": checkpoint.NUMERICS},
-    }
-
-
-def _write(
-    path: Path, settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit,
-    metrics: dict[str, Any],
-) -> None:  # fmt: skip
-    # nothing that depends on the time goes into the model file: the same run must give the same bytes
-    summary = {
-        "train": settings.train.to_dict(),
-        "best_epoch": done.best_epoch,
-        "epochs": len(done.history),
-        "stopped": done.stopped,
-    }
-    summary |= {
-        "validation": metrics["validation"],
-        "test": metrics["test"],
-        "source": settings.data.source,
-        "name": graphs.name,
-    }
-    trust = trust_of(model, graphs, split)
-    checkpoint.save(
-        path / "model.safetensors", model, recipe=graphs.recipe, summary=summary, fingerprint=graphs.fingerprint,
-        extra={"trust": trust},
-    )  # fmt: skip
-    metrics["conformal"] = measured_coverage(trust, graphs, split.test, model)
-    write_card(path / "README.md", metrics, settings.to_dict(), graphs.target.output_names)
-    write_results(path, graphs, split, model, done, metrics)
-
-
-def write_results(
-    path: Path, graphs: GraphSet, split: Split, model: GraphModel, done: Fit, metrics: dict[str, Any]
-) -> None:
-    """Write history.csv, predictions.csv and, as the mark of a finished run, metrics.json."""
-    write_csv(path / "history.csv", [f.name for f in fields(Epoch)], map(astuple, done.history), durable=True)
-    if len(split.test):
-        tested = graphs.subset(split.test)
-        write_predictions(path / "predictions.csv", [(tested, predict(model, tested))], graphs.target, labels=True)
-    write_json(path / "metrics.json", metrics, durable=True)  # the mark of a finished run comes after all that it marks
-    remove(path / "state.safetensors")
 
 
 def _digest(value: Any) -> str:

@@ -21,12 +21,15 @@ from asapool.errors import CheckpointError, ConfigError, choose
 from asapool.models import DirectModel, GraphModel
 from asapool.models.checkpoint import LoadedModel
 from asapool.training.applicability import UNLIKE, Reference
-from asapool.training.calibration import KINDS, calibrate, fit_calibration, is_calibration
-from asapool.training.conformal import (
+from asapool.training.calibration import (
+    KINDS,
+    calibrate,
     check_coverage,
     class_sets,
     conformal_quantile,
     covered,
+    fit_calibration,
+    is_calibration,
     needed_graphs,
     nonconformity,
     set_texts,

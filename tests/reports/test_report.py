@@ -15,9 +15,8 @@ from asapool.experiments import Store, cross_validate, methods_plan
 from asapool.models import ModelConfig
 from asapool.reports import report_page, write_report
 from asapool.reports.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Line, line_chart
-from asapool.reports.comparison_page import comparison_page
+from asapool.reports.comparison_page import GraphNames, comparison_page, evaluated_graphs, method_view
 from asapool.reports.curves import confusion_matrix, mean_and_deviation, shown_classes, threshold_table
-from asapool.reports.method_cards import GraphNames, evaluated_graphs, method_view
 from asapool.reports.run_page import read_run
 from asapool.training import TrainConfig
 from asapool.training.metrics import calibration_bins, calibration_error

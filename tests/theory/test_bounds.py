@@ -13,13 +13,13 @@ from asapool.theory.bounds import (
     k_star,
     k_star_limit,
     k_star_printed,
+    optimum_nodes,
     path_optimum,
     starlike_optimum,
     tree_optimum,
     tree_optimum_printed,
 )
 from asapool.theory.graphs import balanced_starlike_tree, path_graph, starlike_tree
-from asapool.theory.optimum_sets import optimum_nodes
 
 
 def test_closed_forms_count_what_is_there():

@@ -8,9 +8,8 @@ import pytest
 
 from asapool.errors import InputError
 from asapool.theory import optimum_nodes, scatter
-from asapool.theory.bounds import path_optimum, starlike_optimum
+from asapool.theory.bounds import largest_independent, path_optimum, starlike_optimum
 from asapool.theory.graphs import balls, distances, path_graph, starlike_tree
-from asapool.theory.optimum_sets import largest_independent
 from tests.theory.dense import brute_optimum, random_graph, random_tree
 
 

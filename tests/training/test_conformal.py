@@ -7,14 +7,17 @@ import pytest
 
 from asapool.errors import CheckpointError, ConfigError
 from asapool.training.applicability import Reference
-from asapool.training.calibration import calibrate, fit_calibration, temperature, tempered
-from asapool.training.conformal import (
+from asapool.training.calibration import (
+    calibrate,
     class_sets,
     conformal_quantile,
     covered,
+    fit_calibration,
     needed_graphs,
     nonconformity,
     set_texts,
+    temperature,
+    tempered,
 )
 
 

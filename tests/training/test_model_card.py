@@ -4,7 +4,7 @@ import json
 
 import yaml
 
-from asapool.training.model_card import model_card, write_card
+from asapool.training.results import model_card, write_card
 from tests.cli.commands import call
 
 METRICS = {

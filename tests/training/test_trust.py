@@ -13,7 +13,7 @@ from asapool.data.splits import Split
 from asapool.errors import CheckpointError, ConfigError, DataError
 from asapool.models import checkpoint
 from asapool.training import RunSettings, predict, run
-from asapool.training.conformal import conformal_quantile
+from asapool.training.calibration import conformal_quantile
 from asapool.training.trust import Trust, Uncertainty
 from tests.cli.commands import call
 

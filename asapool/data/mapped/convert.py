@@ -26,8 +26,17 @@ import numpy as np
 import asapool
 from asapool.data.loading import read
 from asapool.data.mapped.folder import FORMAT, META, VERSION, Stored, open_map
-from asapool.data.mapped.parts import Merger, in_memory, notes_of, part_of, read_part, write_part
-from asapool.data.mapped.tables import check_ids, scan_table, stream_shares
+from asapool.data.mapped.parts import (
+    Merger,
+    check_ids,
+    in_memory,
+    notes_of,
+    part_of,
+    read_part,
+    scan_table,
+    stream_shares,
+    write_part,
+)
 from asapool.data.npz import digest
 from asapool.data.readers import reader_of
 from asapool.data.reading import Reading, ReadOptions, Skipped

@@ -2,8 +2,8 @@
 
 from asapool.nn.baselines.coarse import Coarse
 from asapool.nn.baselines.diffpool import DiffPooling
-from asapool.nn.baselines.global_pools import GlobalAttentionPool, Set2SetPool, SortPool
 from asapool.nn.baselines.selection import SAGPooling, TopKPooling
+from asapool.nn.readout import GlobalAttentionPool, Set2SetPool, SortPool
 
 __all__ = [
     "Coarse",
