@@ -2,6 +2,9 @@
 
 import subprocess
 import sys
+from importlib import import_module
+
+import pytest
 
 import asapool
 import asapool.kernels
@@ -22,8 +25,16 @@ def test_public_names():
         "Pooled", "PooledWithFeatures", "Readout", "SAGE", "SAGPooling", "Set2SetPool", "SortPool", "Source2Token",
         "Token2Token", "TopKPooling", "normalisation",
     }  # fmt: skip
-    for module in (asapool.nn, asapool.kernels):
-        assert all(hasattr(module, name) for name in module.__all__)
+
+
+@pytest.mark.parametrize(
+    "package", ["data", "estimator", "experiments", "exporting", "files", "insight", "kernels", "models", "nn",
+                "reports", "theory", "training"],
+)  # fmt: skip
+def test_every_name_that_a_package_offers_is_there(package):
+    """Many are looked up when first used, so that a wrong module would be noticed by users only."""
+    module = import_module(f"asapool.{package}")
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
 
 
 def test_imports_are_light():
