@@ -1,6 +1,6 @@
 """Kill workers of `asapool cv -j 2` at random times and count how often the command hangs or loses a training.
 
-    python -m benchmarks.worker_kills --kills 100 --seed 0
+    python -m benchmarks.worker_kills --kills 100 --seed 0 [--write]
 
 Every trial starts the command, kills one of its workers with SIGKILL between 0 and 5 s after the first one appeared,
 and waits for the end. The command itself tries the killed training again, so that every trial must end with code 0 and
@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from benchmarks.measuring import machine, write
 
 SOURCE = "synthetic:motifs?graphs=200"  # more than 64 KiB, what a pipe holds
 FOLDS = 3
@@ -73,15 +75,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help="keep the result in benchmarks/results")
     args = parser.parse_args()
     choose, killed, hangs, wrong, number = random.Random(args.seed), 0, 0, 0, 0
+    delays: list[float] = []
     while killed < args.kills:
         delay = choose.uniform(0, 5)
         result, had_worker = trial(delay, choose)
+        delays += [round(delay, 2)] if had_worker else []
         number, killed = number + 1, killed + had_worker
         hangs, wrong = hangs + (result == "hang"), wrong + (result not in ("ok", "hang"))
         if result != "ok":
             print(f"trial {number}, {delay:.2f} s: {result}", flush=True)
+    if args.write:
+        write(
+            "worker_kills",
+            {
+                "what": "a worker of asapool cv -j 2 is killed at a random time",
+                "command": f"python -m benchmarks.worker_kills --kills {args.kills} --seed {args.seed}",
+                "kills": killed,
+                "trials": number,
+                "hangs": hangs,
+                "other_failures": wrong,
+                "seconds_until_the_kill": delays,
+                "machine": machine(),
+            },
+        )
     print(f"{killed} kills in {number} trials: {hangs} hangs, {wrong} other failures")
     sys.exit(1 if hangs or wrong else 0)
 

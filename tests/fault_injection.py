@@ -1,11 +1,11 @@
 """Every file call of a training and of a cross-validation fails once, or is the last thing that the process does.
 
-python -m tests.fault_injection [train|cv ...]
+python -m tests.fault_injection [train|cv ...] [--write]
 
-Each command runs in a process of its own. Its n-th write, rename, fsync or removal fails with ENOSPC, EIO or EROFS, or
-ends in SIGKILL. Then: the command must have ended in a sentence (exit code 1) or, where the failure does not matter,
-well (0); no temporary file may be left unless it was killed; what is there must be whole; and the same command, given
-again, must end in the bytes of an undisturbed run.
+Each command runs in a process of its own, a copy of this one, which has run every command once. Its n-th write, rename,
+fsync or removal fails with ENOSPC, EIO or EROFS, or ends in SIGKILL. Then: the command must have ended in a sentence
+(exit code 1) or, where the failure does not matter, well (0); no temporary file may be left unless it was killed; what
+is there must be whole; and the same command, given again, must end in the bytes of an undisturbed run.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -87,26 +88,31 @@ class Faults:
                 setattr(os, name, function)
 
 
-def run(words: tuple[str, ...], folder: Path, at: int | None, fault: str) -> tuple[int, str, list[str]]:
-    """Exit code (negative: the signal), standard error, and the names of the calls; in a child process."""
+def command(words: tuple[str, ...]) -> tuple[int, str]:
+    """Exit code and standard error of a command in this process."""
     from asapool.cli.main import main
 
+    err = io.StringIO()
+    sys.argv = ["asapool", *words]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            return int(end.code or 0), err.getvalue()
+        except BaseException as error:
+            return 70, f"{err.getvalue()}Traceback: {error!r}"
+    return 0, err.getvalue()
+
+
+def run(words: tuple[str, ...], folder: Path, at: int | None, fault: str) -> tuple[int, str, list[str]]:
+    """Exit code (negative: the signal), standard error, and the names of the calls; in a child process."""
     notes = folder.parent / "notes"
     child = os.fork()
     if child == 0:
-        faults, err = Faults(folder, at, fault), io.StringIO()
-        code = 70
-        sys.argv = ["asapool", *words]
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
-            try:
-                with faults.injected():
-                    main()
-                code = 0
-            except SystemExit as end:
-                code = int(end.code or 0)
-            except BaseException as error:
-                err.write(f"Traceback: {error!r}")
-        notes.write_text(json.dumps([err.getvalue(), faults.calls]))
+        faults = Faults(folder, at, fault)
+        with faults.injected():
+            code, err = command(words)
+        notes.write_text(json.dumps([err, faults.calls]))
         os._exit(code)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
@@ -158,11 +164,13 @@ def trial(name: str, base: Path, at: int, fault: str, expected: bytes) -> str | 
     return None if (folder / product).read_bytes() == expected else "other bytes than an undisturbed run"
 
 
-def main(names: list[str], every: int = 1) -> int:
+def main(names: list[str], every: int = 1, keep: bool = False) -> int:
     """Try every call of every command; print a table and what went wrong; return how much did."""
-    wrong, outcome = [], Counter()
+    wrong, outcome, numbers, start = [], Counter(), {}, time.monotonic()
     with tempfile.TemporaryDirectory() as place:
         base = Path(place)
+        for name in names:  # loads torch and the compiled loops, which every trial then finds loaded
+            command((*COMMANDS[name][0], "--out", str(base / "first" / name)))
         for name in names:
             words, _, product = COMMANDS[name]
             folder = base / "run"
@@ -170,9 +178,10 @@ def main(names: list[str], every: int = 1) -> int:
             code, err, calls = run((*words, "--out", str(folder)), folder, None, "EIO")
             if code:
                 raise SystemExit(f"{name} fails undisturbed: {err}")
-            expected = (folder / product).read_bytes()
+            expected, numbers[name] = (folder / product).read_bytes(), dict(Counter(calls))
             print(f"{name}: {len(calls)} calls {dict(Counter(calls))}", file=sys.stderr, flush=True)
             for at in range(0, len(calls), every):
+                print(f"{name}, call {at}, {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
                 for fault in FAULTS:
                     trouble = trial(name, base, at, fault, expected)
                     outcome[name, calls[at], fault, "held" if trouble is None else "WRONG"] += 1
@@ -182,9 +191,26 @@ def main(names: list[str], every: int = 1) -> int:
     for key, times in sorted(outcome.items()):
         print(*(f"{part:10}" for part in key), times)
     print("\n".join(wrong) or "nothing went wrong")
+    if keep:
+        from benchmarks.measuring import machine, write
+
+        write(
+            "fault_injection",
+            {
+                "what": "every file call of a command fails once, or is the last thing that its process does",
+                "command": f"python -m tests.fault_injection {' '.join(names)}",
+                "calls": numbers,
+                "outcomes": [[*key, times] for key, times in sorted(outcome.items())],
+                "faults": sum(outcome.values()),
+                "wrong": wrong,
+                "seconds": round(time.monotonic() - start),
+                "machine": machine(),
+            },
+        )
     return len(wrong)
 
 
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    sys.exit(1 if main(sys.argv[1:] or list(COMMANDS)) else 0)
+    chosen = [word for word in sys.argv[1:] if word != "--write"]
+    sys.exit(1 if main(chosen or list(COMMANDS), keep="--write" in sys.argv) else 0)

@@ -1,10 +1,11 @@
 """Model files with a correct checksum and wrong content: each loads and predicts, or gives one sentence.
 
-python -m tests.models.fuzz_checkpoint 20000 [seed]
+python -m tests.models.fuzz_checkpoint 20000 0 --write
 """
 
 from __future__ import annotations
 
+import argparse
 import copy
 import json
 import random
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import traceback
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import torch
@@ -103,7 +105,7 @@ def change_weights(weights, draw):
 
 
 def attempt(base, draw, folder: Path):
-    """One changed file; returns None, or the traceback of what should have been a sentence."""
+    """What one changed file comes to: "answered", "refused", or the traceback of what should have been a sentence."""
     content, weights = copy.deepcopy(base[0]), {name: value.clone() for name, value in base[1].items()}
     content.pop("checksum")
     for _ in range(draw.choice([1, 1, 1, 2, 3])):
@@ -113,33 +115,60 @@ def attempt(base, draw, folder: Path):
         content["checksum"] = checkpoint.checksum(content, weights)
         file.write_bytes(pack_tensors(weights, metadata={checkpoint.KEY: json.dumps(content)}))
     except Exception:  # not a file that can exist, such as one of half a surrogate
-        return None
+        return "not a file"
     try:
         for graphs, p in predict_source(checkpoint.load(file), base[2]):
             assert p.shape == (len(graphs), len(content["classes"]))
     except AsapoolError as error:
-        return None if "\n" not in str(error).strip() else f"more than one line: {error}"
+        return "refused" if "\n" not in str(error).strip() else f"more than one line: {error}"
     except Exception:
         return f"{json.dumps(content)[:2000]}\n{traceback.format_exc()}"
-    return None
+    return "answered"
 
 
-def fuzz(times: int, seed: int = 0) -> list[str]:
-    """The tracebacks of so many changed files."""
-    draw, failures = random.Random(seed), []
+def fuzz(times: int, seed: int = 0) -> tuple[list[str], Counter[str]]:
+    """The tracebacks of so many changed files that could be written, and how many were answered and refused."""
+    draw, failures, outcome = random.Random(seed), [], Counter()
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = bases(Path(name))
-        for k in range(times):
-            failure = attempt(made[k % len(made)], draw, Path(name))
-            if failure is not None:
-                failures.append(failure)
-    return failures
+        made, k = bases(Path(name)), 0
+        while sum(outcome.values()) < times:
+            result, k = attempt(made[k % len(made)], draw, Path(name)), k + 1
+            if result in ("answered", "refused"):
+                outcome[result] += 1
+            elif result != "not a file":
+                outcome["traceback"] += 1
+                failures.append(result)
+    return failures, outcome
+
+
+def main() -> None:
+    """Try the files, print the first tracebacks and their number."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("times", type=int, nargs="?", default=1000)
+    parser.add_argument("seed", type=int, nargs="?", default=0)
+    parser.add_argument("--write", action="store_true", help="keep the result in benchmarks/results")
+    args = parser.parse_args()
+    found, outcome = fuzz(args.times, args.seed)
+    for text in found[:20]:
+        print(text, end="\n\n")
+    if args.write:
+        from benchmarks.measuring import machine, write
+
+        write(
+            "fuzz_checkpoint",
+            {
+                "what": "model files with a correct checksum and wrong content",
+                "command": f"python -m tests.models.fuzz_checkpoint {args.times} {args.seed}",
+                "files": args.times,
+                "outcomes": dict(outcome.most_common()),
+                "tracebacks": len(found),
+                "machine": machine(),
+            },
+        )
+    print(f"{len(found)} tracebacks in {args.times} files: {dict(outcome)}")
+    sys.exit(bool(found))
 
 
 if __name__ == "__main__":
-    found = fuzz(int(sys.argv[1]) if len(sys.argv) > 1 else 1000, int(sys.argv[2]) if len(sys.argv) > 2 else 0)
-    for text in found[:20]:
-        print(text, end="\n\n")
-    print(f"{len(found)} tracebacks")
-    sys.exit(bool(found))
+    main()
