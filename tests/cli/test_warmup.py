@@ -26,7 +26,7 @@ def test_the_first_use_says_that_it_compiles_and_where_the_cache_is(tmp_path):
     assert first.count("compiling loops for this machine, once") == 1
     assert str(tmp_path / "cache") in first
     assert "compiling" not in second
-    assert any(name.endswith(".nbi") for _, _, names in os.walk(tmp_path / "cache") for name in names)
+    assert any(name.endswith(".nbc") for _, _, names in os.walk(tmp_path / "cache") for name in names)
 
 
 def test_warmup_says_where_the_loops_are():

@@ -19,6 +19,7 @@ import numba
 import torch
 from numba.core.event import Listener, register
 
+from asapool.kernels.fused.code_cache import CodeFiles
 from asapool.kernels.threads import thread_pool
 
 LOGGER = logging.getLogger("asapool")
@@ -71,7 +72,7 @@ class Loop:
     """A compiled loop whose machine code is cached on disk; compiled in memory where the disk cannot be written.
 
     numba's cache is valid while the loop's own file is unchanged; ours is valid while all of SOURCES are, since loops
-    call functions of other files.
+    call functions of other files. It also bears several processes that compile at the same time, which numba's does not.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -79,8 +80,9 @@ class Loop:
         self.__doc__, self.__name__ = function.__doc__, function.__name__
         try:
             self.code = numba.njit(cache=True, **OPTIONS)(function)
-            file = self.code._cache._cache_file
-            file._source_stamp = (file._source_stamp, SOURCES)
+            cache = self.code._cache
+            stamp = (numba.__version__, cache._impl.locator.get_source_stamp(), SOURCES)
+            cache._cache_file = CodeFiles(cache.cache_path, cache._impl.filename_base, stamp)
         except (RuntimeError, AttributeError):  # no folder for the cache can be written, or numba keeps it otherwise
             self.code = numba.njit(**OPTIONS)(function)
 
