@@ -5,12 +5,13 @@ python -m tests.fault_injection [train|cv ...] [--write]
 Each command runs in a process of its own, a copy of this one, which has run every command once. Its n-th write, rename,
 fsync or removal fails with ENOSPC, EIO or EROFS, or ends in SIGKILL. Then: the command must have ended in a sentence
 (exit code 1) or, where the failure does not matter, well (0); no temporary file may be left unless it was killed; what
-is there must be whole; and the same command, given again, must end in the bytes of an undisturbed run.
+is there must be whole; and the same command, given again, must end in the model or the table of an undisturbed run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
 import io
 import json
@@ -27,9 +28,22 @@ from typing import Any
 
 SOURCE = "synthetic:cycles?graphs=12&nodes=6"
 SMALL = ("--method", "asap", "--hidden", "4", "--epochs", "2", "--no-report")
-COMMANDS = {
-    "train": (("train", SOURCE, *SMALL), ("train",), "model.safetensors"),
-    "cv": (("cv", SOURCE, *SMALL, "--folds", "3", "--seeds", "1"), None, "cv.csv"),
+
+
+def model_of(folder: Path) -> object:
+    """The bytes of a model."""
+    return (folder / "model.safetensors").read_bytes()
+
+
+def tables_of(folder: Path) -> object:
+    """The table and its trainings, all but the time they took."""
+    rows = [row for name in ("cv.csv", "results.csv") for row in csv.DictReader((folder / name).open(newline=""))]
+    return [{column: cell for column, cell in row.items() if column != "seconds"} for row in rows]
+
+
+COMMANDS = {  # its words, those that resume it, and what must be the same in the end
+    "train": (("train", SOURCE, *SMALL), ("train",), model_of),
+    "cv": (("cv", SOURCE, *SMALL, "--folds", "3", "--seeds", "1"), None, tables_of),
 }
 FAULTS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EROFS": errno.EROFS, "kill": None}
 
@@ -136,7 +150,7 @@ def whole(folder: Path) -> str | None:
     return None
 
 
-def trial(name: str, base: Path, at: int, fault: str, expected: bytes) -> str | None:
+def trial(name: str, base: Path, at: int, fault: str, expected: object) -> str | None:
     """One fault; returns what went wrong."""
     words, resume, product = COMMANDS[name]
     folder = base / "run"
@@ -161,7 +175,7 @@ def trial(name: str, base: Path, at: int, fault: str, expected: bytes) -> str | 
         code, err, _ = run(again, folder, None, fault)
         if code != 0:
             return f"again: exit code {code}: {err[-300:]}"
-    return None if (folder / product).read_bytes() == expected else "other bytes than an undisturbed run"
+    return None if product(folder) == expected else "another result than an undisturbed run"
 
 
 def main(names: list[str], every: int = 1, keep: bool = False) -> int:
@@ -178,7 +192,7 @@ def main(names: list[str], every: int = 1, keep: bool = False) -> int:
             code, err, calls = run((*words, "--out", str(folder)), folder, None, "EIO")
             if code:
                 raise SystemExit(f"{name} fails undisturbed: {err}")
-            expected, numbers[name] = (folder / product).read_bytes(), dict(Counter(calls))
+            expected, numbers[name] = product(folder), dict(Counter(calls))
             print(f"{name}: {len(calls)} calls {dict(Counter(calls))}", file=sys.stderr, flush=True)
             for at in range(0, len(calls), every):
                 print(f"{name}, call {at}, {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)

@@ -5,6 +5,7 @@ from asapool.nn.asap import ASAPooling
 from asapool.nn.attention import Assignment, DynamicAttention, Master2Token, Source2Token, Token2Token
 from asapool.nn.baselines import DiffPooling, GlobalAttentionPool, SAGPooling, Set2SetPool, SortPool, TopKPooling
 from asapool.nn.convolutions import SAGE
+from asapool.nn.edge_masks import explainable
 from asapool.nn.gcn import GCN
 from asapool.nn.gin import GIN, GINE
 from asapool.nn.leconv import BasicLEConv, LEConv
@@ -39,5 +40,6 @@ __all__ = [
     "Source2Token",
     "Token2Token",
     "TopKPooling",
+    "explainable",
     "normalisation",
 ]

@@ -14,6 +14,7 @@ from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Pattern
 from asapool.kernels.ratio import check_ratio
 from asapool.nn.attention import Assignment, ClusterAttention, DynamicAttention, Master2Token, Source2Token, Token2Token
+from asapool.nn.edge_masks import mask_memberships, unweighted
 from asapool.nn.gcn import GCN, has_hooks, is_plain
 from asapool.nn.inputs import check_belongs, check_features, check_hops, pack_batch
 from asapool.nn.leconv import BasicLEConv, LEConv
@@ -185,18 +186,20 @@ class ASAPooling(nn.Module):
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, edge_attr: Tensor | None
     ) -> PoolStep:
         packed = pack_batch(x, edge_index, edge_weight, batch, self.in_channels, self.backend, edge_attr)
-        return self.step(packed.x, packed.graph, order=packed.order)
+        return self.step(packed.x, packed.graph, order=packed.order, mask=packed.mask)
 
-    def step(self, x: Tensor, graph: Graph, *, edges: bool = True, order: Tensor | None = None) -> PoolStep:
-        """Pool a packed graph; edges=False leaves the pooled graph out, for a last level where nothing reads it."""
+    def step(
+        self, x: Tensor, graph: Graph, *, edges: bool = True, order: Tensor | None = None, mask: Tensor | None = None
+    ) -> PoolStep:
+        """Pool a packed graph; edges=False: without the pooled edges, mask: of an explainer, see nn.explainable."""
         if x.size(-1) != self.in_channels or not (x.dim() == 2 or kernels.is_padded(graph)):
             check_features(x, self.in_channels)
         pattern = graph.pattern
         check_belongs(x, pattern)
         clusters = kernels.reach(pattern, self.hops, backend=self.backend)
         count = kernels.kept(pattern.ptr, self.ratio)
-        formed = self._form_fused(x, graph, clusters, count)
-        x_p, alpha, phi, perm, ptr = self._form(x, graph, clusters, count) if formed is None else formed
+        formed = self._form_fused(x, graph, clusters, count) if mask is None else None
+        x_p, alpha, phi, perm, ptr = self._form(x, graph, clusters, count, mask) if formed is None else formed
         assignment, members = Assignment(clusters, alpha), None
         if self.assign == "members":
             members = self._members(graph, assignment, phi, perm, ptr)
@@ -217,10 +220,12 @@ class ASAPooling(nn.Module):
             backend=self.backend,
         )
 
-    def _form(self, x: Tensor, graph: Graph, clusters: Pattern, count: Tensor) -> Formed:
+    def _form(self, x: Tensor, graph: Graph, clusters: Pattern, count: Tensor, mask: Tensor | None) -> Formed:
         """Memberships, fitness, the kept and their features, step by step."""
         alpha = self.attention(self._inner(x, graph), clusters).alpha
-        phi = self._phi(x, graph, clusters, alpha)
+        if mask is not None:
+            alpha = mask_memberships(clusters, alpha, graph.pattern, mask)
+        phi = self._phi(x, graph, clusters, alpha, mask)
         fittest, ptr = kernels.select(phi, graph.pattern.ptr, count, backend=self.backend)
         perm = fittest.sort().values  # neighbours stay close together in memory, level after level
         if self.assign == "members":
@@ -280,11 +285,13 @@ class ASAPooling(nn.Module):
             out = self.inner(x=x, edge_index=edge_index, edge_weight=graph.hat(self.rules.loops))
         return out
 
-    def _phi(self, x: Tensor, graph: Graph, clusters: Pattern, alpha: Tensor) -> Tensor:
+    def _phi(self, x: Tensor, graph: Graph, clusters: Pattern, alpha: Tensor, mask: Tensor | None) -> Tensor:
         def spread(u: Tensor) -> Tensor:
             return kernels.propagate(clusters, alpha, u, backend=self.backend) if self.aggregate == "both" else u
 
-        fitness, options = self.fitness, {"weighted": self.rules.weighted_fitness}
+        fitness, options = self.fitness, {"weighted": self.rules.weighted_fitness or mask is not None}
+        if mask is not None and not self.rules.weighted_fitness and isinstance(fitness, (LEConv, BasicLEConv, GCN)):
+            graph = unweighted(graph, mask, loops=not isinstance(fitness, GCN))
         if isinstance(fitness, (LEConv, BasicLEConv)):
             options["loops"] = self.rules.fitness_loops
         if not isinstance(fitness, (LEConv, BasicLEConv, GCN)):  # the user's own, called as a convolution

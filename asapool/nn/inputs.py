@@ -10,14 +10,19 @@ from torch import Tensor
 from asapool import kernels
 from asapool.errors import ConfigError, InputError
 from asapool.kernels import DensePattern, Graph, Pattern
+from asapool.nn.edge_masks import mask_of, pack_mask
 
 
 class Packed(NamedTuple):
-    """A checked batch: features (N, F) sorted by graph, the graph, and each node's old number (None: unchanged)."""
+    """A checked batch: features (N, F) sorted by graph, the graph, and each node's old number (None: unchanged).
+
+    mask: (E,) of the packed entries, where an explainer masks these edges; the weights of the graph have it already.
+    """
 
     x: Tensor
     graph: Graph
     order: Tensor | None
+    mask: Tensor | None = None
 
 
 def check_features(x: Tensor, channels: int) -> Tensor:
@@ -147,6 +152,10 @@ def pack_batch(
     x = check_features(x, channels)
     edge_index, edge_weight = edges_of(edge_index, edge_weight, x.size(0))
     edge_weight = check_edges(edge_index, edge_weight, batch, x)
+    mask = mask_of(edge_index)
+    if mask is not None:
+        mask = mask.to(x.dtype)
+        edge_weight = mask if edge_weight is None else mask * edge_weight
     if edge_attr is not None:
         edge_attr = check_edge_attr(edge_attr, edge_index.size(1)).to(x.dtype)
     N = x.size(0)
@@ -159,7 +168,8 @@ def pack_batch(
             place = torch.empty_like(order).index_copy(0, order, torch.arange(N, device=x.device))
             x, batch, edge_index = x[order], batch[order], place[edge_index]
         ptr = torch.cat([batch.new_zeros(1), torch.bincount(batch).cumsum(0)])
-    return Packed(x, pack_graph(x, edge_index, edge_weight, ptr, backend, edge_attr), order)
+    graph = pack_graph(x, edge_index, edge_weight, ptr, backend, edge_attr)
+    return Packed(x, graph, order, None if mask is None else pack_mask(mask, edge_index, graph.pattern, backend))
 
 
 def sorting(batch: Tensor) -> Tensor | None:

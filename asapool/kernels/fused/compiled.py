@@ -72,7 +72,7 @@ class Loop:
     """A compiled loop whose machine code is cached on disk; compiled in memory where the disk cannot be written.
 
     numba's cache is valid while the loop's own file is unchanged; ours is valid while all of SOURCES are, since loops
-    call functions of other files. It also bears several processes that compile at the same time, which numba's does not.
+    call functions of other files. Several processes may compile at the same time, which mixes up numba's cache.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
