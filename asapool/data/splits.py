@@ -21,6 +21,7 @@ from asapool.files import read_json, writing
 
 VERSION = 1
 PARTS = ("train", "val", "test")
+WORDS = {"train": "training", "val": "validation", "test": "test"}  # for messages
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -147,8 +148,9 @@ def stratified_split(graphs: GraphSet, seed: int, val: float = 0.1, test: float 
 def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: int = 0) -> Split:
     """Molecules that share a Bemis-Murcko scaffold stay together.
 
-    Seed 0 puts frequent scaffolds into the training part and rare ones into the others, as is usual; any other seed
-    takes the scaffolds in a random order. A class that would be missing from validation or test gets its smallest
+    Seed 0 puts frequent scaffolds into the training part and rare ones into the others, as is usual. Any other seed
+    takes the scaffolds in a random order, except those with more molecules than half of the validation or test part
+    should have: these are for training, so that the parts have about their sizes. A class that would be missing from validation or test gets its smallest
     scaffold of the training part there, where it has several.
     """
     from asapool.data.descriptors import scaffolds
@@ -161,7 +163,10 @@ def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: 
     n = len(graphs)
     room = {"train": n - round(val * n) - round(test * n), "val": round(val * n), "test": n}
     if seed:
-        ordered = [ordered[k] for k in np.random.default_rng(seed).permutation(len(ordered)).tolist()]
+        shuffled = [ordered[k] for k in np.random.default_rng(seed).permutation(len(ordered)).tolist()]
+        shares = [share for share in (val, test) if share > 0]
+        most = max(1, round(min(shares) * n) // 2) if shares else n
+        ordered = [g for g in ordered if len(g) > most] + [g for g in shuffled if len(g) <= most]
     parts: dict[str, list[list[int]]] = {part: [] for part in PARTS}
     size = dict.fromkeys(PARTS, 0)
     for group in ordered:
@@ -169,6 +174,13 @@ def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: 
         parts[part].append(group)
         size[part] += len(group)
     _spread_classes(graphs, parts)
+    for part, share in zip(PARTS, (1.0, val, test), strict=True):
+        if share > 0 and not parts[part]:
+            raise DataError(
+                f"{graphs.name}: a scaffold split leaves no molecule for the {WORDS[part]} part: the {n} molecules have "
+                f"{len(ordered)} scaffold(s), the most frequent one {len(max(ordered, key=len))} times. Make that part "
+                "larger, or use a stratified split"
+            )
     joined: dict[str, Any] = {
         part: np.sort(np.array([i for group in parts[part] for i in group], np.int64)) for part in PARTS
     }

@@ -96,18 +96,23 @@ def paths(*, graphs: int = 20, nodes: int = 2, seed: int = 0, options: ReadOptio
     return _make("paths", graphs, seed, lambda g, rng: (nodes + g, _path(nodes + g), None, None), options)
 
 
-def chains(*, graphs: int = 200, distance: int = 8, seed: int = 0, options: ReadOptions | None = None) -> GraphSet:
+def chains(
+    *, graphs: int = 200, distance: int = 8, leaves: float = 0.0, seed: int = 0, options: ReadOptions | None = None
+) -> GraphSet:
     """Two chains with a motif at each of the four ends: two triangles and two squares in every graph.
 
     Class "matched": one chain joins the triangles, the other the squares. Class "crossed": each chain joins a triangle
     and a square. The motifs of a chain are distance edges apart, so the classes look alike within distance / 2 hops of
-    every node, and counts of motifs are the same in both. truth marks the motifs.
+    every node, and counts of motifs are the same in both. Every inner node of a chain has a leaf with probability
+    leaves; without leaves all graphs of a class are the same but for the numbering. truth marks the motifs.
 
     >>> made = chains(graphs=2, distance=3)
     >>> made.class_names, np.diff(made.ptr).tolist(), int(made.truth.sum())
     (('crossed', 'matched'), [18, 18], 28)
     """
     _positive(graphs=graphs, nodes=distance)
+    if not 0 <= leaves <= 1:
+        raise ConfigError(f"leaves must lie in [0, 1], got {leaves}")
 
     def make(g: int, rng: np.random.Generator) -> Drawn:
         ends = ((3, 3), (4, 4)) if g % 2 == 0 else ((3, 4), (3, 4))
@@ -117,7 +122,11 @@ def chains(*, graphs: int = 200, distance: int = 8, seed: int = 0, options: Read
             link = _path(inner + 2) + first + left - 1  # from the last node of one motif to the first of the other
             pairs += [_ring(left) + first, link, _ring(right) + first + left + inner]
             truth += [1] * left + [0] * inner + [1] * right
+            bearers = first + left + np.flatnonzero(rng.random(inner) < leaves)
             first += left + inner + right
+            pairs.append(np.stack([bearers, first + np.arange(len(bearers))], axis=1))
+            truth += [0] * len(bearers)
+            first += len(bearers)
         return first, np.concatenate(pairs), ("matched", "crossed")[g % 2], np.array(truth, np.int8)
 
     return _make("chains", graphs, seed, make, options)

@@ -256,11 +256,16 @@ def _folds(file: PlanFile, splits: Mapping[str, SplitFile]) -> int:
 def _splits(entry: DataEntry, data_root: str | PathLike[str] | None) -> SplitFile:
     """The split file of a data set: as the plan names it, or in the folder of the data sets."""
     assert entry.splits is not None  # noted for the type checker: the caller asks only for those that have one
-    roots = [Path(root) for root in (data_root, os.environ.get("ASAPOOL_DATA")) if root]
-    path = next((p for p in (Path(entry.splits), *(root / entry.splits for root in roots)) if p.exists()), None)
+    path = _located(entry.splits, data_root)
     if entry.splits_digest is None:
-        return SplitFile.read(path or entry.splits)
-    return SplitFile(str((path or Path(entry.splits)).absolute()), entry.splits_digest)
+        return SplitFile.read(path)
+    return SplitFile(str(path.absolute()), entry.splits_digest)
+
+
+def _located(file: str, data_root: str | PathLike[str] | None) -> Path:
+    """A file that a plan names: from here, or in the folder of the data sets; as it is where it is in neither."""
+    roots = [Path(root) for root in (data_root, os.environ.get("ASAPOOL_DATA")) if root]
+    return next((p for p in (Path(file), *(root / file for root in roots)) if p.exists()), Path(file))
 
 
 def load_graphs(plans: Sequence[Plan]) -> dict[str, GraphSet]:
@@ -286,7 +291,10 @@ def load_graphs(plans: Sequence[Plan]) -> dict[str, GraphSet]:
 
 def _source(entry: DataEntry, data_root: str | PathLike[str] | None) -> DataConfig:
     root = {} if data_root is None else {"data_root": str(data_root)}
-    return DataConfig(**{"source": entry.name} | root | dict(entry.source)).settled()
+    own = dict(entry.source)
+    if "/" in own.get("source", "") and not own["source"].startswith("synthetic:"):
+        own["source"] = str(_located(own["source"], data_root))
+    return DataConfig(**{"source": entry.name} | root | own).settled()
 
 
 def _seeds(file: PlanFile, count: int | None) -> tuple[int, ...]:

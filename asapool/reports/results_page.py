@@ -14,7 +14,8 @@ from asapool.experiments.reproducing import known
 from asapool.experiments.verdicts import Verdict, evaluate_claims
 from asapool.insight.drawing.figure import save_figures
 from asapool.reports.page import Fact, TableView, render
-from asapool.reports.results_table import RATIO, Results, ratio_figure, read_results, table_view
+from asapool.reports.plan_figures import plan_figure
+from asapool.reports.results_table import Results, read_results, table_view
 
 CLASSES = {
     "within": "right", "outside": "wrong", "holds": "right", "does not hold": "wrong", "not enough runs": "open",
@@ -36,7 +37,7 @@ def results_page(folder: Path) -> str:
 def write_figures(folder: Path) -> list[Path]:
     """Write the figures of a folder beside its tables, as SVG, PNG and PDF; return their paths."""
     tables = read_results(folder, curves=False).tables
-    figures = {made.name: ratio_figure(made) for made in tables if made.name == RATIO}
+    figures = {made.name: plan_figure(made) for made in tables}
     return save_figures({name: figure for name, figure in figures.items() if figure is not None}, folder)
 
 

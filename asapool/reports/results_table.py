@@ -21,11 +21,11 @@ from asapool.experiments.table_text import choices, lead, notes, plus_minus, sig
 from asapool.experiments.tables import Table, TableCell, make_table
 from asapool.experiments.verdicts import evaluate_claims
 from asapool.files import read_json
-from asapool.insight.drawing.figure import new_figure
-from asapool.reports.charts import Chart, Line, line_chart
+from asapool.reports.charts import Chart, line_chart
 from asapool.reports.curves import mean_line
 from asapool.reports.forest import Mark, forest_chart
 from asapool.reports.page import TableView, seed_table
+from asapool.reports.plan_figures import FIGURES, plan_chart
 
 CURVES = ("loss", "val_loss", "val_accuracy")
 Floats = npt.NDArray[np.float64]
@@ -84,61 +84,6 @@ def _or_nan(value: Any) -> float:
     return float("nan") if value is None else float(value)
 
 
-RATIO = "figure-ratio"
-COLOURS = ("#0a64a4", "#d55e00", "#009e73", "#a8568a", "#8a919e", "#b3390b")  # as the page has them by day
-
-
-def ratio_lines(table: Table) -> list[Line]:
-    """A line per data set with its deviation as a band, and the paper's number where it prints one."""
-    lines, theirs = [], []
-    for column in table.columns:
-        cells = [c for c in table.cells if c.column == column and c.mean is not None and _ratio(c.settings) is not None]
-        if not cells:
-            continue
-        seeds = all(cell.over_seeds is not None for cell in cells)
-        spread = [(cell.over_seeds if seeds else cell.over_folds) or 0.0 for cell in cells]
-        x, y = [_ratio(cell.settings) or 0.0 for cell in cells], [cell.mean or 0.0 for cell in cells]
-        lines.append(Line(f"{column}, ± over {'seeds' if seeds else 'folds'}", x, y, dots=True, band=spread))
-        for cell in cells:
-            paper, k = cell.paper, _ratio(cell.settings)
-            if paper is not None and not paper.other and k is not None:
-                at, name = [k - 0.02, k + 0.02], f"{column}, the paper at k = {k:g}: {paper}"
-                theirs.append(Line(name, at, [paper.mean] * 2, band=[paper.deviation] * 2))
-    return lines + theirs
-
-
-def ratio_chart(table: Table) -> Chart | None:
-    """The figure for the page; None where nothing is measured."""
-    lines = ratio_lines(table)
-    if not lines:
-        return None
-    label = f"{table.metric} accuracy against the sampling ratio"
-    return line_chart(lines, label, "sampling ratio k", f"{table.metric} accuracy, %", (0.05, 0.95))
-
-
-def ratio_figure(table: Table) -> Any | None:
-    """The figure for papers and slides, by matplotlib; None where nothing is measured."""
-    lines = ratio_lines(table)
-    if not lines:
-        return None
-    figure = new_figure(6.0, 3.8)
-    axes = figure.add_subplot(xlabel="sampling ratio k", ylabel=f"{table.metric} accuracy, %", title=table.title)
-    axes.spines[["top", "right"]].set_visible(False)
-    for k, line in enumerate(lines):
-        colour = COLOURS[k % len(COLOURS)]
-        axes.plot(line.x, line.y, label=line.name, color=colour, marker="o" if line.dots else None)
-        low, high = ([y + sign * b for y, b in zip(line.y, line.band, strict=True)] for sign in (-1, 1))
-        axes.fill_between(line.x, low, high, color=colour, alpha=0.16, linewidth=0)
-    axes.legend(frameon=False)
-    return figure
-
-
-def _ratio(settings: dict[str, object]) -> float | None:
-    model = settings.get("model")
-    ratio = model.get("ratio") if isinstance(model, dict) else None
-    return float(ratio) if isinstance(ratio, float) else None
-
-
 MOST = 60  # cells with curves of their own; a grid search has hundreds
 Charts = list[tuple[str, list[Chart]]]  # by their headings
 
@@ -147,14 +92,15 @@ def table_view(results: Results, made: Table) -> dict[str, Any]:
     """Everything about one table."""
     done, planned = sum(cell.folds for cell in made.cells), sum(cell.expected for cell in made.cells)
     means, spread = _charts(made)
+    alone = made.name in FIGURES and FIGURES[made.name].alone  # the figure shows the same as the means
     curves, left_out = _curve_charts(results, made)
     return {
         "name": made.name, "title": f"{made.title} ({made.name})", "columns": made.columns, "table": None,
         "lead": " ".join([lead(made), *notes(made), f"{done:,} of {planned:,} trainings are done; below each score "
                           "stand seeds × folds."]),
         "glance": [{"name": row, "cells": [_cell(made.cell(row, c), made) for c in made.columns]} for row in made.rows],
-        "choices": choices(made) if made.choose else [], "figure": ratio_chart(made) if made.name == RATIO else None,
-        "claims": evaluate_claims(made), "means": [] if made.name == RATIO else means,  # the figure shows the same
+        "choices": choices(made) if made.choose else [], "figure": plan_chart(made),
+        "claims": evaluate_claims(made), "means": [] if alone else means,
         "spread": spread, "seeds_table": _seeds(made), "full": TableView(*grid(made), notes=meanings(made)),
         "curves": curves, "left_out": left_out, **_settings(made),
     }  # fmt: skip

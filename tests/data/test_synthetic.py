@@ -101,6 +101,20 @@ def test_chains_differ_only_beyond_half_their_distance():
     assert by_class["matched"] == by_class["crossed"]
 
 
+def test_leaves_make_chains_of_a_class_differ_without_moving_their_ends():
+    graphs = load("synthetic:chains?graphs=8&distance=6&leaves=0.5&seed=1")
+    assert len(set(np.diff(graphs.ptr).tolist())) > 1
+    for g in graphs.iter_networkx():
+        for half in (g.subgraph(part) for part in nx.connected_components(g)):
+            first, second = nx.cycle_basis(half)
+            assert min(nx.shortest_path_length(half, u, v) for u in first for v in second) == 6
+            leaves = [v for v in half if half.degree(v) == 1]
+            assert len(half) == len(first) + len(second) + 5 + len(leaves)
+            assert all(half.degree(next(iter(half[v]))) == 3 for v in leaves)  # one leaf at most, on inner nodes
+    with pytest.raises(ConfigError, match="leaves must lie in"):
+        load("synthetic:chains?leaves=1.5")
+
+
 def test_multipartite_graphs_have_as_many_groups_as_their_class_says_and_the_same_density():
     graphs = load("synthetic:multipartite?graphs=90&nodes=24&density=0.4")
     counts = np.diff(graphs.rowptr[graphs.ptr])

@@ -207,3 +207,18 @@ def test_a_scaffold_split_takes_its_seed_seriously_and_shows_every_class(tmp_pat
         assert not scaffold[0] & scaffold[1]
         assert not scaffold[0] & scaffold[2]
         assert set(graphs.y[split.val].tolist()) == {0, 1} or set(graphs.y[split.test].tolist()) == {0, 1}
+
+
+def test_a_frequent_scaffold_is_for_training_whatever_the_seed(tmp_path):
+    """Every third molecule has no ring, as in tables of solubility: that group must not become the test part."""
+    rings = [f"C1{'C' * k}1" for k in range(2, 32)]
+    rows = [f"{ring}{'C' * k},{len(ring) + k}.5" for ring in rings for k in range(1, 3)]
+    rows += [f"{'C' * k},{k}.25" for k in range(1, 31)]
+    graphs = load(write(tmp_path / "m.csv", "smiles,y\n" + "\n".join(rows)), task="regression")
+    for seed in range(6):
+        split = splits.scaffold_split(graphs, seed=seed)
+        assert (len(split.train), len(split.val), len(split.test)) in [(72, 9, 9), (72, 8, 10)]
+        assert set(range(60, 90)) <= set(split.train.tolist())
+    same = load(write(tmp_path / "same.csv", "smiles,y\n" + "\n".join(f"{'C' * k},{k}.25" for k in range(1, 31))))
+    with pytest.raises(DataError, match=r"no molecule for the .* part: the 30 molecules have 1 scaffold.s., the most"):
+        splits.scaffold_split(same)

@@ -12,11 +12,11 @@ from asapool.experiments.record import failed, machine
 from asapool.experiments.reproducing import reproduce
 from asapool.experiments.run import run
 from asapool.experiments.store import Store
-from asapool.experiments.tables import make_table
+from asapool.experiments.tables import Table, TableCell, make_table
 from asapool.reports import report_page, write_report
 from asapool.reports.forest import Mark, forest_chart
+from asapool.reports.plan_figures import plan_chart, plan_figure
 from asapool.reports.results_page import results_page
-from asapool.reports.results_table import ratio_figure
 from tests.reports.browser import keep, opened
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -151,13 +151,36 @@ def test_the_figure_is_a_file_of_its_own(reproduced):
     texts = [element.text for element in ET.parse(folder / "figure-ratio.svg").iter(f"{SVG}text")]
     assert "sampling ratio k" in texts
     assert "NCI1, the paper at k = 0.5: 73.40 ± 0.40" in texts
-    (axes,) = ratio_figure(tables[1]).axes
+    (axes,) = plan_figure(tables[1]).axes
     ours, paper = axes.lines
     assert ours.get_ydata().tolist() == [cell.mean for cell in tables[1].cells]
     assert paper.get_ydata().tolist() == [73.4, 73.4]
     assert len(axes.collections) == 2  # our band and the paper's
     assert (folder / "figure-ratio.png").read_bytes().startswith(b"\x89PNG")
     assert (folder / "figure-ratio.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_accuracy_against_distance_has_a_line_per_method():
+    def cell(row, column, mean):
+        return TableCell(row=row, column=column, mean=mean, over_folds=1.0, expected=3, settings={})
+
+    means = {
+        ("asap+", "chains-2"): 90.0,
+        ("asap+", "chains-8"): 80.0,
+        ("wl", "chains-2"): 99.0,
+        ("wl", "chains-8"): 50.0,
+    }
+    cells = [cell(*key, mean) for key, mean in means.items()] + [cell("asap+", "gcb-easy", 70.0)]
+    table = Table(
+        name="pooling-helps", title="t", metric="test", rows=("asap+", "wl"), columns=("chains-2", "chains-8", "gcb-easy"),
+        cells=tuple(cells), seeds=(1,), folds=3, protocol="stratified",
+    )  # fmt: skip
+    (axes,) = plan_figure(table).axes
+    drawn = [(line.get_label(), line.get_xdata().tolist(), line.get_ydata().tolist()) for line in axes.lines]
+    assert drawn == [
+        ("asap+, ± over folds", [2.0, 8.0], [90.0, 80.0]), ("wl, ± over folds", [2.0, 8.0], [99.0, 50.0])
+    ]  # fmt: skip
+    assert "distance of the motifs" in plan_chart(table).label
 
 
 def test_the_page_is_never_older_than_the_store(reproduced, tmp_path):
