@@ -177,9 +177,9 @@ def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: 
     for part, share in zip(PARTS, (1.0, val, test), strict=True):
         if share > 0 and not parts[part]:
             raise DataError(
-                f"{graphs.name}: a scaffold split leaves no molecule for the {WORDS[part]} part: the {n} molecules have "
-                f"{len(ordered)} scaffold(s), the most frequent one {len(max(ordered, key=len))} times. Make that part "
-                "larger, or use a stratified split"
+                f"{graphs.name}: a scaffold split leaves no molecule for the {WORDS[part]} part: the {n} molecules "
+                f"have {len(ordered)} scaffold(s), the most frequent one {len(max(ordered, key=len))} times. Make "
+                "that part larger, or use a stratified split"
             )
     joined: dict[str, Any] = {
         part: np.sort(np.array([i for group in parts[part] for i in group], np.int64)) for part in PARTS
