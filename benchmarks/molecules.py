@@ -34,6 +34,7 @@ from asapool.training import predict, resolve, run
 from asapool.training.calibration import conformal_quantile, covered
 from asapool.training.tasks import task_of
 from asapool.training.trust import KEY, Trust, answers_of_tasks
+from benchmarks.chemprop_peer import chemprop_record
 from benchmarks.measuring import machine
 
 ROOT = Path(__file__).parents[1]
@@ -63,6 +64,7 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=Path(os.environ.get("ASAPOOL_DATA", "../shared/datasets")))
     parser.add_argument("--work", type=Path, default=ROOT / "runs" / "molecules", help="models of unfinished ensembles")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--chemprop", default="chemprop", help="its program, for --methods chemprop")
     parser.add_argument("--epochs", type=int, help="fewer epochs, to try the script; such results are marked")
     parser.add_argument("--page", action="store_true", help="train nothing")
     chosen = parser.parse_args()
@@ -82,26 +84,34 @@ def main() -> None:
 def work_on(chosen: argparse.Namespace, data: str, split: str, method: str, seed: int) -> None:
     """Train one method on one split, if its records are not there."""
     file = chosen.results / f"{data}.jsonl"
-    members = 1 if method == "ecfp" else chosen.members  # a forest is an ensemble already
+    members = chosen.members if method == "asap+" else 1  # a forest is an ensemble already
     wanted = {"data": data, "split": split, "method": method, "seed": seed, "epochs_given": chosen.epochs}
     if any(wanted.items() <= record.items() and record["members"] == members for record in records(file)):
         return
     tables: dict[str, dict[str, Any]] = {
         "data": {"source": str(chosen.root / "molecules" / f"{data}.csv"), "skip_invalid": True, **SETS[data]},
         "split": {"kind": SPLITS[split], "val": 0.1, "test": 0.1, "seed": seed},
-        "model": {"method": method},
+        "model": {"method": "asap+" if method == "chemprop" else method},
         "train": {"seed": 100 * seed, "threads": 1, "epochs": chosen.epochs},
     }
     folder = chosen.work / f"{data}-{split}-{method}-{seed}" / ("short" if chosen.epochs else "full")
     print(f"{data}, {split} split, {method}, seed {seed}", flush=True)
     try:
-        lines = list(trained(tables, folder, members))
+        lines = [peer(chosen, tables, folder, seed)] if method == "chemprop" else list(trained(tables, folder, members))
     except AsapoolError as error:
         print(f"  failed: {error}", flush=True)
         return
     append(file, [wanted | line for line in lines])
     for line in lines:
-        print(f"  {line['members']} member(s): {line['score']:.4f}, covered {line['coverage']:.3f}", flush=True)
+        held = "" if line["coverage"] is None else f", covered {line['coverage']:.3f}"
+        print(f"  {line['members']} member(s): {line['score']:.4f}{held}", flush=True)
+
+
+def peer(chosen: argparse.Namespace, tables: dict[str, Any], folder: Path, seed: int) -> dict[str, Any]:
+    """The record of chemprop on the same split."""
+    settings, graphs = resolve(tables)
+    split, metric = settings.split.make(graphs), SCORES[graphs.target.kind]
+    return chemprop_record(chosen.chemprop, graphs, split, folder, seed, metric, chosen.epochs) | {"machine": machine()}
 
 
 def trained(tables: dict[str, Any], folder: Path, members: int) -> Iterator[dict[str, Any]]:
@@ -182,7 +192,18 @@ def page(results: Path) -> str:
 
 def table(results: Path, split: str) -> list[str]:
     """One row per data set: mean over seeds, ± the deviation over them."""
-    head = ["data", "score", "trivial", "ecfp", "asap+", "ensemble", "covered", "covered by the ensemble", "s / epoch"]
+    head = [
+        "data",
+        "score",
+        "trivial",
+        "ecfp",
+        "chemprop",
+        "asap+",
+        "ensemble",
+        "covered",
+        "covered by the ensemble",
+        "s / epoch",
+    ]
     rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for data in SETS:
         found = [r for r in records(results / f"{data}.jsonl") if r["split"] == split and r["epochs_given"] is None]
@@ -190,12 +211,13 @@ def table(results: Path, split: str) -> list[str]:
             continue
         single = [r for r in found if r["method"] == "asap+" and r["members"] == 1]
         forest = [r for r in found if r["method"] == "ecfp"]
+        peers = [r for r in found if r["method"] == "chemprop"]
         joined = [r for r in found if r["members"] > 1]
         seconds = [r["seconds_per_epoch"] for r in single if r["seconds_per_epoch"] is not None]
         rows.append(
             "| " + " | ".join([
-                data, LABELS[found[0]["metric"]], mean(found, "trivial"), mean(forest, "score"), mean(single, "score"),
-                mean(joined, "score"), mean(single, "coverage"), mean(joined, "coverage"),
+                data, LABELS[found[0]["metric"]], mean(found, "trivial"), mean(forest, "score"), mean(peers, "score"),
+                mean(single, "score"), mean(joined, "score"), mean(single, "coverage"), mean(joined, "coverage"),
                 f"{statistics.median(seconds):.2f}" if seconds else "–",
             ]) + " |"
         )  # fmt: skip
@@ -216,7 +238,8 @@ def mean(found: list[dict[str, Any]], name: str) -> str:
 
 HEAD = """# Molecules
 
-`asap+` with its defaults beside the `ecfp` forest on five tables, on the same splits (80/10/10), one thread. This page
+`asap+` with its defaults beside the `ecfp` forest and chemprop 2 with its defaults on five tables, on the same splits
+(80/10/10), one thread. This page
 is written by `python -m benchmarks.molecules` from `results/molecules/`, one line per training. ± is the deviation over
 the seeds of the split. RMSE: lower is better; ROC-AUC: higher is better, mean over tasks.
 

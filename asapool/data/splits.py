@@ -150,8 +150,8 @@ def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: 
 
     Seed 0 puts frequent scaffolds into the training part and rare ones into the others, as is usual. Any other seed
     takes the scaffolds in a random order, except those with more molecules than half of the validation or test part
-    should have: these are for training, so that the parts have about their sizes. A class that would be missing from validation or test gets its smallest
-    scaffold of the training part there, where it has several.
+    should have: these are for training, so that the parts have about their sizes. A class that would be missing from
+    validation or test gets its smallest scaffold of the training part there, where it has several.
     """
     from asapool.data.descriptors import scaffolds
 

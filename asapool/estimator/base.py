@@ -99,7 +99,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, graphs: GraphSet, sample_weight: Any, seed: int, class_weights: Any = "none") -> None:
         """Train on a set with its targets."""
-        model, train = self._configs(seed, len(graphs), class_weights)
+        model, train = self._configs(seed, graphs, class_weights)
         parts = hold_out_of(graphs, self.validation_fraction, np.random.default_rng(seed))
         network = new_model(model, graphs, parts.train, train)
         if self.warm_start and hasattr(self, "model_"):
@@ -158,13 +158,14 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         summary = {"best_epoch": self.best_epoch_, "epochs": self.n_iter_}
         checkpoint.save(path, self.model_, recipe=self.recipe_, summary=summary)
 
-    def _configs(self, seed: int, graphs: int | None, class_weights: Any) -> tuple[ModelConfig, TrainConfig]:
-        """The settings: those given, over those that follow from the method and the number of graphs."""
+    def _configs(self, seed: int, graphs: GraphSet | None, class_weights: Any) -> tuple[ModelConfig, TrainConfig]:
+        """The settings: those given, over those that follow from the method and the graphs."""
         model = {name: getattr(self, name) for name in ("method", "hidden", "levels", "ratio", "dropout")}
         train = {name: getattr(self, name) for name in ("epochs", "batch_size", "lr", "early_stopping")}
         train |= {"class_weights": class_weights, "seed": seed}
         given: dict[str, Mapping[str, Any]] = {
             "model": model | dict(self.model_options or {}), "train": train | dict(self.train_options or {})
         }  # fmt: skip
-        tables = overlay(preset("", given["model"]["method"], graphs), given)
+        count, kind = (None, self.task) if graphs is None else (len(graphs), graphs.target.kind)
+        tables = overlay(preset("", given["model"]["method"], count, kind), given)
         return ModelConfig.from_dict(tables["model"]), TrainConfig.from_dict(tables["train"])

@@ -175,7 +175,8 @@ def _resolved(
         return graphs, chosen.to_dict()
     name = given["model"].get("method", DEFAULT_METHOD)
     memory = {"data": in_memory(source.name).to_dict()}
-    layers = overlay(memory, preset(source.name, name, len(source)), {"model": {"method": name}}, given)
+    usual = preset(source.name, name, len(source), source.target.kind)
+    layers = overlay(memory, usual, {"model": {"method": name}}, given)
     return source, RunSettings.from_dict(layers).to_dict()
 
 

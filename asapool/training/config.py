@@ -211,16 +211,21 @@ _TABLE["Mutagenicity"] = _TABLE["FRANKENSTEIN"]  # the molecules that FRANKENSTE
 
 DEFAULT_METHOD = "asap+"  # of train, cv, compare and the estimator
 
-# what follows from the size of a data set, for methods with a schedule of their own: graphs below which it holds
-SIZES: tuple[tuple[float, dict[str, dict[str, Any]]], ...] = (
-    (2_000, {"model": {"hidden": 32}, "train": {"epochs": 20, "lr": 0.001}}),
-    (20_000, {"model": {"hidden": 64}, "train": {"epochs": 40, "lr": 0.005}}),
-    (math.inf, {"model": {"hidden": 64}, "train": {"epochs": 15, "lr": 0.005}}),
+# What follows from the size of a data set, for methods with a schedule of their own: graphs below which it holds;
+# width; epochs and learning rate for one class column, and for other targets. Small sets need many epochs for enough
+# steps; measured values and several columns need longer than one class column. Chosen on validation parts.
+SIZES: tuple[tuple[float, int, tuple[int, float], tuple[int, float]], ...] = (
+    (500, 32, (150, 0.003), (150, 0.003)),
+    (2_000, 32, (20, 0.001), (60, 0.003)),
+    (20_000, 64, (40, 0.005), (40, 0.005)),
+    (math.inf, 64, (15, 0.005), (15, 0.005)),
 )
 
 
-def preset(name: str, method: str = "asap", graphs: int | None = None) -> dict[str, dict[str, Any]]:
-    """The tables [model] and [train] for a data set of that name and size and a method.
+def preset(
+    name: str, method: str = "asap", graphs: int | None = None, kind: str = "classification"
+) -> dict[str, dict[str, Any]]:
+    """The tables [model] and [train] for a data set of that name, size and kind of target, and a method.
 
     A method with a schedule of its own has that one on every data set, with a width and a number of epochs that follow
     from the number of graphs; the others have the authors' settings of the data sets that the authors used.
@@ -231,11 +236,17 @@ def preset(name: str, method: str = "asap", graphs: int | None = None) -> dict[s
     {'model': {}, 'train': {}}
     >>> preset("DD", "asap+", graphs=1178)["model"], preset("DD", "asap+", graphs=1178)["train"]["schedule"]
     ({'hidden': 32}, 'onecycle')
+    >>> [preset("", "asap+", graphs, "regression")["train"]["epochs"] for graphs in (200, 1128, 4200)]
+    [150, 60, 40]
     """
     entry = find_method(method, "model.method")
     if entry.schedule:
-        size = {} if graphs is None else next(tables for most, tables in SIZES if graphs < most)
-        return {"model": dict(size.get("model", {})), "train": dict(entry.schedule) | size.get("train", {})}
+        train = dict(entry.schedule)
+        if graphs is None:
+            return {"model": {}, "train": train}
+        _, hidden, classes, others = next(row for row in SIZES if graphs < row[0])
+        epochs, lr = classes if kind == "classification" else others
+        return {"model": {"hidden": hidden}, "train": train | {"epochs": epochs, "lr": lr}}
     known = {key.lower(): value for key, value in _TABLE.items()}
     if name.lower() not in known:
         return {"model": {}, "train": {}}

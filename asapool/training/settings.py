@@ -196,7 +196,7 @@ def resolve_reading(chosen: Tables, file: str | PathLike[str] | None = None) -> 
     # what the values decided is written down, so that a run that is repeated or resumed reads the same
     read_as = {"target": data.target or class_column(data.source, graphs), "task": graphs.target.kind}
     resolved = {"data": asdict(data) | read_as}
-    usual = preset(graphs.name, first.model.method, len(graphs))
+    usual = preset(graphs.name, first.model.method, len(graphs), graphs.target.kind)
     layers = overlay(default, usual, start, from_file, chosen, resolved, {"train": start.get("train", {})})
     return RunSettings.from_dict(layers), reading
 
@@ -216,10 +216,8 @@ def settings_of_methods(
 ) -> dict[str, RunSettings]:
     """The settings of several methods on the same graphs; what is given holds for all of them."""
     given = overlay(read_toml(file, TABLES) if file is not None else {}, chosen)
-    return {
-        name: RunSettings.from_dict(overlay(preset(graphs.name, name, len(graphs)), given, {"model": {"method": name}}))
-        for name in names
-    }
+    usual = {name: preset(graphs.name, name, len(graphs), graphs.target.kind) for name in names}
+    return {name: RunSettings.from_dict(overlay(usual[name], given, {"model": {"method": name}})) for name in names}
 
 
 def read_graphs(data: DataConfig, split: SplitConfig) -> GraphSet:
