@@ -56,6 +56,14 @@ def serve(
         Path | None,
         typer.Option(metavar="FILE", rich_help_panel=SERVICE, help="File with the key that requests must carry."),
     ] = None,
+    neighbours: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SOURCE",
+            rich_help_panel=SERVICE,
+            help="Training set, or another labelled set: the page shows its most similar graphs. Clients can see them.",
+        ),
+    ] = None,
     max_bytes: Annotated[
         int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Bytes of a request.")
     ] = 8_000_000,
@@ -79,5 +87,6 @@ def serve(
     settings = ServeSettings(
         model=str(o.model_file(model)), api_key_file=None if api_key_file is None else str(api_key_file),
         max_bytes=max_bytes, max_graphs=max_graphs, max_nodes=max_nodes, max_waiting=max_waiting, seconds=seconds,
+        neighbours=neighbours,
     )  # fmt: skip
     run(settings, host, port, workers)

@@ -14,6 +14,7 @@ from asapool.data import GraphSet, read
 from asapool.errors import AsapoolError
 from asapool.models import checkpoint
 from asapool.models.checkpoint import LoadedModel
+from asapool.serve.neighbours import Neighbours
 from asapool.serve.requests import Molecules, Refusal
 from asapool.serve.settings import ServeSettings
 from asapool.training.answering import Answering, Wanted
@@ -34,6 +35,7 @@ class Answers:
         self.settings = settings
         self.model: LoadedModel = checkpoint.load(settings.model)
         self.answering = Answering(self.model, self._wanted())
+        self.neighbours = None if settings.neighbours is None else Neighbours(self.model, settings.neighbours)
 
     def _wanted(self) -> Wanted:
         """Everything that the model file knows about how sure its answers are."""
@@ -156,7 +158,10 @@ class Answers:
             {"title": f"level {depth}: {len(level)} clusters", "svg": made.to_svg(depth)}
             for depth, level in enumerate(made.levels, 1)
         ]
-        return {"hierarchy": json.loads(made.to_json()), "pictures": pictures, "note": made.note, "about": made.about}
+        return {
+            "hierarchy": json.loads(made.to_json()), "pictures": pictures, "note": made.note, "about": made.about,
+            "neighbours": [] if self.neighbours is None else self.neighbours.of(graphs),
+        }  # fmt: skip
 
     def card(self) -> Row:
         """What the service knows about its model."""

@@ -26,6 +26,7 @@ class ServeSettings:
         seconds: time for a request (503).
         coverage: of conformal answers, where the model has them.
         threads: of torch and of the compiled loops, per worker.
+        neighbours: a labelled set whose most similar graphs are shown beside an explanation; None = none.
     """
 
     model: str
@@ -37,6 +38,7 @@ class ServeSettings:
     seconds: float = 30.0
     coverage: float = 0.9
     threads: int = 1
+    neighbours: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_bytes", "max_graphs", "max_nodes", "max_waiting", "threads"):
@@ -79,9 +81,12 @@ def run(settings: ServeSettings, host: str, port: int, workers: int, log_level: 
     except ImportError as error:
         raise MissingExtraError(str(error.name), "serve") from None
     from asapool.models import checkpoint
+    from asapool.serve.neighbours import Neighbours
 
     settings.api_key()  # mistakes are reported before a worker starts
-    checkpoint.load(settings.model)
+    model = checkpoint.load(settings.model)
+    if settings.neighbours is not None:
+        Neighbours(model, settings.neighbours)
     if not 0 <= port <= 65535:
         raise ConfigError(f"--port must lie in 0 to 65535, got {port}")
     settings.publish()

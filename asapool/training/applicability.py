@@ -62,9 +62,14 @@ class Reference:
         made.quantiles = _rounded(np.quantile(distances, np.linspace(0, 1, GRID + 1)))
         return made
 
+    def project(self, vectors: npt.NDArray[Any]) -> Floats:
+        """Vectors (G, W) in the directions in which distances are measured, (G, D)."""
+        points: Floats = (vectors.astype(np.float64) - self.mean) @ self.axes
+        return points
+
     def distance(self, vectors: npt.NDArray[Any]) -> Floats:
         """d of every graph, (G,)."""
-        return self._nearest((vectors.astype(np.float64) - self.mean) @ self.axes)
+        return self._nearest(self.project(vectors))
 
     def quantile(self, vectors: npt.NDArray[Any]) -> Floats:
         """The share of training graphs that lie closer to the others than this graph lies to them, (G,)."""

@@ -186,6 +186,29 @@ def test_a_key_opens_the_service(path, tmp_path):
         assert client.get("/metrics", headers={"X-API-Key": "wrong"}).status_code == 401
 
 
+def test_the_most_similar_labelled_molecules_stand_beside_an_explanation(path, tmp_path, browser):
+    rows = ["CCO,b,<b>ethanol", "c1ccccc1O,b,phenol", "CCCCCCCC,b,octane", "CCN,b,ethylamine"]
+    (tmp_path / "known.csv").write_text("smiles,y,name\n" + "\n".join(rows) + "\n")
+    with serving(ServeSettings(model=str(path), neighbours=str(tmp_path / "known.csv"))) as client:
+        answer = client.post("/explain", json={"smiles": "OCC"}).json()
+        first = answer["neighbours"][0]
+        assert len(answer["neighbours"]) == 3
+        assert first["smiles"] == "CCO"
+        assert first["distance"] < 1e-3  # the same molecule, written differently
+        distances = [one["distance"] for one in answer["neighbours"]]
+        assert distances == sorted(distances)
+        page = browser.new_page(viewport={"width": 375, "height": 900})
+        page.goto(str(client.base_url))
+        page.fill("#text", "OCC")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#neighbours img")
+        drawn = "[...document.querySelectorAll('#neighbours img')].every(i => i.complete && i.naturalWidth)"
+        assert page.evaluate(drawn)
+        assert page.locator("#neighbours figure").count() == 3
+        assert "<b>ethanol" in page.inner_text("#neighbours figcaption >> nth=0")
+        page.close()
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (375, "dark")])
 def test_the_page_in_a_browser(client, browser, width, scheme):
     address = str(client.base_url)

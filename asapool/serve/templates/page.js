@@ -95,19 +95,31 @@ function draw() {
   $("results").hidden = false;
 }
 
+function picture(svg, title, caption) {
+  const figure = document.createElement("figure");
+  if (svg) {
+    const image = document.createElement("img");
+    image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svg);
+    image.alt = title;
+    figure.append(image);
+  }
+  figure.append(caption);
+  return figure;
+}
+
 async function explain(place) {
   const item = shown[place];
   [...$("table").tBodies[0].rows].forEach((row, k) => row.classList.toggle("chosen", k === place));
   const answer = await ask("explain", item.body);
   $("explanation-title").textContent = "Why: " + (item.row.smiles || item.row.id);
   $("about").textContent = "Importance for " + answer.about + (answer.note ? ". " + answer.note : "");
-  $("pictures").replaceChildren(...answer.pictures.map(({ title, svg }) => {
-    const figure = document.createElement("figure"), image = document.createElement("img");
-    image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svg);
-    image.alt = title;
-    figure.append(image, cell("figcaption", title));
-    return figure;
+  $("pictures").replaceChildren(...answer.pictures.map(({ title, svg }) => picture(svg, title, cell("figcaption", title))));
+  $("neighbours").replaceChildren(...answer.neighbours.map((one) => {
+    const caption = document.createElement("figcaption");
+    caption.append(cell("strong", one.label), " · " + one.id + " · distance " + one.distance);
+    return picture(one.svg, one.smiles || one.id, caption);
   }));
+  $("nearest").hidden = !answer.neighbours.length;
   $("explanation").hidden = false;
 }
 
