@@ -17,13 +17,9 @@ def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="run tests that take more than half a minute")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config, items):
-    """Tests that share a fixture of their module run in one process, so that it is made once; slow ones on request."""
+    """Slow tests run on request."""
     for item in items:
-        made = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-        if any(found[-1].scope in ("module", "session") and "test" in found[-1].baseid for found in made.values()):
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
         if item.get_closest_marker("slow") and not config.getoption("--slow"):
             item.add_marker(pytest.mark.skip(reason="slow tests, which `make test-all` runs"))
 

@@ -121,6 +121,12 @@ def processes(word, parent=None):
     return [int(pid) for pid, above, args in parts if word in args and parent in (None, int(above))]
 
 
+def trainings(cluster):
+    """Numbers of the processes that train on a cluster; another one of this machine is left alone."""
+    raylets = [node.all_processes["raylet"][0].process.pid for node in (cluster.head_node, cluster.second)]
+    return [number for raylet in raylets for number in processes("ray::train", raylet)]
+
+
 def until(condition, seconds=150):
     end = time.monotonic() + seconds
     while not condition():
@@ -194,7 +200,7 @@ def test_a_worker_that_dies_is_a_failed_record_and_its_epochs_were_told(cluster,
     def on_progress(wanted, epoch, epochs, score):
         told.append((wanted, epochs))
         if epoch > 0:
-            kill(processes("ray::train"))
+            kill(trainings(cluster))
 
     [record] = RayEngine().work([endless], {graphs.fingerprint: graphs}, on_progress)
     assert record.failure == "the worker process died: its machine may be out of memory, try fewer jobs"
@@ -206,9 +212,10 @@ def test_leaving_the_loop_stops_the_training(cluster, graphs):
     short, endless = one(graphs), one(graphs, fold=1, train=TrainConfig(epochs=10**6))
     records = RayEngine().work([short, endless], {graphs.fingerprint: graphs}, silent)
     assert next(records).run == short
-    until(lambda: processes("ray::train"))
+    until(lambda: trainings(cluster))
     records.close()
-    until(lambda: not processes("ray::train") and not processes("ray::Board"))
+    raylet = cluster.head_node.all_processes["raylet"][0].process.pid
+    until(lambda: not trainings(cluster) and not processes("ray::Board", raylet))
 
 
 @pytest.mark.slow
@@ -228,15 +235,14 @@ def test_a_driver_that_dies_leaves_no_ray_behind_and_another_one_does_the_rest(c
         command = [sys.executable, "-c", DRIVER, str(tmp_path), address]
         return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    before = set(processes("raylet/raylet"))
     with drive("") as first:  # starts a cluster of its own
         until(lambda: (tmp_path / "runs.jsonl").exists() and lines(tmp_path))
-        started = set(processes("raylet/raylet")) - before
+        started = processes("raylet/raylet", first.pid)
         kill([first.pid] if victim == "driver" else started)
         first.communicate(timeout=120)
     assert started
     assert first.returncode != 0
-    until(lambda: set(processes("raylet/raylet")) <= before)
+    until(lambda: not set(started) & set(processes("raylet/raylet")))
     assert 1 <= len(lines(tmp_path)) < 8
     with drive(cluster.address) as second:
         said = second.communicate()

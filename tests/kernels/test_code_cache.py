@@ -38,7 +38,7 @@ VALUES, WEIGHT = np.array([1.0, 2.0, 4.0]), np.array([1.0, 0.0, 2.0])
 
 
 def test_two_processes_that_compile_at_once_do_not_take_each_other_s_code(loop, tmp_path, monkeypatch):
-    """The second saves its code while the first is about to; numba gives both files one name, and then 7 is 9."""
+    """The second saves its code while the first is about to; numba gives both files one name, and then 9 is 7."""
     dumps = code_cache.dumps
 
     def late(content):
