@@ -6,9 +6,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
+import typer
 import typer.core
+
+from asapool.cli._output import be_quiet
+
+QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
 
 
 class _QuietFlags:
@@ -31,7 +36,7 @@ class Group(_QuietFlags, typer.core.TyperGroup):
 
 
 def grouped(function: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter that is a group of options (a dataclass) by the options of the group.
+    """Replace each parameter that is a group of options (a dataclass) by the options of the group; add --quiet.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -55,8 +60,12 @@ def grouped(function: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters.append(_option(parameter.name, parameter.default, kind))
 
+    parameters.append(_option("quiet", False, QUIET))
+
     @wraps(function)
-    def command(**values: Any) -> None:
+    def command(*, quiet: bool = False, **values: Any) -> None:
+        if quiet:
+            be_quiet()
         for name, group in groups.items():
             values[name] = group(
                 **{field.name: values.pop(field.name) for field in fields(group) if field.name in values}

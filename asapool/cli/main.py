@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 
 from asapool import __version__
-from asapool.cli._groups import Command, Group, grouped
+from asapool.cli._groups import QUIET, Command, Group, grouped
 from asapool.cli._output import ERROR, be_quiet, note
 from asapool.errors import AsapoolError
 
@@ -60,7 +60,7 @@ def _options(
     show_version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False,
+    quiet: QUIET = False,
 ) -> None:
     """Hierarchical graph classification with ASAP pooling."""
     be_quiet(quiet)

@@ -77,7 +77,7 @@ class Duplicates(NamedTuple):
 
 
 def scaffolds(graphs: GraphSet) -> list[str]:
-    """The scaffold of every molecule (G,) as SMILES; a molecule without rings has the empty one."""
+    """The scaffold of every molecule (G,) as SMILES without stereo; a molecule without rings has the empty one."""
     if graphs.source_text is None:
         raise DataError(f"{graphs.name}: scaffolds need SMILES, and these graphs have none. Use another kind of split")
     Chem = load_rdkit()
@@ -89,7 +89,7 @@ def scaffolds(graphs: GraphSet) -> list[str]:
         if mol is None:
             text = graphs.source_text[i][:60]
             raise DataError(f"{graphs.name}: {text!r} of graph {graphs.ids[i]!r} is not SMILES that RDKit can read")
-        smiles.append(Chem.MolToSmiles(murcko.GetScaffoldForMol(mol)))
+        smiles.append(Chem.MolToSmiles(murcko.GetScaffoldForMol(mol), isomericSmiles=False))
     return smiles
 
 

@@ -119,14 +119,14 @@ def test_the_shell_completes_commands(shell):
 def test_quiet_prints_results_and_errors_only(tmp_path):
     (tmp_path / "m.csv").write_text("smiles,label\n" + "CCO,a\nCCN,b\n" * 8 + "not a molecule,a\n")
     words = ("data", "info", tmp_path / "m.csv", "--skip-invalid")
-    loud, quiet = (
+    loud, quiet, after = (
         subprocess.run(
-            [sys.executable, "-m", "asapool", *some, *map(str, words)], capture_output=True, text=True, env=ENV
+            [sys.executable, "-m", "asapool", *before, *map(str, words), *last], capture_output=True, text=True, env=ENV
         )
-        for some in ([], ["--quiet"])
+        for before, last in (([], []), (["--quiet"], []), ([], ["-q"]))
     )
     assert "not a molecule" in loud.stderr or "skipped" in loud.stderr.lower()
-    assert (quiet.stderr, quiet.stdout) == ("", loud.stdout)
+    assert (quiet.stderr, quiet.stdout) == (after.stderr, after.stdout) == ("", loud.stdout)
     failed = subprocess.run(
         [sys.executable, "-m", "asapool", "-q", "data", "info", "nowhere.csv"], capture_output=True, text=True, env=ENV
     )

@@ -8,6 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from asapool.data import GraphSet, Target, load, read, splits
+from asapool.data.descriptors import scaffolds
 from asapool.data.jsonlines import write_jsonl
 from asapool.errors import ConfigError, DataError
 from tests.data.sources import write_tu
@@ -207,6 +208,16 @@ def test_a_scaffold_split_takes_its_seed_seriously_and_shows_every_class(tmp_pat
         assert not scaffold[0] & scaffold[1]
         assert not scaffold[0] & scaffold[2]
         assert set(graphs.y[split.val].tolist()) == {0, 1} or set(graphs.y[split.test].tolist()) == {0, 1}
+
+
+def test_scaffolds_that_occur_once_are_taken_from_the_end_of_the_file_and_stereo_is_no_scaffold(tmp_path):
+    """As DeepChem takes them: the test part of a file that is sorted by its target is not just the last class."""
+    rows = [f"C1{'C' * k}1C,{k}.5" for k in range(2, 12)]
+    graphs = load(write(tmp_path / "m.csv", "smiles,y\n" + "\n".join(rows)), task="regression")
+    split = splits.scaffold_split(graphs, 0.2, 0.2)
+    assert (split.train.tolist(), split.val.tolist(), split.test.tolist()) == ([4, 5, 6, 7, 8, 9], [2, 3], [0, 1])
+    pair = load(["C1CC[C@@H]2CCCC[C@H]2C1", "C1CC[C@H]2CCCC[C@H]2C1"])
+    assert len(set(scaffolds(pair))) == 1
 
 
 def test_a_frequent_scaffold_is_for_training_whatever_the_seed(tmp_path):
