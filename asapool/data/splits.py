@@ -159,7 +159,7 @@ def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: 
     groups: dict[str, list[int]] = {}
     for i, scaffold in enumerate(scaffolds(graphs)):
         groups.setdefault(scaffold, []).append(i)
-    # of scaffolds that are equally frequent the last of the file first, as DeepChem does: files sorted by class are common
+    # of equally frequent scaffolds the last of the file first, as DeepChem does: many files are sorted by class
     ordered = sorted(groups.values(), key=lambda group: (len(group), group[0]), reverse=True)
     n = len(graphs)
     room = {"train": n - round(val * n) - round(test * n), "val": round(val * n), "test": n}
