@@ -34,6 +34,7 @@ from asapool.training.fitting import Fit
 from asapool.training.predictions import predict
 from asapool.training.results import evaluate_run, write_results
 from asapool.training.settings import RunSettings, read_for
+from asapool.training.settling import settle
 from asapool.training.state import Epoch
 from asapool.training.tasks import task_of
 from asapool.training.trust import KEY, Trust, measured_coverage, trust_in_answers
@@ -78,7 +79,7 @@ def train_ensemble(
     if not 2 <= members <= MEMBERS:
         raise ConfigError(f"an ensemble has 2 to {MEMBERS} members, got {members}. Leave --ensemble out to train one")
     split = settings.split.make(graphs)
-    settings = single.settle(settings, graphs, split, threads=1)
+    settings = settle(settings, graphs, split, threads=1, trainings=members)
     path = Path(folder)
     with single.claimed(path, settings, split, overwrite=overwrite):
         if (path / FOLDER).exists():

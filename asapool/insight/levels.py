@@ -131,7 +131,7 @@ def _level(
     perm: Tensor, fitness: Tensor, cluster: Ints, member: Ints, attention: Floats, after: Graph | None, origin: Ints
 ) -> Level:
     assert after is not None  # the edges of the last level were asked for too
-    (source, target), weight = kernels.list_edges(after)
+    (source, target), weight = kernels.list_edges(after, backend="reference")  # once per level
     there = weight != 0  # the packed form keeps a place for edges whose weight came out as 0
     kept = _ints(perm)
     return Level(

@@ -23,6 +23,7 @@ from asapool.kernels.shards import Shard, all_rows, sharing_batches
 from asapool.kernels.threads import flush_denormals
 from asapool.models import DirectModel, GraphModel, method
 from asapool.models.batches import check_extras, cut
+from asapool.training.adam import Adam
 from asapool.training.config import TrainConfig
 from asapool.training.device import device_of, on_device_of, resolve_device
 from asapool.training.losses import Loss
@@ -130,10 +131,10 @@ def fit(
         raise ConfigError("processes share a batch on the CPU only. Leave -j out, or choose --device cpu")
     model.to(device)
     checks = Validation.prepare(model, graphs, val, shard)
-    make = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-    adam = make(
-        [w for w in model.parameters() if w.requires_grad], lr=config.lr, weight_decay=config.weight_decay, fused=True
-    )
+    adam = Adam(
+        (w for w in model.parameters() if w.requires_grad), weight_decay=config.weight_decay,
+        decoupled=config.optimizer == "adamw",
+    )  # fmt: skip
     generator = torch.Generator(device).manual_seed(config.seed)
     # a layer of another package may use torch's own dropout: then all of torch's functions are redirected
     everything = not method(model.config.method).builtin
@@ -199,18 +200,16 @@ def _sample_weights(graphs: GraphSet, train: Ints, given: npt.ArrayLike | None) 
 
 def _train_epoch(
     model: GraphModel, graphs: GraphSet, train: Ints, config: TrainConfig, epoch: int,
-    adam: torch.optim.Optimizer, loss_of: Loss, shard: Shard | None,
+    adam: Adam, loss_of: Loss, shard: Shard | None,
 ) -> float:  # fmt: skip
     """One pass over the training graphs; returns the mean loss, NaN as soon as it is not a number."""
     model.train()
     shuffled, total = order(train, config.seed, epoch), 0.0
     for start in range(0, len(shuffled), config.batch_size):
-        for group in adam.param_groups:
-            group["lr"] = config.lr_at(epoch, start / len(shuffled))
         indices = shuffled[start : start + config.batch_size]
         if loss_of.graphs is not None and not loss_of.graphs[torch.from_numpy(indices)].any():
             continue  # graphs of weight 0 only
-        adam.zero_grad(set_to_none=True)
+        adam.zero_grad()
         # a batch with fewer graphs than processes is not shared: each computes all of it, and rank 0 counts
         shared = shard if shard is not None and len(indices) >= shard.size else None
         parts = [indices] if shared is None else own_part(graphs, indices, shared)
@@ -230,7 +229,7 @@ def _train_epoch(
             sum_gradients(model, 1.0 if shared is not None else float(shard.rank == 0))
         if config.clip is not None:
             nn.utils.clip_grad_norm_(model.parameters(), config.clip)
-        adam.step()
+        adam.step(lr=config.lr_at(epoch, start / len(shuffled)))
         total += value * len(indices)
     return total / len(shuffled)
 

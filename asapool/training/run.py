@@ -38,9 +38,8 @@ from asapool.training.fitting import Fit, OnEpoch, fit
 from asapool.training.new_model import new_model
 from asapool.training.parallel import Processes
 from asapool.training.results import evaluate_run, write_run
-from asapool.training.selection import resolve_rule
 from asapool.training.settings import RunSettings, read_for
-from asapool.training.tasks import check_target, task_of
+from asapool.training.settling import settle
 
 logger = logging.getLogger(__name__)
 FILES = (
@@ -85,19 +84,6 @@ def start(
     settings = settle(settings, graphs, split, threads=1 if several else torch.get_num_threads())
     with claimed(Path(folder), settings, split, overwrite=overwrite) as path:
         return _carry_out(settings, graphs, split, path, on_epoch, reading, False, processes)
-
-
-def settle(settings: RunSettings, graphs: GraphSet, split: Split, threads: int) -> RunSettings:
-    """The settings with all that is decided when a run begins.
-
-    The number of threads decides how sums are cut, so it is a setting like any other; so is the rule for the epoch.
-    """
-    rule = resolve_rule(
-        settings.train.select_by, task_of(graphs.target), graphs.y[split.train], settings.train.weighted
-    )
-    train = replace(settings.train, threads=settings.train.threads or threads, select_by=rule)
-    check_target(graphs, split.train, train)
-    return replace(settings, train=train)
 
 
 @contextmanager

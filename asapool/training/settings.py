@@ -208,7 +208,9 @@ def _start(chosen: Tables) -> dict[str, dict[str, Any]]:
         return {}
     from asapool.models import checkpoint
 
-    return {"model": checkpoint.load(path).config.to_dict(), "train": {"init_from": str(Path(path).resolve())}}
+    model = checkpoint.load(path).config.to_dict()
+    model.pop("backend")  # it follows from the size of the new training
+    return {"model": model, "train": {"init_from": str(Path(path).resolve())}}
 
 
 def settings_of_methods(

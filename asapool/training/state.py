@@ -25,6 +25,7 @@ from asapool import __version__
 from asapool.errors import CheckpointError
 from asapool.files import writing
 from asapool.models.checkpoint import NUMERICS
+from asapool.training.adam import Adam
 
 VERSION = 1
 
@@ -65,7 +66,7 @@ def snapshot(model: nn.Module) -> dict[str, Tensor]:
 
 
 def save_state(
-    path: str | PathLike[str], model: nn.Module, adam: torch.optim.Optimizer, generator: torch.Generator,
+    path: str | PathLike[str], model: nn.Module, adam: Adam, generator: torch.Generator,
     progress: Progress, owner: dict[str, Any],
 ) -> None:  # fmt: skip
     """Write the state.
@@ -80,8 +81,7 @@ def save_state(
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     tensors |= {f"best.{name}": value for name, value in progress.best.items()}
     tensors |= {f"mean.{name}": value for name, value in progress.mean.items()}
-    for number, moments in adam.state_dict()["state"].items():
-        tensors |= {f"adam.{number}.{name}": value for name, value in moments.items()}
+    tensors |= {f"adam.{name}": value for name, value in adam.state().items()}
     tensors["chance"] = generator.get_state()  # the name is that of 0.1.0
     # a table of numbers and not text: it is written after every epoch, and grows with every epoch
     tensors["history"] = torch.tensor([_row(epoch) for epoch in progress.history], dtype=torch.float64)
@@ -102,7 +102,7 @@ def save_state(
 
 
 def load_state(
-    path: str | PathLike[str], model: nn.Module, adam: torch.optim.Optimizer, generator: torch.Generator,
+    path: str | PathLike[str], model: nn.Module, adam: Adam, generator: torch.Generator,
     owner: dict[str, Any], *, mix_versions: bool = False,
 ) -> Progress:  # fmt: skip
     """Restore model, optimiser and generator.
@@ -133,11 +133,7 @@ def load_state(
             )
     try:
         model.load_state_dict(_part(tensors, "model."))
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, value in _part(tensors, "adam.").items():
-            number, moment = name.split(".")
-            state.setdefault(int(number), {})[moment] = value
-        adam.load_state_dict({"state": state, "param_groups": adam.state_dict()["param_groups"]})
+        adam.load_state(_part(tensors, "adam."))
         generator.set_state(tensors["chance"])
         return Progress(
             best=_part(tensors, "best."),

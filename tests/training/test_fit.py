@@ -12,6 +12,7 @@ from asapool.errors import CheckpointError, ConfigError, TrainingError
 from asapool.kernels.threads import flushes_denormals
 from asapool.models import ModelConfig, build
 from asapool.training import TrainConfig, fit, predict
+from asapool.training.adam import Adam
 from asapool.training.fitting import _not_finite, order
 from asapool.training.losses import class_weights
 from asapool.training.state import Progress, load_state, save_state, snapshot
@@ -185,14 +186,14 @@ def test_going_on_from_any_epoch_gives_the_same_bytes(graphs, parts, tmp_path, c
 
 def test_a_state_of_another_run_or_another_kind_is_refused(graphs, tmp_path):
     model, file = fresh(graphs), tmp_path / "s"
-    adam = torch.optim.Adam(model.parameters())
+    adam = Adam(model.parameters())
     generator = torch.Generator()
     save_state(file, model, adam, generator, Progress(), {"data": "a"})
     with pytest.raises(CheckpointError, match=r"another data \('a', now 'b'\)"):
         load_state(file, model, adam, generator, {"data": "b"})
     other = fresh(graphs, ModelConfig(hidden=16))
     with pytest.raises(CheckpointError, match="does not fit this model"):
-        load_state(file, other, torch.optim.Adam(other.parameters()), generator, {"data": "a"})
+        load_state(file, other, Adam(other.parameters()), generator, {"data": "a"})
     for damage in (b"", file.read_bytes()[:-9], b"\x80\x04" + file.read_bytes()):
         file.write_bytes(damage)
         with pytest.raises(CheckpointError, match="is not a training state"):

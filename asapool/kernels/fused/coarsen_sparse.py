@@ -40,7 +40,8 @@ def grow(cols, values, size, more):  # type: ignore[no-untyped-def]
     """Larger arrays with the first `size` entries in them and room for more."""
     room = 2 * cols.size + more
     more_cols, more_values = np.empty(room, np.int64), np.empty(room, values.dtype)
-    more_cols[:size], more_values[:size] = cols[:size], values[:size]
+    for e in range(size):  # a copy of slices takes seconds to compile
+        more_cols[e], more_values[e] = cols[e], values[e]
     return more_cols, more_values
 
 
@@ -76,7 +77,8 @@ def thin(p, most, first, size, cols, values):  # type: ignore[no-untyped-def]
 def coarsen_sparse(start, stop, block, S, A, T, keep, scratch, cols, values, size, counts):  # type: ignore[no-untyped-def]
     """Rows of A^p, columns ascending, written behind `size`; returns the arrays, which may have grown, and the size.
 
-    keep: if positive, only the diagonal and that many of the strongest other entries of each row are kept.
+    keep: if positive, only the diagonal and that many of the strongest other entries of each row are kept; None and 0
+    keep all.
 
     Whether an entry is met for the first time is unpredictable for the processor, so what was met is recorded
     without a branch: nodes in a list whose end moves on by new[·], which is 1 just once; clusters as bits, which come
@@ -137,8 +139,9 @@ def coarsen_sparse(start, stop, block, S, A, T, keep, scratch, cols, values, siz
                 new_cluster[q] = 1
         for e in range(first, size):
             out[cols[e] - k0] = zero
-        if keep > 0:
-            size = thin(p, keep, first, size, cols, values)
+        if keep is not None:  # noqa: SIM102 (None is a type of its own, for which `thin` is not compiled)
+            if keep > 0:
+                size = thin(p, keep, first, size, cols, values)
         counts[p] = size - first
     return cols, values, size
 

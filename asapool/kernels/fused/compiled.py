@@ -29,6 +29,7 @@ OPTIONS: dict[str, Any] = {
     # sums may be regrouped for the vector unit; the loop is the same for every caller, so results stay reproducible
     "fastmath": {"contract", "reassoc", "nsz"},
 }
+NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # for what no Python code calls
 BLOCK = (
     256  # rows that are summed together in a sum over all rows; fixed, so that the number of threads changes nothing
 )
@@ -79,7 +80,7 @@ class Loop:
         self.function = function
         self.__doc__, self.__name__ = function.__doc__, function.__name__
         try:
-            self.code = numba.njit(cache=True, **OPTIONS)(function)
+            self.code = numba.njit(cache=True, no_cfunc_wrapper=True, **OPTIONS)(function)
             cache = self.code._cache
             stamp = (numba.__version__, cache._impl.locator.get_source_stamp(), SOURCES)
             cache._cache_file = CodeFiles(cache.cache_path, cache._impl.filename_base, stamp)
@@ -96,12 +97,12 @@ class Loop:
 
 def helper(function: Callable[..., Any]) -> Any:
     """Compile a function that loops call once per graph; a call is not free, it counts references to all its arrays."""
-    return numba.njit(**OPTIONS)(function)
+    return numba.njit(**OPTIONS, **NO_WRAPPERS)(function)
 
 
 def inline(function: Callable[..., Any]) -> Any:
     """Compile a function that is inlined into its caller, for what is called row by row."""
-    return numba.njit(inline="always", **OPTIONS)(function)
+    return numba.njit(inline="always", **OPTIONS, **NO_WRAPPERS)(function)
 
 
 def run_rows(loop: Loop, rows: int, work: int, *args: Any) -> list[Any]:
