@@ -1,9 +1,9 @@
 """Processor time of the first commands after a fresh install, when no loop is compiled yet.
 
-    python -m benchmarks.first_minute [--rounds 3]
+    python -m benchmarks.first_minute [--rounds 2]
 
 Every command is a process of its own with an empty folder for compiled loops (NUMBA_CACHE_DIR), as a user types it:
-trainings of 60 small graphs, below and above the size at which loops are compiled, and predictions for five molecules.
+trainings of 60 small graphs, as they are and with compiled loops, and predictions for five molecules.
 Measured is the time of the processor (user and system, from the start of the process), up to the moment when the
 state of the first epoch is on the disk, and in all. Each command runs again with what the first one compiled. Needs
 Linux. Writes benchmarks/results/first_minute.json.
@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.measuring import machine, spread, write
+from benchmarks.measuring import machine, write
 
 TOYS = "synthetic:motifs?graphs=60"
 MOLECULES = ("CCO", "c1ccccc1", "CC(=O)O", "CCN(CC)CC", "O=C1CCCN1")
@@ -86,7 +86,7 @@ def trained_on_molecules(folder: Path, graphs: int) -> Path:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     rounds = parser.parse_args(arguments).rounds
     cases: dict[str, list[dict[str, dict[str, float]]]] = {}
 
@@ -98,9 +98,8 @@ def main(arguments: list[str] | None = None) -> None:
         for turn in range(rounds):
             for method in ("asap+", "asap"):
                 record(f"train, {method}", training(method, _new(Path(root), f"{method}-{turn}")))
-            for method in ("asap+", "asap"):
                 fused = training(method, _new(Path(root), f"{method}-fused-{turn}"), "--set", "model.backend=fused")
-                record(f"train, {method}, fused", fused)
+                record(f"train, {method}, loops compiled", fused)
             record("predict, model of 200 molecules", predicting(small, _new(Path(root), f"predict-{turn}")))
             record("predict, model of 4,000 molecules", predicting(large, _new(Path(root), f"predict-fused-{turn}")))
     runs = [{"case": name, **_summary(measured)} for name, measured in cases.items()]
@@ -114,8 +113,9 @@ def _new(root: Path, name: str) -> Path:
 
 
 def _summary(measured: list[dict[str, dict[str, float]]]) -> dict[str, Any]:
+    """All rounds, in order."""
     return {
-        when: {what: spread([run[when][what] for run in measured]) for what in measured[0][when]}
+        when: {what: [round(run[when][what], 2) for run in measured] for what in measured[0][when]}
         for when in measured[0]
     }
 

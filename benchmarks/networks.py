@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import ASAPooling, GCNConv, global_max_pool, global_mean_pool
 
 from asapool.data import Batch
+from asapool.nn import ASAPooling as OurPooling
+from asapool.nn.step import Pooled
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,28 @@ class PyGNetwork(nn.Module):
             x, edge_index, weight, batch, _ = pool(x, edge_index, weight, batch)
             summary = summary + torch.cat([global_mean_pool(x, batch, graphs), global_max_pool(x, batch, graphs)], 1)
         return self.lin2(F.dropout(self.lin1(summary).relu(), 0.5, self.training))
+
+
+class DropInNetwork(PyGNetwork):
+    """torch_geometric's network with our pooling in place of theirs: convolutions and readouts stay."""
+
+    def __init__(self, in_channels: int, setting: Setting) -> None:
+        super().__init__(in_channels, setting)
+        self.pools = nn.ModuleList(
+            OurPooling(setting.hidden, 0.5, GNN=GCNConv, dropout=setting.dropout) for _ in range(3)
+        )
+
+
+class RepeatedPooling(nn.Module):
+    """Keeps the nodes and edges of an earlier pooling: what a pooling that takes no time would leave to do."""
+
+    def __init__(self, pooled: Pooled) -> None:
+        super().__init__()
+        self.pooled = pooled
+
+    def forward(self, x: Tensor, *_: Tensor) -> tuple[Tensor, ...]:
+        _, edge_index, weight, batch, perm = self.pooled
+        return x[perm], edge_index, weight.detach().requires_grad_(), batch, perm  # a gradient, as ours has
 
 
 class TGPNetwork(nn.Module):

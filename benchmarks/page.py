@@ -22,6 +22,7 @@ SECTIONS = {
     "operator": speed.operator_section,
     "scaling": other.scaling_section,
     "contention": other.contention_section,
+    "first_minute": other.first_minute_section,
     "fading": other.fading_section,
     "engines": other.engines_section,
     "predicting": other.predicting_section,

@@ -2,8 +2,9 @@
 
     python -m benchmarks.step [--data-root FOLDER] [--names PROTEINS,NCI1,DD] [--threads 1,2] [--rounds 15]
 
-Authors' settings and real batches. Sides: asapool fused under each semantics, asapool reference, torch_geometric's
-layers as users write them, torch-geometric-pool's likewise, and only the dense matrix products of the same step. All
+Authors' settings and real batches. Sides: asapool fused under each semantics, asapool reference and dense,
+torch_geometric's layers as users write them, the same with our pooling in place of theirs ("drop-in") and with pooled
+graphs that are given, torch-geometric-pool's layers likewise, and only the dense matrix products of the same step. All
 take turns within one run. Writes benchmarks/results/step.json.
 
 asapool and torch_geometric have the same weights, and these stay as they are: a network that learns keeps nodes with
@@ -40,8 +41,18 @@ from torch_geometric.nn import GCNConv
 from asapool.data import Batch, load
 from asapool.models import GraphClassifier, ModelConfig, build
 from asapool.nn import ASAPooling
+from asapool.nn.step import Pooled
 from benchmarks.measuring import in_turns, machine, per_data_set, spread, write
-from benchmarks.networks import SETTINGS, PyGNetwork, Setting, TGPNetwork, floor, training_step
+from benchmarks.networks import (
+    SETTINGS,
+    DropInNetwork,
+    PyGNetwork,
+    RepeatedPooling,
+    Setting,
+    TGPNetwork,
+    floor,
+    training_step,
+)
 
 TGP = "torch-geometric-pool"
 
@@ -105,6 +116,25 @@ def pyg_network(batch: Batch, setting: Setting) -> PyGNetwork:
     return network
 
 
+def drop_in(batch: Batch, setting: Setting) -> DropInNetwork:
+    """torch_geometric's network around our pooling, with the weights of torch_geometric's."""
+    network = DropInNetwork(batch.x.size(1), setting)
+    network.load_state_dict(pyg_network(batch, setting).state_dict())
+    return network
+
+
+def convolutions_alone(batch: Batch, setting: Setting) -> Callable[[], None]:
+    """A step of torch_geometric's convolutions and readouts on our pooled graphs, which are given."""
+    network, pooled = drop_in(batch, setting), list[Pooled]()
+    parts = (batch.x, batch.edge_index, batch.batch, len(batch.y))
+    for pool in network.pools:
+        pool.register_forward_hook(lambda _, args, out: pooled.append(out))
+    with torch.no_grad():
+        network.eval()(*parts)
+    network.pools = nn.ModuleList(map(RepeatedPooling, pooled))
+    return training_step(network.train(), lambda: F.cross_entropy(network(*parts), batch.y))
+
+
 def their_side(model: nn.Module, batch: Batch) -> tuple[Callable[[], None], Work]:
     """A training step of another library's layers, and what there is to do."""
     parts = (batch.x, batch.edge_index, batch.batch, len(batch.y))
@@ -139,17 +169,20 @@ def sides(batch: Batch, setting: Setting) -> tuple[dict[str, Callable[[], None]]
         "asapool authors": our_side(batch, setting, semantics="authors"),
         "asapool pyg": our_side(batch, setting, semantics="pyg"),
         "asapool reference": our_side(batch, setting, semantics="paper", backend="reference"),
+        "asapool dense": our_side(batch, setting, semantics="paper", backend="dense"),
+        "asapool drop-in": their_side(drop_in(batch, setting), batch),
         "torch_geometric": their_side(pyg_network(batch, setting), batch),
     }
+    remaining = convolutions_alone(batch, setting)
     if has_tgp():
         torch.manual_seed(0)
         made[TGP] = their_side(TGPNetwork(batch.x.size(1), setting), batch)
     ours, theirs = made["asapool pyg"][1].edges, made["torch_geometric"][1].edges
     assert all(abs(a - b) <= 0.05 * b for a, b in zip(ours, theirs, strict=True)), (ours, theirs)
     products = floor(batch, made["asapool paper"][1].nodes, setting, query=False)
-    return {name: step for name, (step, _) in made.items()} | {"matrix products": products}, {
-        name: work for name, (_, work) in made.items()
-    }
+    steps = {name: step for name, (step, _) in made.items()}
+    steps |= {"matrix products": products, "drop-in without pooling": remaining}
+    return steps, {name: work for name, (_, work) in made.items()}
 
 
 def measure(name: str, threads: int, rounds: int, root: str | None) -> dict[str, Any]:
@@ -172,6 +205,9 @@ def measure(name: str, threads: int, rounds: int, root: str | None) -> dict[str,
         "milliseconds": {side: spread([1e3 * s for s in values]) for side, values in seconds.items()},
         "times_faster_than_pyg": faster_than("torch_geometric", seconds),
         **({"times_faster_than_tgp": faster_than(TGP, seconds)} if TGP in seconds else {}),
+        "drop_in_times_faster_without_pooling": spread(
+            [a / b for a, b in zip(seconds["torch_geometric"], seconds["drop-in without pooling"], strict=True)]
+        ),
         "times_the_floor": spread([a / b for a, b in zip(ours, seconds["matrix products"], strict=True)]),
     }
 

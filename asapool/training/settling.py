@@ -12,7 +12,7 @@ from asapool.training.tasks import check_target, task_of
 
 # nodes and edges times epochs: a training of this size takes some ten seconds with the reference backend, and compiling
 # the loops of the fused one takes longer
-SMALL_JOB = 500_000
+SMALL_JOB = 750_000
 
 
 def settle(settings: RunSettings, graphs: GraphSet, split: Split, threads: int, trainings: int = 1) -> RunSettings:
