@@ -17,6 +17,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 SECTIONS = {
     "step": speed.step_section,
     "step-avx2": speed.older_processor_section,
+    "plus_step": speed.plus_section,
     "epoch": speed.epoch_section,
     "sharing": speed.sharing_section,
     "operator": speed.operator_section,
