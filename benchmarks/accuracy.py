@@ -31,7 +31,7 @@ from benchmarks import cost
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
-FIRST = ("table2", "table-plus", "ablation-plus", "table-rates", "table-semantics", *paper.ABLATIONS, "table-hyper")
+FIRST = ("table2", "table-plus", "ablation-plus", "pooling-helps", "table-rates", "table-semantics", *paper.ABLATIONS, "table-hyper")
 
 HEAD = """# Results
 
@@ -45,7 +45,8 @@ where the trainings cannot tell, and "not enough runs" where some of its rows ar
 """
 COST = """### Accuracy against cost
 
-Processor seconds of one training on one core, mean over the trainings of a cell; processors differ (see the end).
+Processor seconds of one training on one core, mean over the trainings of a cell (processors differ, see the end), and
+the numbers that a model learns.
 
 ![Test accuracy against seconds per training](figures/results-cost.svg)
 """
@@ -111,7 +112,7 @@ def page(results: Path) -> str:
         parts += [f"## {table.title} (`{table.name}`)\n", to_markdown(table, heading=False, marks=False, folded=True)]
         parts += _note(results, table.name)
         if table.name == FIRST[0]:
-            parts += [COST, cost.markdown_table(table, records)]
+            parts += [COST, cost.markdown_table(table, records, results)]
     left = [name for name in plans if name not in {table.name for table in tables}]
     if left:
         parts.append(f"Not measured yet: {', '.join(f'`{name}`' for name in left)}.\n")

@@ -1,16 +1,24 @@
-"""What a row of table2 costs: seconds per training beside accuracy, as a table and as a figure."""
+"""What a row of table2 costs: seconds per training and parameters beside accuracy, as a table and as a figure.
+
+    python -m benchmarks.cost --data-root FOLDER    # counts the parameters of every model, in results/parameters.json
+"""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from asapool.experiments.compact import read_compact, together
-from asapool.experiments.plan import load_plan
+from asapool.experiments.plan import load_graphs, load_plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.table_text import markdown
 from asapool.experiments.tables import Table, TableCell, make_table
+from asapool.files import read_json, write_json
 from asapool.insight.drawing.figure import new_figure, save_figures
+from asapool.training.new_model import new_model
 
 COLUMNS = ("PROTEINS", "NCI1")  # the data sets on which every method was trained
 
@@ -22,13 +30,31 @@ def seconds(cell: TableCell | None, records: Mapping[str, RunRecord]) -> float |
     return sum(known) / len(known) if known else None
 
 
-def markdown_table(table: Table, records: Mapping[str, RunRecord]) -> str:
-    """A row per method, a column per data set."""
+def count_parameters(data_root: Path) -> dict[str, dict[str, int]]:
+    """Data set → row → numbers that are trained."""
+    plan = load_plan("table2", data_root=data_root)
+    graphs = load_graphs([plan])
+    counted: dict[str, dict[str, int]] = {}
+    for cell in plan.cells:
+        every = graphs[cell.column]
+        model = new_model(cell.model, every, np.arange(len(every)), cell.train)
+        counted.setdefault(cell.column, {})[cell.row] = sum(p.numel() for p in model.parameters())
+    return counted
+
+
+def markdown_table(table: Table, records: Mapping[str, RunRecord], results: Path) -> str:
+    """A row per method, and per data set the seconds of a training and the parameters of the model."""
+    path = results / "parameters.json"
+    counted = read_json(path) if path.is_file() else {}
     rows = []
     for row in table.rows:
-        taken = [seconds(table.cell(row, column), records) for column in table.columns]
-        rows.append([row, *("–" if s is None else f"{s:.0f} s" for s in taken)])
-    return markdown(["seconds per training", *table.columns], rows)
+        line = [row]
+        for column in table.columns:
+            taken, numbers = seconds(table.cell(row, column), records), counted.get(column, {}).get(row)
+            words = ["–" if taken is None else f"{taken:.0f} s", "–" if numbers is None else f"{numbers:,}"]
+            line.append(" · ".join(words))
+        rows.append(line)
+    return markdown(["seconds per training · parameters", *table.columns], rows)
 
 
 def draw(results: Path, path: Path) -> None:
@@ -48,3 +74,16 @@ def draw(results: Path, path: Path) -> None:
         axes.margins(x=0.25, y=0.1)
         axes.spines[["top", "right"]].set_visible(False)
     save_figures({path.stem: figure}, path.parent, kinds=[path.suffix[1:]])
+
+
+def main() -> None:
+    """Count parameters."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-root", type=Path, required=True)
+    parser.add_argument("--results", type=Path, default=Path(__file__).parents[1] / "results")
+    chosen = parser.parse_args()
+    write_json(chosen.results / "parameters.json", count_parameters(chosen.data_root))
+
+
+if __name__ == "__main__":
+    main()
