@@ -21,23 +21,27 @@ DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"  # panels 
 SPLITS = ("stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds")
 SOURCE = "File, folder or TU name, nci-alerts, or synthetic:NAME (see docs/data.md)."
 
+
+def out_file(help: str, panel: str | None = None) -> Any:
+    """The option -o, --out of a command that writes one file."""
+    return typer.Option("-o", "--out", metavar="FILE", rich_help_panel=panel, help=help)
+
+
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model.safetensors written by asapool, or the run folder that has it.")
 ]
 DataRoot = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", rich_help_panel=DATA, help="Where TU names are looked up; default: $ASAPOOL_DATA."),
+    typer.Option(metavar="FOLDER", rich_help_panel=DATA, help="Folder of TU data sets; default: $ASAPOOL_DATA."),
 ]
-Smiles = Annotated[
-    str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Column of a table with the SMILES.")
-]
+Smiles = Annotated[str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Name of the SMILES column.")]
 Target = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN",
         rich_help_panel=DATA,
-        help="Column of a table with the labels. Repeatable: several columns are several tasks.",
+        help="Name of the label column. Repeat it for several tasks.",
     ),
 ]
 Task = Annotated[
@@ -45,20 +49,22 @@ Task = Annotated[
     typer.Option(
         metavar="KIND",
         rich_help_panel=DATA,
-        help="classification, regression or multilabel; default: decided by the values.",
+        help="classification, regression or multilabel; default: inferred from the labels.",
     ),
 ]
 Repeats = Annotated[
     str | None,
     typer.Option(
-        metavar="drop|sum", rich_help_panel=DATA, help="Edges that TU files list more than once; default: drop."
+        metavar="drop|sum",
+        rich_help_panel=DATA,
+        help="Duplicate edges in TU files: drop them (default), or sum their weights.",
     ),
 ]
 IdColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Column of a table with the graph ids.")
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Name of the column with graph IDs.")
 ]
 Encoding = Annotated[
-    str | None, typer.Option(metavar="NAME", rich_help_panel=DATA, help="Encoding of a text table; default: utf-8.")
+    str | None, typer.Option(metavar="NAME", rich_help_panel=DATA, help="Text encoding of the file; default: utf-8.")
 ]
 Skip = Annotated[
     bool, typer.Option("--skip-invalid", rich_help_panel=DATA, help="Skip rows that cannot be read, and list them.")
@@ -74,7 +80,9 @@ Features = Annotated[
 Descriptors = Annotated[
     str | None,
     typer.Option(
-        metavar="COL,COL", rich_help_panel=DATA, help="Columns of a table with numbers that the model's head reads too."
+        metavar="COL,COL",
+        rich_help_panel=DATA,
+        help="Columns with numbers per molecule, as extra inputs of the model's head.",
     ),
 ]
 RdkitDescriptors = Annotated[
@@ -82,7 +90,7 @@ RdkitDescriptors = Annotated[
     typer.Option(
         "--rdkit-descriptors",
         rich_help_panel=DATA,
-        help="Let the model's head read 43 descriptors that RDKit computes.",
+        help="Use 43 RDKit descriptors as extra inputs of the model's head.",
     ),
 ]
 Workers = Annotated[
@@ -99,21 +107,25 @@ Split = Annotated[
     ),
 ]
 Val = Annotated[
-    float | None, typer.Option(metavar="SHARE", rich_help_panel=DATA, help="Share of validation graphs; default: 0.1.")
+    float | None,
+    typer.Option(metavar="SHARE", rich_help_panel=DATA, help="Fraction of graphs for validation; default: 0.1."),
 ]
 Test = Annotated[
-    float | None, typer.Option(metavar="SHARE", rich_help_panel=DATA, help="Share of test graphs; default: 0.1.")
+    float | None,
+    typer.Option(metavar="SHARE", rich_help_panel=DATA, help="Fraction of graphs for testing; default: 0.1."),
 ]
 Method = Annotated[
     str | None,
-    typer.Option(metavar="NAME", rich_help_panel=MODEL, help="asap (default), or another of `asapool methods`."),
+    typer.Option(
+        metavar="NAME", rich_help_panel=MODEL, help="asap+ (default), or any other method that `asapool methods` lists."
+    ),
 ]
 Hidden = Annotated[
     int | None, typer.Option(min=1, metavar="N", rich_help_panel=MODEL, help="Hidden units of every layer.")
 ]
 Semantics = Annotated[
     str | None,
-    typer.Option(metavar="WHOSE", rich_help_panel=MODEL, help="Which definition of ASAP: paper, authors or pyg."),
+    typer.Option(metavar="NAME", rich_help_panel=MODEL, help="Definition of ASAP: paper, authors or pyg."),
 ]
 Epochs = Annotated[
     int | None, typer.Option(min=1, metavar="N", rich_help_panel=TRAINING, help="Passes over the training graphs.")
@@ -154,7 +166,9 @@ Folds = Annotated[int, typer.Option(min=3, metavar="N", rich_help_panel=TRAINING
 Protocol = Annotated[
     str,
     typer.Option(
-        metavar="KIND", rich_help_panel=TRAINING, help="Folds: authors (shuffled), stratified-folds or scaffold-folds."
+        metavar="KIND",
+        rich_help_panel=TRAINING,
+        help="How folds are made: authors (shuffled), stratified-folds or scaffold-folds.",
     ),
 ]
 Config = Annotated[
@@ -176,6 +190,12 @@ Out = Annotated[
     Path | None,
     typer.Option(
         "-o", "--out", metavar="FOLDER", rich_help_panel=OUTPUT, help="Folder for the results; default: under runs/."
+    ),
+]
+MixVersions = Annotated[
+    bool,
+    typer.Option(
+        "--mix-versions", rich_help_panel=OUTPUT, help="Resume a folder that another version of asapool began."
     ),
 ]
 NoReport = Annotated[bool, typer.Option("--no-report", rich_help_panel=OUTPUT, help="Do not write report.html.")]

@@ -27,12 +27,6 @@ Splits = Annotated[
         help="JSON file of published splits, instead of --folds and --protocol.",
     ),
 ]
-MixVersions = Annotated[
-    bool,
-    typer.Option(
-        "--mix-versions", rich_help_panel=o.OUTPUT, help="Resume a folder that another version of asapool began."
-    ),
-]
 Seeds = Annotated[
     int | None,
     typer.Option(
@@ -57,7 +51,7 @@ class CrossOptions:
     config: o.Config = None
     settings: o.Settings = None
     out: o.Out = None
-    mix_versions: MixVersions = False
+    mix_versions: o.MixVersions = False
     no_report: o.NoReport = False
     json: o.Json = False
 
@@ -73,9 +67,9 @@ def cv(
     tune: Annotated[
         str | None,
         typer.Option(
-            metavar="WORDS",
+            metavar="OPTIONS",
             rich_help_panel=o.TRAINING,
-            help="Nested: search inside every fold, as trials=20 or trials=20,space=FILE.",
+            help="Nested cross-validation: tune inside every fold, such as trials=20 or trials=20,space=FILE.",
         ),
     ] = None,
     engine: e.EngineOptions,
@@ -84,7 +78,7 @@ def cv(
         typer.Option(
             "--keep-models",
             rich_help_panel=o.OUTPUT,
-            help="Keep the model of every fold, and join them to one that predict takes by the folder.",
+            help="Keep the model of every fold; predict takes the folder as one ensemble.",
         ),
     ] = False,
 ) -> None:
@@ -203,7 +197,7 @@ def compare(
             metavar="NAMES",
             rich_help_panel=o.MODEL,
             help="Methods, separated by commas; each is tested against the first.",
-            show_default="all poolings and the two networks without",
+            show_default="all pooling methods, and the networks without pooling",
         ),
     ] = None,
     model: o.ModelOptions,

@@ -46,11 +46,11 @@ def _load(source: str, data: Options) -> GraphSet:
 def info(
     source: o.Source,
     options: Options,
-    ratio: Annotated[float | None, typer.Option(help="Also foresee what pooling to this share does.")] = None,
-    levels: Annotated[int, typer.Option(min=1, max=10, help="How many poolings to foresee.")] = 3,
+    ratio: Annotated[float | None, typer.Option(help="Also forecast what pooling with this ratio does.")] = None,
+    levels: Annotated[int, typer.Option(min=1, max=10, help="Number of pooling levels to forecast.")] = 3,
     json: o.Json = False,
 ) -> None:
-    """Show what a source holds: the paper's statistics, and more. Labels may be missing.
+    """Summarise a data set: the statistics of the paper's Table 3, and more. Labels may be missing.
 
     With --ratio it also pools random selections of the graphs, as TopK and as ASAP would, and warns of levels that fall
     apart or become dense, before any training.
@@ -127,7 +127,7 @@ def convert(
     options: Options,
     json: o.Json = False,
 ) -> None:
-    """Write a source as a .graphs folder, an .npz file or a .jsonl file.
+    """Convert a data set to a .graphs folder, an .npz file or a .jsonl file.
 
     A .graphs folder is memory-mapped, for sets larger than memory; a conversion that was stopped goes on when the
     command is repeated. .npz is packed and fast to read, .jsonl has one graph per line, for other programs.
@@ -185,7 +185,7 @@ def split(
     old_given: Annotated[str | None, typer.Option("--given", hidden=True)] = None,
     json: o.Json = False,
 ) -> None:
-    """Split a source into training, validation and test graphs, and write which graph is where.
+    """Split a data set into training, validation and test graphs, and save the split.
 
     The default is --split authors: one fold of the authors' protocol. The file fits this source only; train takes it
     as --split FILE.

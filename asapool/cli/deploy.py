@@ -17,7 +17,10 @@ def export(
     graphs: Annotated[
         int,
         typer.Option(
-            min=1, metavar="N", rich_help_panel=o.DATA, help="Most graphs on which file and model are compared."
+            min=1,
+            metavar="N",
+            rich_help_panel=o.DATA,
+            help="Number of graphs on which file and model are compared, at most.",
         ),
     ] = 200,
     json: o.Json = False,
@@ -54,7 +57,7 @@ def serve(
     workers: Annotated[int, typer.Option(min=1, metavar="N", rich_help_panel=SERVICE, help="Worker processes.")] = 1,
     api_key_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=SERVICE, help="File with the key that requests must carry."),
+        typer.Option(metavar="FILE", rich_help_panel=SERVICE, help="File with the API key that clients must send."),
     ] = None,
     neighbours: Annotated[
         str | None,
@@ -65,22 +68,20 @@ def serve(
         ),
     ] = None,
     max_bytes: Annotated[
-        int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Bytes of a request.")
+        int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Bytes per request.")
     ] = 8_000_000,
     max_graphs: Annotated[
-        int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Graphs of a request.")
+        int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Graphs per request.")
     ] = 2000,
-    max_nodes: Annotated[
-        int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Nodes of one graph.")
-    ] = 1000,
+    max_nodes: Annotated[int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Nodes per graph.")] = 1000,
     max_waiting: Annotated[
-        int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Requests that wait at a time.")
+        int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Requests in the queue.")
     ] = 512,
-    seconds: Annotated[float, typer.Option(metavar="S", rich_help_panel=LIMITS, help="Time for one request.")] = 30.0,
+    seconds: Annotated[float, typer.Option(metavar="S", rich_help_panel=LIMITS, help="Seconds per request.")] = 30.0,
 ) -> None:
-    """Answer predictions and explanations over HTTP, with a page at / that works without any network.
+    """Serve predictions and explanations over HTTP, with a web page at / that works offline.
 
-    Ctrl-C and SIGTERM finish the requests that are under way.
+    On Ctrl-C or SIGTERM, running requests are finished first.
     """
     from asapool.serve.settings import ServeSettings, run
 

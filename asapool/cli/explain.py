@@ -20,20 +20,16 @@ def explain(
         typer.Option(
             "--graph",
             metavar="WORD",
-            help="What the column graph or id of predict says; graph=WORD or id=WORD where it could be both. "
+            help="Number or ID of a graph, as in the output of predict; graph=N or id=NAME if it could be either. "
             "Repeatable. Default: the first graph.",
         ),
     ] = None,
     out: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--out",
-            help="File to write: .html a page, .json the numbers, .svg, .png or .pdf a picture.",
-        ),
+        o.out_file("File to write: .html a page, .json the numbers, .svg, .png or .pdf a picture."),
     ] = Path("explanation.html"),
     level: Annotated[
-        int | None, typer.Option(min=0, help="Picture: draw the clusters of this level instead of importance.")
+        int | None, typer.Option(min=0, help="Pictures: draw the clusters of this level instead of importance.")
     ] = None,
     target: Annotated[
         str | None,
@@ -43,7 +39,10 @@ def explain(
     ] = None,
     old_target: Annotated[str | None, typer.Option("--target", hidden=True)] = None,
     importance: Annotated[
-        str, typer.Option(help="Kinds to compute; occlusion runs the model once per node. Pictures show the last one.")
+        str,
+        typer.Option(
+            help="Kinds of importance to compute; occlusion runs the model once per node. Pictures show the last one."
+        ),
     ] = "attention,gradient,neighbourhood,occlusion",
     against: Annotated[
         str | None,
@@ -62,7 +61,7 @@ def explain(
         ),
     ] = False,
     sample: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Graphs that --check looks at, where --graph names none.")
+        int, typer.Option(min=1, metavar="N", help="Number of graphs for --check if --graph is not given.")
     ] = 50,
     others: Annotated[
         list[Path] | None,
@@ -73,7 +72,7 @@ def explain(
             "with its importance; repeatable there.",
         ),
     ] = None,
-    beside: Annotated[bool, typer.Option("--side-by-side", help="Page: every two graphs side by side.")] = False,
+    beside: Annotated[bool, typer.Option("--side-by-side", help="Pages: show graphs in pairs, side by side.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show which nodes decided a prediction and which clusters the model formed, on one page that needs no network."""
@@ -162,33 +161,31 @@ def motifs(
     data: o.LabelledOptions,
     out: Annotated[
         Path,
-        typer.Option(
-            "-o", "--out", metavar="FILE", help="File to write: .html a page, .csv a table, .json everything."
-        ),
+        o.out_file("File to write: .html a page, .csv a table, .json everything."),
     ] = Path("motifs.html"),
     query: Annotated[
         str | None,
         typer.Option(
             metavar="SMARTS",
-            help="Only this substructure: which graphs have it, and what happens without it. For graphs that are no "
-            "molecules a name from an earlier table.",
+            help="Only this substructure: which graphs contain it, and how predictions change without it. For graphs "
+            "that are not molecules, a name from an earlier table.",
         ),
     ] = None,
-    min_graphs: Annotated[int, typer.Option(min=1, metavar="N", help="Leave out substructures in fewer graphs.")] = 10,
+    min_graphs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Leave out substructures that occur in fewer graphs.")
+    ] = 10,
     max_nodes: Annotated[int, typer.Option(min=2, metavar="N", help="Largest substructure.")] = 12,
     samples: Annotated[
-        int, typer.Option(min=2, metavar="N", help="Graphs from which each substructure is removed, at most.")
+        int, typer.Option(min=2, metavar="N", help="Most graphs per substructure from which it is removed.")
     ] = 100,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the sample of graphs.")] = 0,
     pages: Annotated[
         int,
-        typer.Option(
-            min=0, metavar="N", help="Page: explain so many example graphs on a second page that it links to."
-        ),
+        typer.Option(min=0, metavar="N", help="Pages: number of example graphs explained on a second, linked page."),
     ] = 20,
     json: o.Json = False,
 ) -> None:
-    """Find the substructures that decide a model's answers over a whole data set.
+    """Find the substructures that drive a model's predictions on a data set.
 
     The clusters that the model kept are cut out and grouped; each is removed from the graphs that have it. Methods
     without clusters get BRICS fragments of molecules.

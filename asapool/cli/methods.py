@@ -21,11 +21,13 @@ def methods(json: o.Json = False) -> None:
 def warmup(
     methods: Annotated[
         str,
-        typer.Option(metavar="NAMES", rich_help_panel=o.MODEL, help="Methods to prepare, separated by commas; or all."),
+        typer.Option(
+            metavar="NAMES", rich_help_panel=o.MODEL, help="Methods to compile for, separated by commas; or all."
+        ),
     ] = "asap",
     json: o.Json = False,
 ) -> None:
-    """Compile the loops of the CPU kernels now instead of during the first training.
+    """Compile the CPU kernels now instead of during the first training.
 
     They are kept in $NUMBA_CACHE_DIR, or beside the installed package. Run it when an image is built, or once per
     machine.

@@ -27,20 +27,15 @@ def predict(
     data: o.ReadOptions,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--out",
-            metavar="FILE",
-            rich_help_panel=o.OUTPUT,
-            help="File to write: .csv, .jsonl or .parquet. By default CSV is printed.",
-        ),
+        o.out_file("File to write: .csv, .jsonl or .parquet. By default CSV is printed.", o.OUTPUT),
     ] = None,
     coverage: Annotated[
         float | None,
         typer.Option(
             metavar="SHARE",
             rich_help_panel=UNCERTAINTY,
-            help="Add conformal answers that hold the truth with this probability, such as 0.9; implies --uncertainty.",
+            help="Add conformal sets or intervals that contain the truth with this probability, such as 0.9; "
+            "implies --uncertainty.",
         ),
     ] = None,
     uncertainty: Annotated[
@@ -53,21 +48,19 @@ def predict(
     ] = False,
     calibration: Annotated[
         str,
-        typer.Option(
-            metavar="KIND", rich_help_panel=UNCERTAINTY, help="Of the probabilities: temperature or isotonic."
-        ),
+        typer.Option(metavar="KIND", rich_help_panel=UNCERTAINTY, help="Calibration method: temperature or isotonic."),
     ] = "temperature",
     keep_columns: Annotated[
-        bool, typer.Option("--keep-columns", rich_help_panel=o.OUTPUT, help="Carry all columns of the table along.")
+        bool, typer.Option("--keep-columns", rich_help_panel=o.OUTPUT, help="Copy all columns of the input table.")
     ] = False,
     chunk: o.Chunk = 2000,
     device: o.Device = None,
     jobs: Annotated[
-        int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Processes that read and predict; order is kept.")
+        int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Worker processes; the order of the graphs is kept.")
     ] = 1,
     json: o.Json = False,
 ) -> None:
-    """Predict new graphs, in the order of the source.
+    """Predict graphs; the rows are in the order of the source.
 
     JSON lines, tables of SMILES and .graphs folders are read in chunks, so memory does not grow with their size. See
     docs/uncertainty.md for the columns of --uncertainty and --coverage.
@@ -164,24 +157,21 @@ def embed(
     data: o.ReadOptions,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--out",
-            metavar="FILE",
-            rich_help_panel=o.OUTPUT,
-            help="File to write: .parquet, .npz or .csv. By default CSV is printed.",
-        ),
+        o.out_file("File to write: .parquet, .npz or .csv. By default CSV is printed.", o.OUTPUT),
     ] = None,
     level: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="L", rich_help_panel=o.OUTPUT, help="One row per pooled node of this level, from 1."
+            min=1,
+            metavar="L",
+            rich_help_panel=o.OUTPUT,
+            help="Write one row per pooled node of this level instead; 1 = after the first pooling.",
         ),
     ] = None,
     chunk: o.Chunk = 2000,
     json: o.Json = False,
 ) -> None:
-    """Write the vector of every graph: what the network makes of it before its last layers.
+    """Write the embedding of every graph: the output of the encoder, which the head reads.
 
     One row per graph in the order of the source, id first; with --level one row per pooled node.
     """

@@ -11,7 +11,7 @@ from asapool.cli import _engines as e
 from asapool.cli import _options as o
 from asapool.cli._live import ending
 from asapool.cli._output import note, working
-from asapool.cli.cv import MixVersions, describe_failure, end_with_failures
+from asapool.cli.cv import describe_failure, end_with_failures
 from asapool.cli.results import leave_report
 from asapool.errors import ConfigError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WHAT = (
     "table1, table2, table3, table-aggregation, table-attention, table-fitness, table-edges, figure-ratio, "
-    "table-hyper, or all; besides table-rates and table-semantics."
+    "table-hyper, or all; also table-rates and table-semantics."
 )
 What = Annotated[str | None, typer.Argument(help=WHAT)]
 PlanOption = Annotated[Path | None, typer.Option("--plan", help="TOML file of a plan of your own, instead of WHAT.")]
@@ -37,7 +37,7 @@ Folds = Annotated[
     int | None, typer.Option(min=3, metavar="N", rich_help_panel=o.TRAINING, help="Number of folds; default: 10.")
 ]
 Semantics = Annotated[
-    str | None, typer.Option(help="Whose ASAP: authors (default, as the paper's numbers), paper or pyg.")
+    str | None, typer.Option(help="Definition of ASAP: authors (default, as in the paper's tables), paper or pyg.")
 ]
 Smoke = Annotated[bool, typer.Option("--smoke", help="Quick check: a few tiny synthetic graphs instead of the data.")]
 
@@ -56,11 +56,11 @@ def reproduce(
     out: o.Out = None,
     smoke: Smoke = False,
     semantics: Semantics = None,
-    mix_versions: MixVersions = False,
+    mix_versions: o.MixVersions = False,
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:
-    """Fill a table of the paper by training, with the paper's numbers beside ours.
+    """Reproduce a table of the paper by training, and show the paper's numbers beside ours.
 
     Every finished training is kept in the folder: run the same command again to resume. The tables are
     written as Markdown, CSV and JSON, and again while they fill.

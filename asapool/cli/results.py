@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 PLACES = "Folders that asapool reproduce wrote; or files such as results/NCI1.jsonl, or a folder of these."
 Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help=PLACES)]
-Merge = Annotated[Path | None, typer.Option("--merge", metavar="OUT", help="Bring them together in this folder.")]
-Compare = Annotated[bool, typer.Option("--compare", help="Two folders: the difference of every cell that both have.")]
+Merge = Annotated[Path | None, typer.Option("--merge", metavar="OUT", help="Merge them into this folder.")]
+Compare = Annotated[
+    bool, typer.Option("--compare", help="Compare two folders: the difference of every cell that both have.")
+]
 
 
 def results(folders: Folders, merge: Merge = None, compare: Compare = False, json: o.Json = False) -> None:
-    """Show what folders of trainings hold: a line per data set and method, with seeds and folds behind each."""
+    """Summarise stored trainings: one line per data set and method, with the number of seeds and folds."""
     from asapool.experiments import overview as v
 
     if compare and (len(folders) != 2 or merge is not None):
@@ -92,9 +94,7 @@ def _p(value: float | None, note: str) -> str:
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a run, of a comparison or of reproduced tables.")],
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="HTML file; by default report.html in the folder.")
-    ] = None,
+    out: Annotated[Path | None, o.out_file("HTML file; by default report.html in the folder.")] = None,
     errors: Annotated[
         int, typer.Option("--errors", "--mistakes", min=0, help="How many of the most confident errors are explained.")
     ] = 3,

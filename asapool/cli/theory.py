@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def theory(
-    max_nodes: Annotated[int, typer.Option(help="Largest trees to try all of.", min=8, max=16)] = 14,
+    max_nodes: Annotated[int, typer.Option(help="Check all trees with up to this many nodes.", min=8, max=16)] = 14,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for figures and verdicts.json.")] = None,
     json: o.Json = False,
 ) -> None:
-    """Check the paper's theorems on every small graph, and list what holds, what does not and what is misprinted."""
+    """Check the paper's theorems on all small graphs, and list what holds, what does not and what is misprinted."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

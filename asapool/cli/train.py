@@ -38,12 +38,6 @@ SelectBy = Annotated[
         help="Validation score that chooses the epoch, such as roc_auc, mcc, accuracy or loss; see docs/training.md.",
     ),
 ]
-Mix = Annotated[
-    bool,
-    typer.Option(
-        "--mix-versions", rich_help_panel=o.OUTPUT, help="Resume a folder that another version of asapool began."
-    ),
-]
 Resume = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", rich_help_panel=o.OUTPUT, help="Resume the run in this folder, with its settings."),
@@ -59,14 +53,14 @@ Ensemble = Annotated[
     int | None,
     typer.Option(
         min=2, metavar="N", rich_help_panel=o.TRAINING,
-        help="Train N models with different seeds, -j at a time, and join them to one; see docs/uncertainty.md.",
+        help="Train N models with different seeds, -j at a time, as one ensemble; see docs/uncertainty.md.",
     ),
 ]  # fmt: skip
 Log = Annotated[
     list[str] | None,
     typer.Option(
         "--log", metavar="NAME", rich_help_panel=o.OUTPUT,
-        help="Send the curves to tensorboard, mlflow or wandb too; may be repeated.",
+        help="Also log the curves to tensorboard, mlflow or wandb. Repeatable.",
     ),
 ]  # fmt: skip
 Overwrite = Annotated[
@@ -93,7 +87,7 @@ def train(
     settings: o.Settings = None,
     out: o.Out = None,
     resume: Resume = None,
-    mix_versions: Mix = False,
+    mix_versions: o.MixVersions = False,
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
     ensemble: Ensemble = None,

@@ -33,14 +33,19 @@ def tune(
     ] = 20,
     time: Annotated[
         str | None,
-        typer.Option(metavar="TIME", rich_help_panel=SEARCH, help="Begin no trial after this time: 90s, 30m or 2h."),
+        typer.Option(
+            metavar="TIME", rich_help_panel=SEARCH, help="Start no new trial after this time, such as 90s, 30m or 2h."
+        ),
     ] = None,
     space: Annotated[
         Path | None,
         typer.Option(metavar="FILE", rich_help_panel=SEARCH, help="TOML file of the settings to search."),
     ] = None,
     sampler: Annotated[
-        str, typer.Option(metavar="NAME", rich_help_panel=SEARCH, help="tpe, random or grid (of a space of lists).")
+        str,
+        typer.Option(
+            metavar="NAME", rich_help_panel=SEARCH, help="tpe, random or grid (if the space consists of lists)."
+        ),
     ] = "tpe",
     metric: Annotated[
         str | None,
@@ -53,13 +58,17 @@ def tune(
     ] = False,
     train_best: Annotated[
         bool,
-        typer.Option("--train-best", rich_help_panel=SEARCH, help="Then train the best settings into OUT/best."),
+        typer.Option(
+            "--train-best", rich_help_panel=SEARCH, help="Then train a model with the best settings in OUT/best."
+        ),
     ] = False,
     model: o.ModelOptions,
     training: o.TrainOptions,
     config: o.Config = None,
     settings: o.Settings = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", rich_help_panel=SEARCH, help="Of split and sampler.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="N", rich_help_panel=SEARCH, help="Seed of the split and the sampler.")
+    ] = 0,
     folds: o.Folds = 10,
     engine: e.EngineOptions,
     out: o.Out = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import product
@@ -13,6 +12,7 @@ from typing import Any, Literal
 
 from asapool.data.download import local_tu
 from asapool.errors import ConfigError
+from asapool.files import load_toml
 from asapool.training.config import AUTHORS_SEEDS
 from asapool.training.settings import DataConfig
 
@@ -128,15 +128,7 @@ def read_plan(path_or_name: str | PathLike[str]) -> PlanFile:
                 f"there is no plan {str(path_or_name)!r}. Known are {', '.join(plan_names())}, and any FILE.toml"
             )
         path = own
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}). Give the path of a plan in TOML") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: is not TOML: {error}") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: tables are nested too deeply. A plan needs three levels at most") from None
-    return _plan(content, path)
+    return _plan(load_toml(path), path)
 
 
 def _plan(content: dict[str, Any], path: Path) -> PlanFile:

@@ -8,10 +8,10 @@
 """
 
 from asapool.files.atomic import remove, sync_folder, write_text, writing
-from asapool.files.formats import csv_writer, read_json, read_toml, to_toml, write_csv, write_json
+from asapool.files.formats import csv_writer, load_toml, read_json, read_toml, to_toml, write_csv, write_json
 from asapool.files.lock import working_in
 
 __all__ = [
-    "csv_writer", "read_json", "read_toml", "remove", "sync_folder", "to_toml", "working_in", "write_csv", "write_json",
-    "write_text", "writing",
+    "csv_writer", "load_toml", "read_json", "read_toml", "remove", "sync_folder", "to_toml", "working_in", "write_csv",
+    "write_json", "write_text", "writing",
 ]  # fmt: skip

@@ -84,16 +84,21 @@ def to_toml(tables: Mapping[str, Mapping[str, Any]], heading: str = "") -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_toml(path: str | PathLike[str], tables: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Read a file of settings; only the named tables may occur."""
+def load_toml(path: str | PathLike[str]) -> dict[str, Any]:
+    """The content of a TOML file."""
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}). Give the path of a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: is not TOML: {error}") from None
     except RecursionError:
-        raise ConfigError(f"{path}: is not TOML that can be read: its values are nested too deeply") from None
+        raise ConfigError(f"{path}: its tables are nested too deeply. Write them with three levels at most") from None
+
+
+def read_toml(path: str | PathLike[str], tables: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Read a file of settings; only the named tables may occur."""
+    content = load_toml(path)
     for name, table in content.items():
         if name not in tables or not isinstance(table, dict):
             raise ConfigError(

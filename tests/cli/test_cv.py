@@ -19,7 +19,7 @@ def finished(folder):
 
 def test_cv_shows_the_mean_and_both_deviations_by_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = call("cv", *SMALL, "--method", "mlp", "--seeds", 2).stdout
+    said = call("cv", *SMALL, "--method", "mlp", "--seeds", 2, "--engine", "inline").stdout
     for word in ("± over seeds", "± over folds", "mlp", "seeds 8971, 85688", "folder  runs/cv-synthetic-cycles-"):
         assert word in said
     folder = next((tmp_path / "runs").iterdir())
@@ -93,7 +93,17 @@ def test_published_splits_take_the_place_of_folds(tmp_path):
     splits = [{"train": [*range(20)], "val": [20, 21, 22, 23], "test": [24 + k, 29 - k]} for k in range(3)]
     (tmp_path / "splits.json").write_text(json.dumps(splits))
     said = call(
-        "cv", *SMALL, "--method", "mlp", "--splits", tmp_path / "splits.json", "--out", tmp_path / "a", "--json"
+        "cv",
+        *SMALL,
+        "--method",
+        "mlp",
+        "--splits",
+        tmp_path / "splits.json",
+        "--out",
+        tmp_path / "a",
+        "--engine",
+        "inline",
+        "--json",
     )
     table = json.loads(said.stdout)
     assert (table["protocol"], table["folds"], table["cells"][0]["folds"]) == ("splits", 3, 9)  # three seeds per fold

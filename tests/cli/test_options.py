@@ -8,7 +8,7 @@ import typer
 
 from asapool import __version__
 from asapool.cli.main import app
-from tests.cli.commands import ENV, call
+from tests.cli.commands import ENV, call, fork
 
 HIDDEN = {"data split": {"--method", "--given"}, "explain": {"--target"}}  # words of 0.1 that still work
 
@@ -119,16 +119,9 @@ def test_the_shell_completes_commands(shell):
 def test_quiet_prints_results_and_errors_only(tmp_path):
     (tmp_path / "m.csv").write_text("smiles,label\n" + "CCO,a\nCCN,b\n" * 8 + "not a molecule,a\n")
     words = ("data", "info", tmp_path / "m.csv", "--skip-invalid")
-    loud, quiet, after = (
-        subprocess.run(
-            [sys.executable, "-m", "asapool", *before, *map(str, words), *last], capture_output=True, text=True, env=ENV
-        )
-        for before, last in (([], []), (["--quiet"], []), ([], ["-q"]))
-    )
-    assert "not a molecule" in loud.stderr or "skipped" in loud.stderr.lower()
-    assert (quiet.stderr, quiet.stdout) == (after.stderr, after.stdout) == ("", loud.stdout)
-    failed = subprocess.run(
-        [sys.executable, "-m", "asapool", "-q", "data", "info", "nowhere.csv"], capture_output=True, text=True, env=ENV
-    )
-    assert failed.returncode == 2
-    assert failed.stderr.startswith("asapool: nowhere.csv")
+    loud, quiet, after = fork(*words), fork("--quiet", *words), fork(*words, "-q")
+    assert "not a molecule" in loud[2] or "skipped" in loud[2].lower()
+    assert quiet == after == (0, loud[1], "")
+    code, _, failed = fork("-q", "data", "info", "nowhere.csv")
+    assert code == 2
+    assert failed.startswith("asapool: nowhere.csv")

@@ -9,7 +9,7 @@ import pytest
 from asapool.cli._output import terminal_safe, working
 from asapool.cli._scores import confusion_text
 from asapool.errors import CheckpointError, ConfigError, DataError
-from tests.cli.commands import begin, call, finish
+from tests.cli.commands import call, fork
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CC1", "CCCl", "O=C=O", "CCCC", "C1CCC1", "CO", "CN", "CS"]
 
@@ -67,10 +67,10 @@ def test_nothing_is_printed_when_nothing_can_be_predicted(folder, tmp_path, json
     bad.write_text("id,smiles\nn2,C1CC\n")
     empty.write_text("id,smiles\n")
     for words, says in (((bad,), "line 2"), ((bad, "--skip-invalid"), "none of the 1 rows"), ((empty,), "it has none")):
-        code, out, err = finish(begin("predict", folder / "run", *words, *json))
+        code, out, err = fork("predict", folder / "run", *words, *json)
         assert (code, out) == (2, "")
         assert says in err
-    assert "skipped line 2" in finish(begin("predict", folder / "run", bad, "--skip-invalid"))[2]
+    assert "skipped line 2" in fork("predict", folder / "run", bad, "--skip-invalid")[2]
 
 
 def test_a_run_folder_stands_for_its_model(folder, tmp_path):
