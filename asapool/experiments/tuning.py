@@ -244,15 +244,15 @@ class Tuner:
         """Tell Optuna what came of a Run, for every trial that proposed it."""
         import optuna
 
-        states, told = optuna.trial.TrialState, []
+        states, reported = optuna.trial.TrialState, []
         for number, chosen in self._open.pop(record.run.key):
             trial = self._finish(number, chosen, record)
             if trial.value is not None:
                 study.tell(number, trial.value)
             else:
                 study.tell(number, state=states.PRUNED if trial.pruned else states.FAIL)
-            told.append(trial)
-        return told
+            reported.append(trial)
+        return reported
 
     def _finish(self, number: int, chosen: dict[str, Any], record: RunRecord) -> Trial:
         """Keep a trial, and what it had reached at the rungs."""

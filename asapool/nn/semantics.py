@@ -39,7 +39,7 @@ def semantics_named(name: str) -> Semantics:
 
 
 def is_pyg_gcn(GNN: Any) -> bool:
-    """Whether it is the class GCNConv, told without loading torch_geometric."""
+    """Whether it is the class GCNConv, without loading torch_geometric."""
     return getattr(GNN, "__name__", "") == "GCNConv" and getattr(GNN, "__module__", "").startswith("torch_geometric.")
 
 

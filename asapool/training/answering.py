@@ -27,7 +27,7 @@ from asapool.training.workers import become_worker, exit_cause
 
 
 class Wanted(NamedTuple):
-    """What a file of predictions shall hold besides the answers.
+    """What a file of predictions holds in addition to the answers.
 
     Args:
         uncertainty: calibrated probabilities and the distance from the training graphs; the spread of an ensemble is

@@ -139,7 +139,7 @@ def conformal_quantile(scores: npt.ArrayLike, coverage: float) -> float:
 
     Args:
         scores: of the validation graphs, (n,), in any order.
-        coverage: share of answers that shall hold the truth, in (0, 1).
+        coverage: share of answers that are to contain the truth, in (0, 1).
 
     Returns:
         q.

@@ -1,4 +1,4 @@
-"""warm_up: compile the loops that trainings use, before anybody waits for them."""
+"""warm_up: compile the loops that trainings use, ahead of the first training."""
 
 from __future__ import annotations
 
