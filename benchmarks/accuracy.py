@@ -31,7 +31,16 @@ from benchmarks import cost
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
-FIRST = ("table2", "table-plus", "ablation-plus", "pooling-helps", "table-rates", "table-semantics", *paper.ABLATIONS, "table-hyper")
+FIRST = (
+    "table2",
+    "table-plus",
+    "ablation-plus",
+    "pooling-helps",
+    "table-rates",
+    "table-semantics",
+    *paper.ABLATIONS,
+    "table-hyper",
+)
 
 HEAD = """# Results
 

@@ -1,6 +1,6 @@
 """What a row of table2 costs: seconds per training and parameters beside accuracy, as a table and as a figure.
 
-    python -m benchmarks.cost --data-root FOLDER    # counts the parameters of every model, in results/parameters.json
+python -m benchmarks.cost --data-root FOLDER    # counts the parameters of every model, in results/parameters.json
 """
 
 from __future__ import annotations
