@@ -14,7 +14,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +31,7 @@ from asapool.experiments.engines import InlineEngine
 from asapool.experiments.ensembles import is_ensemble, resume_ensemble, train_ensemble
 from asapool.experiments.execute import model_path
 from asapool.experiments.store import Store
-from asapool.files import write_text
+from asapool.files import read_json, write_json, write_text
 from asapool.models import checkpoint
 from asapool.training import predict, resolve, run
 from asapool.training.calibration import conformal_quantile, covered
@@ -49,6 +52,7 @@ SETS = {
 SPLITS = {"random": "stratified", "scaffold": "scaffold"}
 METHODS = ("asap+", "ecfp")
 MEMBERS, SEEDS, COVERAGE = 5, 3, 0.9
+TIMED = (3, 8)  # epochs of the two trainings between which an epoch is timed
 SCORES = {"regression": "rmse", "classification": "roc_auc", "multilabel": "roc_auc"}
 LABELS = {"rmse": "RMSE", "roc_auc": "ROC-AUC"}
 
@@ -67,9 +71,12 @@ def main() -> None:
     parser.add_argument("--chemprop", default="chemprop", help="its program, for --methods chemprop")
     parser.add_argument("--epochs", type=int, help="fewer epochs, to try the script; such results are marked")
     parser.add_argument("--page", action="store_true", help="train nothing")
+    parser.add_argument("--time", action="store_true", help="measure an epoch of asap+ and of chemprop instead")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    if not chosen.page:
+    if chosen.time:
+        write_json(chosen.results / "time.json", {data: time_epochs(chosen, data) for data in chosen.data.split(",")})
+    elif not chosen.page:
         # seeds are outermost, so that every cell has a number early
         for seed in range(chosen.seeds):
             for data in chosen.data.split(","):
@@ -105,6 +112,38 @@ def work_on(chosen: argparse.Namespace, data: str, split: str, method: str, seed
     for line in lines:
         held = "" if line["coverage"] is None else f", covered {line['coverage']:.3f}"
         print(f"  {line['members']} member(s): {line['score']:.4f}{held}", flush=True)
+
+
+def time_epochs(chosen: argparse.Namespace, data: str) -> dict[str, Any]:
+    """Processor seconds of an epoch, on both sides as the difference of a longer and a shorter training."""
+    tables: dict[str, dict[str, Any]] = {
+        "data": {"source": str(chosen.root / "molecules" / f"{data}.csv"), "skip_invalid": True, **SETS[data]},
+        "split": {"kind": "stratified", "val": 0.1, "test": 0.1, "seed": 0}, "model": {"method": "asap+"},
+    }  # fmt: skip
+    ours, theirs = [], []
+    for epochs in TIMED:
+        settings, graphs = resolve(tables | {"train": {"seed": 0, "threads": 1, "epochs": epochs}})
+        split = settings.split.make(graphs)
+        with tempfile.TemporaryDirectory() as folder:
+            run.start(settings, graphs, Path(folder) / "warm", overwrite=True)
+            begin = time.process_time()
+            run.start(settings, graphs, Path(folder) / "run", overwrite=True)
+            ours.append(time.process_time() - begin)
+            before = children()
+            chemprop_record(chosen.chemprop, graphs, split, Path(folder), 0, SCORES[graphs.target.kind], epochs)
+            theirs.append(children() - before)
+        print(f"{data}, {epochs} epochs: asap+ {ours[-1]:.1f} s, chemprop {theirs[-1]:.1f} s", flush=True)
+    steps = TIMED[1] - TIMED[0]
+    return {
+        "asap+": (ours[1] - ours[0]) / steps, "chemprop": (theirs[1] - theirs[0]) / steps, "epochs": list(TIMED),
+        "asap+ trainings": ours, "chemprop trainings": theirs, "machine": machine(),
+    }  # fmt: skip
+
+
+def children() -> float:
+    """Processor seconds of all child processes that ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def peer(chosen: argparse.Namespace, tables: dict[str, Any], folder: Path, seed: int) -> dict[str, Any]:
@@ -187,6 +226,10 @@ def page(results: Path) -> str:
     lines = [HEAD]
     for split in SPLITS:
         lines += [f"## {split.capitalize()} split\n", *table(results, split), ""]
+    timed = results / "time.json"
+    if timed.exists():
+        lines += [TIME, "| data | asap+ | chemprop |", "|---|---|---|"]
+        lines += [f"| {d} | {t['asap+']:.2f} s | {t['chemprop']:.2f} s |" for d, t in read_json(timed).items()] + [""]
     return "\n".join([*lines, TAIL])
 
 
@@ -213,12 +256,11 @@ def table(results: Path, split: str) -> list[str]:
         forest = [r for r in found if r["method"] == "ecfp"]
         peers = [r for r in found if r["method"] == "chemprop"]
         joined = [r for r in found if r["members"] > 1]
-        seconds = [r["seconds_per_epoch"] for r in single if r["seconds_per_epoch"] is not None]
         rows.append(
             "| " + " | ".join([
                 data, LABELS[found[0]["metric"]], mean(found, "trivial"), mean(forest, "score"), mean(peers, "score"),
                 mean(single, "score"), mean(joined, "score"), mean(single, "coverage"), mean(joined, "coverage"),
-                f"{statistics.median(seconds):.2f}" if seconds else "–",
+                str(len({r["seed"] for r in single})),
             ]) + " |"
         )  # fmt: skip
     return rows
@@ -238,19 +280,25 @@ def mean(found: list[dict[str, Any]], name: str) -> str:
 
 HEAD = """# Molecules
 
-`asap+` with its defaults beside the `ecfp` forest and chemprop 2 with its defaults on five tables, on the same splits
-(80/10/10), one thread. This page
-is written by `python -m benchmarks.molecules` from `results/molecules/`, one line per training. ± is the deviation over
-the seeds of the split. RMSE: lower is better; ROC-AUC: higher is better, mean over tasks.
+`asap+` with its defaults beside the `ecfp` forest and beside chemprop 2 with its defaults, on the same splits
+(80/10/10), one thread. RMSE: lower is better; ROC-AUC: higher is better, mean over tasks. *ensemble* joins five
+trainings of `asap+` that differ in their seed; ± is the deviation over the seeds of the split, where there are several.
 
 *covered* is the share of test answers whose conformal set or interval at 90 % holds the truth
-([uncertainty.md](uncertainty.md)). The guarantee is for graphs like those of the validation part: on random splits that
-is so; a scaffold split puts other scaffolds into the test part, and what that does to the coverage is shown.
-*ensemble* joins five trainings that differ in their seed.
+([uncertainty](uncertainty.md)). The guarantee is for graphs like those of the validation part. On random splits that is
+so, up to the chance of parts of about a hundred graphs; a scaffold split puts other scaffolds into the test part.
+
+This page is written by `python -m benchmarks.molecules` from `results/molecules/`, one line per training.
+"""
+TIME = """## Time of an epoch
+
+Processor seconds of one epoch on one core, defaults on both sides.
 """
 TAIL = """## Measure it again
 
     python -m benchmarks.molecules          # one thread, several hours; can be stopped and goes on where it was
+    python -m benchmarks.molecules --methods chemprop --chemprop ENV/bin/chemprop
+    python -m benchmarks.molecules --time --data esol,lipo --chemprop ENV/bin/chemprop
 """
 
 if __name__ == "__main__":
