@@ -186,6 +186,8 @@ def find(path: str | PathLike[str]) -> Path:
             return place / FILE
         if not place.is_file():
             raise CheckpointError(f"{place}: there is no such file. Give the path of a run folder or a {FILE}")
+    except CheckpointError:
+        raise
     except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
         raise CheckpointError(f"{str(place)[:60]!r}: cannot be looked for ({error})") from None
     return place

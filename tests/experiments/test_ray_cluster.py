@@ -54,6 +54,7 @@ def cluster():
     with pytest.MonkeyPatch.context() as patch:
         # another Ray of this machine keeps its own files, the address that "auto" means among them
         patch.setenv("RAY_TMPDIR", tempfile.mkdtemp(prefix="asapool-ray-", dir="/tmp"))
+        patch.setenv("RAY_worker_niceness", "0")  # else everything else on a busy machine comes first
         made = Cluster(initialize_head=True, head_node_args=small | {"include_dashboard": False})
         made.second = made.add_node(**small)
         ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")

@@ -273,6 +273,17 @@ def test_other_classes_are_refused_where_labels_count(path):
         loaded.check(graphs(class_names=("yes", "no")), labels=True)
 
 
+@pytest.mark.parametrize(
+    ("begun", "step"), [(True, "Finish its training with: asapool train --resume {0}"), (False, "Name a run folder")]
+)
+def test_a_folder_without_a_model_is_one_sentence(tmp_path, begun, step):
+    if begun:
+        (tmp_path / "config.toml").touch()
+    with pytest.raises(CheckpointError) as caught:
+        checkpoint.find(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: the folder holds no model.safetensors. {step.format(tmp_path)}"
+
+
 def test_what_cannot_be_saved_gets_a_sentence(path):
     with pytest.raises(CheckpointError, match="2 outputs needs as many names"):
         checkpoint.save(path, made(), **{**WORDS, "classes": ["one"]})
