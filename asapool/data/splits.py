@@ -1,7 +1,4 @@
-"""Split: which graphs to train on, to validate on and to test on; and the ways to choose them.
-
-The authors' folds, stratified folds, one stratified split, scaffolds, or a file made elsewhere.
-"""
+"""Split: the training, validation and test graphs, chosen by folds, by shares, by scaffolds or by a file."""
 
 from __future__ import annotations
 
