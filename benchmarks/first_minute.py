@@ -1,11 +1,11 @@
 """Processor time of the first commands after a fresh install, when no loop is compiled yet.
 
-    python -m benchmarks.first_minute [--rounds 2]
+    python -m benchmarks.first_minute [--rounds 2] [--only PATTERN]
 
 Every command is a process of its own with an empty folder for compiled loops (NUMBA_CACHE_DIR), as a user types it:
 trainings of 60 small graphs, as they are and with compiled loops, and predictions for five molecules.
 Measured is the time of the processor (user and system, from the start of the process), up to the moment when the
-state of the first epoch is on the disk, and in all. Each command runs again with what the first one compiled. Needs
+state of the first epoch is on the disk, and in all. Commands that compile run again with what was compiled. Needs
 Linux. Writes benchmarks/results/first_minute.json.
 """
 
@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -53,10 +55,13 @@ def command(words: list[str], cache: Path, epoch_file: Path | None = None) -> di
     return {"all": spent, "clock": time.perf_counter() - start} | ({} if first is None else {"first epoch": first})
 
 
+TURNS = ("nothing compiled", "again")
+
+
 def training(method: str, folder: Path, *options: str) -> dict[str, dict[str, float]]:
-    """A training with nothing compiled, and again."""
+    """A training with nothing compiled, and again where loops were compiled."""
     done = {}
-    for name in ("nothing compiled", "again"):
+    for name in TURNS if options else TURNS[:1]:
         out = folder / name
         words = ["train", TOYS, "--method", method, "--out", str(out), *options]
         done[name] = command(words, folder / "cache", out / "state.safetensors")
@@ -68,7 +73,7 @@ def predicting(model: Path, folder: Path) -> dict[str, dict[str, float]]:
     table = folder / "five.csv"
     table.write_text("smiles\n" + "\n".join(MOLECULES) + "\n")
     words = ["predict", str(model), str(table), "-o", str(folder / "answers.csv")]
-    return {name: command(words, folder / "cache") for name in ("nothing compiled", "again")}
+    return {name: command(words, folder / "cache") for name in TURNS}
 
 
 def trained_on_molecules(folder: Path, graphs: int) -> Path:
@@ -87,22 +92,31 @@ def trained_on_molecules(folder: Path, graphs: int) -> Path:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2)
-    rounds = parser.parse_args(arguments).rounds
-    cases: dict[str, list[dict[str, dict[str, float]]]] = {}
+    parser.add_argument("--only", default="", help="cases whose names match, such as compiled")
+    args = parser.parse_args(arguments)
+    fused = ("--set", "model.backend=fused")
+    with TemporaryDirectory() as folder:
+        root, models = Path(folder), dict[int, Path]()
 
-    def record(name: str, measured: dict[str, dict[str, float]]) -> None:
-        cases.setdefault(name, []).append(measured)
+        def predict(graphs: int, place: Path) -> dict[str, dict[str, float]]:
+            if graphs not in models:
+                models[graphs] = trained_on_molecules(_new(root, f"model-{graphs}"), graphs)
+            return predicting(models[graphs], place)
 
-    with TemporaryDirectory() as root:
-        small, large = (trained_on_molecules(_new(Path(root), name), n) for name, n in (("s", 200), ("l", 4000)))
-        for turn in range(rounds):
-            for method in ("asap+", "asap"):
-                record(f"train, {method}", training(method, _new(Path(root), f"{method}-{turn}")))
-                fused = training(method, _new(Path(root), f"{method}-fused-{turn}"), "--set", "model.backend=fused")
-                record(f"train, {method}, loops compiled", fused)
-            record("predict, model of 200 molecules", predicting(small, _new(Path(root), f"predict-{turn}")))
-            record("predict, model of 4,000 molecules", predicting(large, _new(Path(root), f"predict-fused-{turn}")))
-    runs = [{"case": name, **_summary(measured)} for name, measured in cases.items()]
+        cases: dict[str, Callable[[Path], dict[str, dict[str, float]]]] = {
+            "train, asap+": lambda place: training("asap+", place),
+            "train, asap": lambda place: training("asap", place),
+            "train, asap+, loops compiled": lambda place: training("asap+", place, *fused),
+            "train, asap, loops compiled": lambda place: training("asap", place, *fused),
+            "predict, model of 200 molecules": lambda place: predict(200, place),
+            "predict, model of 4,000 molecules": lambda place: predict(4000, place),
+        }
+        chosen = {name: case for name, case in cases.items() if re.search(args.only, name)}
+        measured: dict[str, list[dict[str, dict[str, float]]]] = {name: [] for name in chosen}
+        for turn in range(args.rounds):
+            for number, (name, case) in enumerate(chosen.items()):
+                measured[name].append(case(_new(root, f"{turn}-{number}")))
+    runs = [{"case": name, **_summary(values)} for name, values in measured.items()]
     write("first_minute", {"what": "processor seconds of first commands", "runs": runs, "machine": machine()})
 
 
