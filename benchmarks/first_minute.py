@@ -1,6 +1,6 @@
 """Processor time of the first commands after a fresh install, when no loop is compiled yet.
 
-    python -m benchmarks.first_minute [--rounds 2] [--only PATTERN]
+    python -m benchmarks.first_minute [--rounds 2] [--only PATTERN] [--stop]
 
 Every command is a process of its own with an empty folder for compiled loops (NUMBA_CACHE_DIR), as a user types it:
 trainings of 60 small graphs, as they are and with compiled loops, and predictions for five molecules.
@@ -36,8 +36,11 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
-def command(words: list[str], cache: Path, epoch_file: Path | None = None) -> dict[str, float]:
-    """Run an asapool command; processor seconds until epoch_file is there, and in all, and seconds by the clock."""
+def command(words: list[str], cache: Path, epoch_file: Path | None = None, stop: bool = False) -> dict[str, float]:
+    """Run an asapool command; processor seconds until epoch_file is there, and in all, and seconds by the clock.
+
+    stop: end it when epoch_file is there.
+    """
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
     before, start, first = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter(), None
     process = subprocess.Popen(
@@ -47,6 +50,10 @@ def command(words: list[str], cache: Path, epoch_file: Path | None = None) -> di
         time.sleep(0.01)
     if epoch_file is not None and process.poll() is None:
         first = processor_seconds(process.pid)
+        if stop:
+            process.kill()
+            process.communicate()
+            return {"first epoch": first, "clock": time.perf_counter() - start}
     _, errors = process.communicate()
     if process.returncode:
         raise SystemExit(f"asapool {' '.join(words)} failed:\n{errors.decode()}")
@@ -58,13 +65,13 @@ def command(words: list[str], cache: Path, epoch_file: Path | None = None) -> di
 TURNS = ("nothing compiled", "again")
 
 
-def training(method: str, folder: Path, *options: str) -> dict[str, dict[str, float]]:
+def training(method: str, folder: Path, *options: str, stop: bool = False) -> dict[str, dict[str, float]]:
     """A training with nothing compiled, and again where loops were compiled."""
     done = {}
     for name in TURNS if options else TURNS[:1]:
         out = folder / name
         words = ["train", TOYS, "--method", method, "--out", str(out), *options]
-        done[name] = command(words, folder / "cache", out / "state.safetensors")
+        done[name] = command(words, folder / "cache", out / "state.safetensors", stop)
     return done
 
 
@@ -93,6 +100,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--only", default="", help="cases whose names match, such as compiled")
+    parser.add_argument("--stop", action="store_true", help="end trainings after their first epoch")
     args = parser.parse_args(arguments)
     fused = ("--set", "model.backend=fused")
     with TemporaryDirectory() as folder:
@@ -104,10 +112,10 @@ def main(arguments: list[str] | None = None) -> None:
             return predicting(models[graphs], place)
 
         cases: dict[str, Callable[[Path], dict[str, dict[str, float]]]] = {
-            "train, asap+": lambda place: training("asap+", place),
-            "train, asap": lambda place: training("asap", place),
-            "train, asap+, loops compiled": lambda place: training("asap+", place, *fused),
-            "train, asap, loops compiled": lambda place: training("asap", place, *fused),
+            "train, asap+": lambda place: training("asap+", place, stop=args.stop),
+            "train, asap": lambda place: training("asap", place, stop=args.stop),
+            "train, asap+, loops compiled": lambda place: training("asap+", place, *fused, stop=args.stop),
+            "train, asap, loops compiled": lambda place: training("asap", place, *fused, stop=args.stop),
             "predict, model of 200 molecules": lambda place: predict(200, place),
             "predict, model of 4,000 molecules": lambda place: predict(4000, place),
         }
