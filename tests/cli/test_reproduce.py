@@ -147,7 +147,7 @@ def test_a_full_disk_is_a_sentence_and_it_goes_on_when_there_is_room(plan, mount
 
 
 def test_all_of_it_on_tiny_data(tmp_path):
-    said = call("reproduce", "all", "--smoke", "--engine", "inline", "--out", tmp_path, "--json")
+    said = call("reproduce", "all", "--smoke", "--out", tmp_path, "--json")
     assert said.exit_code == 0, said.stderr
     made = json.loads(said.stdout)["tables"]
     assert list(made) == [
