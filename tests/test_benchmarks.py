@@ -54,7 +54,8 @@ def test_the_page_of_molecules_sums_up_its_records(tmp_path):
         out.write('{"data": "esol", "spl')  # a kill while writing
     molecules.append(file, [record(1, "asap+", 1, 1.1, 0.8), record(0, "asap+", 5, 0.7, 0.91)])
     molecules.append(file, [record(0, "ecfp", 1, 1.2, 0.88), record(0, "asap+", 1, 9.0, 0.1, epochs=1)])
-    assert len(molecules.records(file)) == 6
+    molecules.append(file, [record(0, "chemprop", 1, 0.95, None)])
+    assert len(molecules.records(file)) == 7
     row = next(line for line in molecules.page(tmp_path).splitlines() if line.startswith("| esol"))
     # seeds 0 and 1 have the means 0.9 and 1.1; the shortened training does not count
-    assert row == "| esol | RMSE | 2.000 ± 0.000 | 1.200 | 1.000 ± 0.141 | 0.700 | 0.850 ± 0.071 | 0.910 | 0.50 |"
+    assert row == "| esol | RMSE | 2.000 ± 0.000 | 1.200 | 0.950 | 1.000 ± 0.141 | 0.700 | 0.850 ± 0.071 | 0.910 | 2 |"

@@ -35,6 +35,7 @@ def explainable(model: nn.Module) -> Explainable:
     Returns:
         The same model for Explainer(...): same numbers, same weights.
 
+    >>> from asapool.nn import ASAPooling
     >>> net = explainable(ASAPooling(4))
     >>> net(torch.randn(3, 4), torch.tensor([[0, 1], [1, 0]])).x.shape
     torch.Size([2, 4])

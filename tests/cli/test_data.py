@@ -129,7 +129,7 @@ def test_the_words_of_split_mean_the_same_in_train_and_data_split(asapool, tmp_p
 
 
 def test_scaffold_and_given_splits(asapool, tmp_path):
-    rows = [f"m{k},{'C' * k}c1ccccc1,{k % 2}\n" for k in range(9)]
+    rows = [f"m{k},C1{'C' * (k + 2)}1,{k % 2}\n" for k in range(9)]  # nine scaffolds
     (tmp_path / "m.csv").write_text("id,smiles,label\n" + "".join(rows))
     assert asapool("data", "split", tmp_path / "m.csv", tmp_path / "s.json", "--split", "scaffold")[0] == 0
     (tmp_path / "parts.csv").write_text("id,part\nm0,train\nm1,test\n")
