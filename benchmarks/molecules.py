@@ -244,8 +244,8 @@ def table(results: Path, split: str) -> list[str]:
         "asap+",
         "ensemble",
         "covered",
-        "covered by the ensemble",
-        "s / epoch",
+        "by the ensemble",
+        "seeds",
     ]
     rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for data in SETS:
