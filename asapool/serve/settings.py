@@ -85,7 +85,7 @@ def run(settings: ServeSettings, host: str, port: int, workers: int, log_level: 
 
     settings.api_key()  # mistakes are reported before a worker starts
     model = checkpoint.load(settings.model)
-    if settings.neighbours is not None:
+    if settings.neighbours is not None and workers > 1:  # a single worker is this process, and reports it itself
         Neighbours(model, settings.neighbours)
     if not 0 <= port <= 65535:
         raise ConfigError(f"--port must lie in 0 to 65535, got {port}")

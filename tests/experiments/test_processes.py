@@ -56,6 +56,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     _wait_for(lambda: not any(map(_alive, children)))
+    assert len(set(children)) == 2
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.4])

@@ -41,7 +41,7 @@ def test_a_killed_process_leaves_the_folder_free(tmp_path, holder):
     holder.kill()
     holder.wait()
     with working_in(tmp_path):
-        pass
+        assert str(os.getpid()) in (tmp_path / ".lock").read_text()
 
 
 def test_half_written_files_are_swept_and_nothing_else(tmp_path):

@@ -43,4 +43,9 @@ def test_the_example_of_the_forecast_runs():
     text = (PAGE.parent / "theory.md").read_text()
     lines = re.search(r"((?:    .*\n|\n)+)\nit forecasts that", text).group(1)
     code = textwrap.dedent(lines).replace('"PROTEINS"', '"synthetic:cycles?graphs=4"')
-    exec(code, {})
+    *before, last = code.strip().splitlines()
+    names = {}
+    exec("\n".join(before), names)
+    levels = eval(last, names)
+    assert [(level.method, level.level) for level in levels if level.level == 3] == [("topk", 3), ("asap", 3)]
+    assert all(level.nodes > 0 for level in levels)
