@@ -89,8 +89,8 @@ python -m benchmarks.accuracy --add OUT
 Any of them may be stopped and given again: finished trainings are not repeated. `asapool report OUT` shows all of them
 as a page. Without the first line everything is trained anew. What then differs in its scores from a training here (on
 another processor, say) is refused by `--add`; keep it apart, with
-`python -m benchmarks.accuracy --add OUT --results NEW --page NEW/results.md`. `python -m benchmarks.cost --data-root DIR`
-counts the parameters of every model.
+`python -m benchmarks.accuracy --add OUT --results NEW --page NEW/results.md`.
+`python -m benchmarks.cost --data-root DIR` counts the parameters of every model.
 """
 
 
