@@ -1,21 +1,27 @@
-"""Mutated requests to `asapool serve`: python benchmarks/serve_hostile.py MODEL [--requests 10000]
+"""Mutated requests to `asapool serve`: broken JSON, huge graphs, NaN, wrong keys, script tags, wrong addresses.
 
-Broken JSON, huge graphs, NaN, wrong keys, script tags, deep nesting, wrong addresses. Prints the status codes; ends
-with 1 if any answer is a 5xx, hangs for more than 60 s, or the service is not healthy afterwards.
+    python -m benchmarks.serve_hostile MODEL [--requests 10000] [--seed 0]
+
+Ends with 1 if any answer is a 5xx or takes more than 60 s, or if the service is not healthy afterwards.
+Writes benchmarks/results/serve_hostile.json.
 """
+
+from __future__ import annotations
 
 import argparse
 import collections
 import json
 import random
-import socket
-import subprocess
 import sys
 import time
+from typing import Any
 
 import httpx
 
-SEEDS = [
+from benchmarks.measuring import machine, write
+from benchmarks.service import running_service
+
+SEEDS: list[dict[str, Any]] = [
     {"smiles": ["CCO", "c1ccccc1"], "ids": ["a", "b"]},
     {"smiles": "C" * 300},
     {"csv": "smiles,id\nCCO,1\n"},
@@ -24,13 +30,13 @@ SEEDS = [
     {"graphml": '<graphml><graph><node id="0"/><node id="1"/><edge source="0" target="1"/></graph></graphml>'},
     {"smiles": "CCO", "target": "x", "occlusion": True},
 ]
-ODD = [
+ODD: list[Any] = [
     None, True, -1, 1e308, 10**30, "", "<script>alert(1)</script>", "\u0000", "C" * 3000, [], {}, [[]], [None], "NaN",
     "../../etc/passwd", "🧪", {"smiles": "C"}, [[0, 10**9]], "C1CC", "[Na+]." * 200, "c1ccccc1" * 60, {"nodes": 10**9},
 ]  # fmt: skip
 
 
-def mutated(rng):
+def mutated(rng: random.Random) -> bytes:
     """The bytes of a request."""
     body = json.loads(json.dumps(rng.choice(SEEDS)))
     kind = rng.randrange(6)
@@ -48,49 +54,38 @@ def mutated(rng):
     return bytes(text)
 
 
-def main():
+def main() -> None:
     """Send them all."""
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("model")
-    words.add_argument("--requests", type=int, default=10_000)
-    words.add_argument("--seed", type=int, default=0)
-    options = words.parse_args()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "asapool", "serve", options.model, "--port", str(port)]
-    service = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    rng, codes, worst = random.Random(options.seed), collections.Counter(), 0.0
-    bad = []
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
-            for _ in range(600):
-                try:
-                    client.get("/health")
-                    break
-                except httpx.HTTPError:
-                    assert service.poll() is None, "the service ended"
-                    time.sleep(0.5)
-            for _ in range(options.requests):
-                content, address = mutated(rng), rng.choice(["/predict", "/explain", "/embed", "/predict", "/<b>"])
-                start = time.perf_counter()
-                try:
-                    status = client.post(address, content=content).status_code
-                except httpx.HTTPError as error:
-                    status = type(error).__name__
-                worst = max(worst, time.perf_counter() - start)
-                codes[status] += 1
-                if not isinstance(status, int) or status >= 500:
-                    bad.append((address, content[:200], status))
-            healthy = client.get("/health").status_code == 200
-    finally:
-        service.terminate()
-        service.wait(30)
-    print(json.dumps({"requests": options.requests, "status": {str(k): v for k, v in sorted(codes.items(), key=str)},
-                      "slowest_s": round(worst, 2), "healthy": healthy, "failed": len(bad)}))  # fmt: skip
-    for case in bad[:5]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    rng, codes, worst = random.Random(options.seed), collections.Counter[str](), 0.0
+    failed, about = [], machine()
+    with running_service(options.model) as (address, _), httpx.Client(base_url=address, timeout=60) as client:
+        for _ in range(options.requests):
+            content, path = mutated(rng), rng.choice(["/predict", "/explain", "/embed", "/predict", "/<b>"])
+            start = time.perf_counter()
+            try:
+                status = client.post(path, content=content).status_code
+            except httpx.HTTPError as error:
+                codes[type(error).__name__] += 1
+                failed.append((path, content[:200], repr(error)))
+            else:
+                codes[str(status)] += 1
+                if status >= 500:
+                    failed.append((path, content[:200], str(status)))
+            worst = max(worst, time.perf_counter() - start)
+        healthy = client.get("/health").status_code == 200
+    write("serve_hostile", {
+        "what": "mutated requests to asapool serve", "requests": options.requests, "seed": options.seed,
+        "status": dict(sorted(codes.items())), "slowest_s": round(worst, 2), "healthy": healthy, "failed": len(failed),
+        "machine": about,
+    })  # fmt: skip
+    for case in failed[:5]:
         print(case, file=sys.stderr)
-    sys.exit(1 if bad or not healthy else 0)
+    sys.exit(1 if failed or not healthy else 0)
 
 
 if __name__ == "__main__":

@@ -78,13 +78,17 @@ class GraphModel(nn.Module):
 
         The dense backend is chosen by the config, or off the CPU for methods that can.
         """
-        if self.config.backend != "dense" and (self.config.backend != "auto" or x.is_cpu):
+        if not self.may_pad(x):
             return None
         from asapool.models.padded import Packed, dense_logits, why_not
 
         if why_not(self) is not None:
             return None
         return dense_logits(self, Packed(x, ptr, rowptr, col, weight, edge_attr, graph_attr))
+
+    def may_pad(self, x: Tensor) -> bool:
+        """Whether the dense backend may compute a batch with these features."""
+        return self.config.backend == "dense" or (self.config.backend == "auto" and not x.is_cpu)
 
     def embed(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
@@ -93,6 +97,10 @@ class GraphModel(nn.Module):
         raise ConfigError(
             f"the method {self.config.method!r} makes no vector of a graph. Use 'asap+' or another network"
         )
+
+    def logits_from(self, vectors: Tensor) -> Tensor:
+        """The logits (B, C) of the vectors that `embed` gave."""
+        raise ConfigError(f"the method {self.config.method!r} has no head that reads the vector of a graph")
 
     def freeze_encoder(self) -> None:
         """Train the head only: the weights of the encoder, its running means and its dropout stay as they are."""
@@ -182,7 +190,11 @@ class GraphClassifier(GraphModel):
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> Tensor:
         """The logits (B, C), whatever the backend."""
-        logits: Tensor = self.head(self.embed(x, ptr, rowptr, col, weight, **more))
+        return self.logits_from(self.embed(x, ptr, rowptr, col, weight, **more))
+
+    def logits_from(self, vectors: Tensor) -> Tensor:
+        """The logits (B, C) of the vectors that `embed` gave."""
+        logits: Tensor = self.head(vectors)
         return logits
 
     def forward_with_penalty(

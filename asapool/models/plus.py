@@ -169,12 +169,12 @@ class PlusModel(GraphModel):
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> Tensor:
         """The logits (B, C), whatever the backend."""
-        return self._head(self.embed(x, ptr, rowptr, col, weight, **more))
+        return self.logits_from(self.embed(x, ptr, rowptr, col, weight, **more))
 
     def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
         """The logits (B, C) of a padded batch, x (B, N, F)."""
         r = self.norm(self.encoder(x, graph))
-        return self._head(self._beside(r, graph_attr, None if self.wl is None else self.wl.padded(x, graph)))
+        return self.logits_from(self._beside(r, graph_attr, None if self.wl is None else self.wl.padded(x, graph)))
 
     def embed(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
@@ -198,9 +198,9 @@ class PlusModel(GraphModel):
             parts.append(self.descriptors(d).to(r.dtype))
         return torch.cat(parts, dim=1)
 
-    def _head(self, v: Tensor) -> Tensor:
-        """The logits (B, C) of the vectors."""
-        logits: Tensor = self.lin2(self.dropout(self.lin1(self.readout_dropout(v)).relu()))
+    def logits_from(self, vectors: Tensor) -> Tensor:
+        """The logits (B, C) of the vectors that `embed` gave."""
+        logits: Tensor = self.lin2(self.dropout(self.lin1(self.readout_dropout(vectors)).relu()))
         return logits
 
     def hierarchy(

@@ -21,7 +21,7 @@ from asapool.models import checkpoint
 from asapool.models.checkpoint import LoadedModel
 from asapool.models.ensemble import EnsembleModel
 from asapool.training.prediction_files import Further
-from asapool.training.predictions import CHUNK, Pair, predict, predict_members, read_source
+from asapool.training.predictions import CHUNK, Pair, predict_members, predict_with_vectors, read_source
 from asapool.training.trust import Uncertainty, answers_of_tasks
 from asapool.training.workers import become_worker, exit_cause
 
@@ -96,13 +96,16 @@ class Answering:
         if not before and graphs.source_text is not None and graphs.recipe.get("kind") == "smiles":
             before = {"smiles": list(graphs.source_text)}
         model, after = self.trained.model, dict[str, Any]()
-        if isinstance(model, EnsembleModel):
-            members = predict_members(model, graphs)
-            p, after = members.mean(axis=0), spread_columns(members, self.trained)
+        vectors: npt.NDArray[np.float32] | None = None
+        if self.sure is not None and self.sure.reads_vectors and len(graphs):
+            members, vectors = predict_with_vectors(model, graphs)
         else:
-            p = predict(model, graphs)
+            members = predict_members(model, graphs)
+        p = members.mean(axis=0)
+        if isinstance(model, EnsembleModel):
+            after = spread_columns(members, self.trained)
         if self.sure is not None:
-            after |= self.sure.columns(graphs, p)
+            after |= self.sure.columns(p, vectors)
         return p, Further(before, after)
 
     def hold(self, graphs: GraphSet, further: Further) -> None:

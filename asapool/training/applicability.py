@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,14 +77,17 @@ class Reference:
         share: Floats = np.searchsorted(self.quantiles, self.distance(vectors), side="left") / (GRID + 1)
         return np.minimum(share, 1.0)
 
-    def _nearest(self, points: Floats, leave_out: bool = False) -> Floats:
+    @cached_property
+    def _index(self) -> Any:
         from sklearn.neighbors import NearestNeighbors
 
-        k = min(NEIGHBOURS, len(self.points) - leave_out)
-        index = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self.points)
+        return NearestNeighbors(algorithm="brute").fit(self.points)
+
+    def _nearest(self, points: Floats, leave_out: bool = False) -> Floats:
         if not len(points):
             return np.zeros(0)
-        return index.kneighbors(None if leave_out else points)[0].mean(axis=1)  # type: ignore[no-any-return]
+        k = min(NEIGHBOURS, len(self.points) - leave_out)
+        return self._index.kneighbors(None if leave_out else points, k)[0].mean(axis=1)  # type: ignore[no-any-return]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a model file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,12 +46,25 @@ def pieces(graphs: GraphSet, indices: npt.ArrayLike | None = None, nodes: int = 
     return np.split(chosen, np.flatnonzero(np.diff(number)) + 1)
 
 
-def logits_of(model: GraphModel, batch: Batch) -> Tensor:
-    """The model's answer to a batch, without gradients or dropout, (B, C)."""
-    model.eval()
+def logits_of(model: GraphModel, batch: Batch, vectors: list[Tensor] | None = None) -> Tensor:
+    """The model's answer to a batch, without gradients or dropout, (B, C).
+
+    Args:
+        model: the network.
+        batch: the graphs.
+        vectors: a list to which the vectors (B, W) of the graphs are added; None = they are not wanted.
+    """
+    if any(part.training for part in model.modules()):
+        model.eval()
     batch = on_device_of(model, batch)
+    more = model.more(batch)
     with torch.inference_mode():
-        logits: Tensor = model(*batch.inputs, **model.more(batch))
+        if vectors is None or model.may_pad(batch.x):
+            logits: Tensor = model(*batch.inputs, **more)
+        if vectors is not None:
+            v = model.embed(*batch.inputs, **more)
+            vectors.append(v.float().cpu())
+            logits = logits if model.may_pad(batch.x) else model.logits_from(v)
     return logits.cpu()
 
 
@@ -61,16 +74,21 @@ def predict(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None =
     Classes: the probability of every class, p = softmax(logits). Yes/no tasks: that of yes. Measured values: the values
     in their unit. A graph to which the model's answer is no number is refused.
     """
-    if isinstance(model, EnsembleModel):
-        mean: npt.NDArray[np.float64] = predict_members(model, graphs, indices).mean(axis=0)
-        return mean
+    mean: npt.NDArray[np.float64] = predict_members(model, graphs, indices).mean(axis=0)
+    return mean
+
+
+def _predict(
+    model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None = None, vectors: list[Tensor] | None = None
+) -> npt.NDArray[np.float64]:
+    """The answers of one model (G, K); the vectors of the graphs are added to a list, where there is one."""
     if isinstance(model, DirectModel):
         chosen = np.arange(len(graphs)) if indices is None else np.asarray(indices, dtype=np.int64)
         return model.predict_graphs(graphs, chosen)
     rows, target = [], model.target or Target()
     task = task_of(target)
     for piece in pieces(graphs, indices):
-        logits = logits_of(model, cut(model, graphs, piece)).double()
+        logits = logits_of(model, cut(model, graphs, piece), vectors).double()
         unknown = torch.nonzero(~logits.isfinite().all(dim=1))
         if len(unknown):
             i = int(piece[int(unknown[0])])
@@ -83,11 +101,37 @@ def predict(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None =
     return np.concatenate(rows) if rows else np.zeros((0, model.num_classes))
 
 
+class Answered(NamedTuple):
+    """The answers to some graphs, and the vectors of the graphs.
+
+    Args:
+        members: the answers of every member of an ensemble, or of the one model, (N, G, K).
+        vectors: as `embed` gives them, (G, W); of an ensemble those of all members side by side.
+    """
+
+    members: npt.NDArray[np.float64]
+    vectors: npt.NDArray[np.float32]
+
+
+def predict_with_vectors(model: GraphModel, graphs: GraphSet) -> Answered:
+    """The answers to every graph and its vector, in one pass through the network; the graphs are at least one."""
+    answers, vectors = [], []
+    for member in _members(model):
+        seen: list[Tensor] = []
+        answers.append(_predict(member, graphs, vectors=seen))
+        vectors.append(torch.cat(seen).numpy())
+    return Answered(np.stack(answers), np.concatenate(vectors, axis=1))
+
+
 def predict_members(
-    model: EnsembleModel, graphs: GraphSet, indices: npt.ArrayLike | None = None
+    model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None = None
 ) -> npt.NDArray[np.float64]:
-    """The answers of every member of an ensemble, (N, G, K)."""
-    return np.stack([predict(member, graphs, indices) for member in model.models])
+    """The answers of every member of an ensemble, (N, G, K); another model is its own only member."""
+    return np.stack([_predict(member, graphs, indices) for member in _members(model)])
+
+
+def _members(model: GraphModel) -> list[GraphModel]:
+    return model.models if isinstance(model, EnsembleModel) else [model]
 
 
 def predict_source(

@@ -201,12 +201,17 @@ class Uncertainty:
             f"everything: {', '.join(short)}"
         ]
 
-    def columns(self, graphs: GraphSet, p: Floats) -> dict[str, Any]:
+    @property
+    def reads_vectors(self) -> bool:
+        """Whether a column is computed from the vectors of the graphs."""
+        return bool(self.trust.references)
+
+    def columns(self, p: Floats, vectors: npt.NDArray[np.float32] | None) -> dict[str, Any]:
         """Names and values of the columns for predicted graphs.
 
         Args:
-            graphs: the graphs.
-            p: the answers to them, (G, K), from asapool.training.predict.
+            p: the answers to them, (G, K).
+            vectors: their vectors (G, W), from asapool.training.predict_with_vectors; None = without the distance.
         """
         target, made = self.trained.target, dict[str, Any]()
         views = answers_of_tasks(p, target)
@@ -222,15 +227,15 @@ class Uncertainty:
         if self.coverage is not None:
             for name, view, q in zip(target.names, views, self.quantiles, strict=True):
                 made |= _conformal(view, q, target, name)
-        if self.trust.references:
-            quantile = self.distance_quantile(graphs)
+        if vectors is not None and self.trust.references:
+            quantile = self.distance_quantile(vectors)
             made["distance_quantile"] = quantile
             made["unlike_training"] = ["yes" if far else "no" for far in (quantile > UNLIKE).tolist()]
         return made
 
-    def distance_quantile(self, graphs: GraphSet) -> Floats:
+    def distance_quantile(self, vectors: npt.NDArray[np.float32]) -> Floats:
         """The share of training graphs that lie closer to the training set than each graph, mean over members, (G,)."""
-        vectors, start, found = embed(self.trained.model, graphs), 0, []
+        start, found = 0, []
         for reference in self.trust.references:
             width = len(reference.mean)
             found.append(reference.quantile(vectors[:, start : start + width]))

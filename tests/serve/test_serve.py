@@ -16,6 +16,7 @@ from asapool.data import load
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.models.batches import edge_channels
 from asapool.serve.settings import ServeSettings
+from benchmarks.service import running_service
 from tests.graphs import with_random_parameters
 
 pytest.importorskip("fastapi")
@@ -234,3 +235,30 @@ def test_the_page_in_a_browser(client, browser, width, scheme):
     assert said == []
     assert all(url.startswith((address, "data:")) for url in asked)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_killed_worker_costs_no_more_than_its_requests_and_is_replaced(path):
+    with running_service(str(path), workers=2) as (address, service):
+        before = serving_processes(service)
+        before[0].kill()
+        answered = sum(ask(address) for _ in range(20))
+        assert answered >= 19  # at most the request that the killed worker held
+        end = time.monotonic() + 60
+        while len(serving_processes(service)) < 2 and time.monotonic() < end:
+            time.sleep(0.2)
+        after = serving_processes(service)
+        assert len(after) == 2
+        assert before[0] not in after
+        assert ask(address)
+
+
+def serving_processes(service):
+    """The worker processes: all children but the one that tracks shared resources."""
+    return [p for p in service.children() if "spawn_main" in " ".join(p.cmdline())]
+
+
+def ask(address):
+    try:
+        return httpx.post(f"{address}/predict", json={"smiles": SMILES}, timeout=30).status_code == 200
+    except httpx.HTTPError:
+        return False

@@ -10,9 +10,12 @@ import pytest
 from asapool.data import load
 from asapool.errors import AsapoolError, CheckpointError, DataError, WriteError
 from asapool.models import ModelConfig, build, checkpoint
+from asapool.models.ensemble import EnsembleModel
 from asapool.training import predict
+from asapool.training.embeddings import embed
 from asapool.training.prediction_files import print_json, print_predictions, write_predictions
-from asapool.training.predictions import evaluate, pieces, predict_source
+from asapool.training.predictions import evaluate, pieces, predict_source, predict_with_vectors
+from tests.graphs import with_random_parameters
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CC1", "CCCl", "O=C=O"]
 
@@ -159,3 +162,16 @@ def test_evaluate_scores_by_the_labels_and_refuses_without(trained, table, tmp_p
 def test_graphs_with_other_features_are_refused(trained):
     with pytest.raises((CheckpointError, DataError)):
         list(predict_source(trained, "synthetic:motifs?graphs=5"))
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference", "dense"])
+@pytest.mark.parametrize("method", ["asap+", "none+", "asap", "topk"])
+def test_one_pass_gives_the_answers_and_the_vectors_of_two(method, backend):
+    graphs = load("synthetic:cycles?graphs=6")
+    config = ModelConfig(method=method, hidden=4, backend=backend)
+    members = [with_random_parameters(build(config, graphs.num_features, 2, seed=s), seed=s) for s in (0, 1)]
+    for model in (members[0], EnsembleModel(members)):
+        both = predict_with_vectors(model, graphs)
+        assert np.array_equal(both.members.mean(axis=0), predict(model, graphs))
+        assert np.array_equal(both.vectors, embed(model, graphs))
+        assert not model.training
