@@ -65,6 +65,8 @@ class Watch:
         self.clock = TimeLeft(waiting, self.nodes)
         if self.done:
             self._say(f"{self.done} of {len(self.runs)} trainings were finished before")
+        elif self.live is None:  # a terminal shows the table at once
+            note(f"{len(self.runs)} trainings to run")
 
     def progress(self, run: Run, epoch: int, epochs: int, score: float | None = None) -> None:
         """Update the epochs of a training."""

@@ -158,12 +158,16 @@ def nested(tables: dict[str, dict[str, Any]], words: str, cross: CrossOptions, e
         chosen, reading = resolve_reading(tables, cross.config)
     note_reading(reading)
     graphs = reading.graphs
-    space = Space.read(wanted.pop("space", None), chosen.model.method)
+    file = wanted.pop("space", None)
+    space = Space.read(file, chosen.model.method)
+    if file is None:  # what the command line fixes is not searched
+        space = space.without(tables)
     folder = cross.out or Path("runs") / f"nested-{_safe(graphs.name)}-{chosen.model.method}"
     protocol = o.protocol_named(cross.protocol)
     fold_options = (
         {"splits": cross.splits} if cross.splits is not None else {"folds": cross.folds, "protocol": protocol}
     )
+    note(f"Searching {len(space.free)} settings in {trials} trials inside every fold")
     with ending(f"the same command; finished trials are in {folder}"):
         searches = tune_nested(
             graphs, folder, trials=trials, space=space, engine=worker, settings=chosen.to_dict(), seed=cross.seed or 0,

@@ -158,6 +158,9 @@ def test_the_commands(tmp_path):
                 "--out", tmp_path / "nested")  # fmt: skip
     assert done.exit_code == 0, done.stderr
     assert "report the outer" in done.stdout
+    done = call("cv", SOURCE, *small, "--folds", 3, "--tune", "trials=2", "--out", tmp_path / "fixed")
+    assert "in 2 trials inside every fold" in done.stderr
+    assert {record.run.model.hidden for record in Store.read(tmp_path / "fixed").values()} == {4}
     with pytest.raises(ConfigError, match="--tune must be like"):
         call("cv", SOURCE, "--tune", "trials=many")
     with pytest.raises(ConfigError, match="as in 30m"):
