@@ -1,10 +1,10 @@
-"""The demonstration of `make demo`: real molecules, a model that sees structure, and two answers it has to beat.
+"""What `make demo` runs: real molecules, a model that sees structure, and two baselines that it has to beat.
 
-nci-alerts are 4,991 molecules that come with rdkit; a molecule is an "alert" when it contains a group that chemists of
-drugs avoid (the BRENK catalogue). Molecules with the same scaffold stay on the same side of the split, so the test asks
-for molecules of a new kind. Everything is left in runs/demo: try
+nci-alerts is a set of 4,991 molecules that come with RDKit; a molecule is an "alert" if it contains a group that medicinal
+chemists avoid (the BRENK catalogue). Molecules with the same scaffold stay in the same part of the split, so that the test
+molecules have unseen scaffolds. The model is in runs/demo: try
 
-    asapool predict runs/demo/model.safetensors nci-alerts -o predictions.csv
+    asapool predict runs/demo nci-alerts -o predictions.csv
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def main() -> None:
     runs = {"asap": train("asap", "runs/demo"), "mlp": train("mlp", "runs/demo-mlp")}
     parts, majority = runs["asap"]["parts"], runs["asap"]["majority_class"]
     print(
-        f"nci-alerts: {parts['train']:,} molecules to learn from, {parts['val']} to choose the epoch, "
-        f"{parts['test']} to judge"
+        f"nci-alerts: {parts['train']:,} training, {parts['val']} validation, {parts['test']} test molecules "
+        "(scaffold split)"
     )
     print()
-    print(f"{'judged on molecules with unseen scaffolds':<46} accuracy  balanced  ROC AUC")
+    print(f"{'test molecules, unseen scaffolds':<46} accuracy  balanced  ROC AUC")
     rows = {"asap (hierarchical pooling)": runs["asap"], "mlp (sums the atoms, sees no structure)": runs["mlp"]}
     for name, run in rows.items():
         test = run["test"]
@@ -62,7 +62,7 @@ def main() -> None:
     write_report("runs/demo")
     seconds = time.perf_counter() - began
     print(f"The model is in runs/demo/model.safetensors, its report in runs/demo/report.html ({seconds:.0f} s).")
-    print("Why does it answer so? asapool explain runs/demo/model.safetensors nci-alerts --graph 3 -o page.html")
+    print("To see why it predicts what it does: asapool explain runs/demo nci-alerts --graph 3 -o page.html")
 
 
 if __name__ == "__main__":

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from asapool.cli._options import COMPUTE
+
 if TYPE_CHECKING:
     from asapool.experiments import execute
 
-ENGINE = "Engine"  # panel of the help
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "-j", "--jobs", min=1, metavar="N", rich_help_panel=ENGINE,
+        "-j", "--jobs", min=1, metavar="N", rich_help_panel=COMPUTE,
         help="Trainings at the same time; default: 1, or all processors of a Ray cluster.",
     ),
 ]  # fmt: skip
@@ -23,14 +24,14 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
-        rich_help_panel=ENGINE,
+        rich_help_panel=COMPUTE,
         help="local (processes on this machine), inline (this process) or ray.",
     ),
 ]
 Address = Annotated[
     str | None,
     typer.Option(
-        metavar="HOST:PORT", rich_help_panel=ENGINE, help="A running Ray cluster; default: start Ray on this machine."
+        metavar="HOST:PORT", rich_help_panel=COMPUTE, help="A running Ray cluster; default: start Ray on this machine."
     ),
 ]
 

@@ -17,7 +17,11 @@ QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and er
 
 
 class _QuietFlags:
-    """Show a flag by its name alone in the help, without the type <bool>."""
+    """Help without noise: a flag is its name alone, without the type <bool>, and arguments have no braces."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces: list[str] = super().collect_usage_pieces(ctx)  # type: ignore[misc]
+        return [piece.strip("{}") for piece in pieces]
 
     def get_params(self, ctx: Any) -> list[Any]:
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]

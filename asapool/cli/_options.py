@@ -17,7 +17,7 @@ import typer
 
 from asapool.errors import ConfigError
 
-DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"  # panels of the help
+DATA, MODEL, TRAINING, COMPUTE, OUTPUT = "Data", "Model", "Training", "Compute", "Output"  # panels of the help
 SPLITS = ("stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds")
 SOURCE = "File, folder or TU name, nci-alerts, or synthetic:NAME (see docs/data.md)."
 
@@ -147,7 +147,7 @@ Freeze = Annotated[
 ]
 Device = Annotated[
     str | None,
-    typer.Option(metavar="NAME", rich_help_panel=TRAINING, help="Where to compute: cpu (default), cuda, mps, or auto."),
+    typer.Option(metavar="NAME", rich_help_panel=COMPUTE, help="Where to compute: cpu (default), cuda, mps, or auto."),
 ]
 Seed = Annotated[
     int | None,

@@ -67,7 +67,7 @@ def score_rows(
     Args:
         scores: as plain data.
         target: what they are of.
-        trivial: the scores of the trivial answer.
+        trivial: the scores of the trivial baseline.
         spans: bootstrap intervals; by default those in the scores.
         part: word before the name of the first score.
     """

@@ -46,8 +46,10 @@ def _load(source: str, data: Options) -> GraphSet:
 def info(
     source: o.Source,
     options: Options,
-    ratio: Annotated[float | None, typer.Option(help="Also forecast what pooling with this ratio does.")] = None,
-    levels: Annotated[int, typer.Option(min=1, max=10, help="Number of pooling levels to forecast.")] = 3,
+    ratio: Annotated[
+        float | None, typer.Option(metavar="K", help="Also forecast what pooling with this ratio does.")
+    ] = None,
+    levels: Annotated[int, typer.Option(min=1, max=10, metavar="N", help="Number of pooling levels to forecast.")] = 3,
     json: o.Json = False,
 ) -> None:
     """Summarise a data set: the statistics of the paper's Table 3, and more. Labels may be missing.
@@ -123,7 +125,9 @@ def show_forecast(ahead: Forecast) -> None:
 @grouped
 def convert(
     source: o.Source,
-    out: Annotated[Path, typer.Argument(help="What to write: a .graphs folder, an .npz or a .jsonl file.")],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="What to write: a .graphs folder, an .npz or a .jsonl file.")
+    ],
     options: Options,
     json: o.Json = False,
 ) -> None:
@@ -169,7 +173,7 @@ def _convert_to_map(source: str, out: Path, data: Options, json: bool) -> None:
 @grouped
 def split(
     source: o.Source,
-    out: Annotated[Path, typer.Argument(help="The JSON file to write.")],
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="The JSON file to write.")],
     options: Options,
     split: o.Split = None,
     seed: Annotated[

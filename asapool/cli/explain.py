@@ -19,7 +19,7 @@ def explain(
         list[str] | None,
         typer.Option(
             "--graph",
-            metavar="WORD",
+            metavar="GRAPH",
             help="Number or ID of a graph, as in the output of predict; graph=N or id=NAME if it could be either. "
             "Repeatable. Default: the first graph.",
         ),
@@ -29,7 +29,8 @@ def explain(
         o.out_file("File to write: .html a page, .json the numbers, .svg, .png or .pdf a picture."),
     ] = Path("explanation.html"),
     level: Annotated[
-        int | None, typer.Option(min=0, help="Pictures: draw the clusters of this level instead of importance.")
+        int | None,
+        typer.Option(min=0, metavar="L", help="Pictures: draw the clusters of this level instead of importance."),
     ] = None,
     target: Annotated[
         str | None,
@@ -41,7 +42,8 @@ def explain(
     importance: Annotated[
         str,
         typer.Option(
-            help="Kinds of importance to compute; occlusion runs the model once per node. Pictures show the last one."
+            metavar="KINDS",
+            help="Kinds of importance to compute; occlusion runs the model once per node. Pictures show the last one.",
         ),
     ] = "attention,gradient,neighbourhood,occlusion",
     against: Annotated[
@@ -75,7 +77,7 @@ def explain(
     beside: Annotated[bool, typer.Option("--side-by-side", help="Pages: show graphs in pairs, side by side.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Show which nodes decided a prediction and which clusters the model formed, on one page that needs no network."""
+    """Show which nodes decided a prediction and which clusters the model formed, on an HTML page that works offline."""
     from asapool.data import read
     from asapool.errors import ConfigError
     from asapool.insight import check_importance, contrast

@@ -32,10 +32,12 @@ COMMANDS = {  # name → module of asapool.cli, in the order of the help
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a disk that is full
 
+ABOUT = "Train models on graphs and molecules, predict, and explain the predictions."
+
 app = typer.Typer(
     name="asapool",
     cls=Group,
-    help="Hierarchical graph classification with ASAP pooling.",
+    help=ABOUT,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -62,7 +64,7 @@ def _options(
     ] = False,
     quiet: QUIET = False,
 ) -> None:
-    """Hierarchical graph classification with ASAP pooling."""
+    """Train models on graphs and molecules, predict, and explain the predictions."""
     be_quiet(quiet)
 
 

@@ -56,7 +56,15 @@ def predict(
     chunk: o.Chunk = 2000,
     device: o.Device = None,
     jobs: Annotated[
-        int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Worker processes; the order of the graphs is kept.")
+        int,
+        typer.Option(
+            "-j",
+            "--jobs",
+            min=1,
+            metavar="N",
+            rich_help_panel=o.COMPUTE,
+            help="Worker processes; the order of the graphs is kept.",
+        ),
     ] = 1,
     json: o.Json = False,
 ) -> None:

@@ -23,10 +23,12 @@ WHAT = (
     "table1, table2, table3, table-aggregation, table-attention, table-fitness, table-edges, figure-ratio, "
     "table-hyper, or all; also table-rates and table-semantics."
 )
-What = Annotated[str | None, typer.Argument(help=WHAT)]
-PlanOption = Annotated[Path | None, typer.Option("--plan", help="TOML file of a plan of your own, instead of WHAT.")]
-Datasets = Annotated[str | None, typer.Option(help="Only these data sets, separated by commas.")]
-Methods = Annotated[str | None, typer.Option(help="Only these rows or methods, separated by commas.")]
+What = Annotated[str | None, typer.Argument(metavar="WHAT", help=WHAT)]
+PlanOption = Annotated[
+    Path | None, typer.Option("--plan", metavar="FILE", help="TOML file of a plan of your own, instead of WHAT.")
+]
+Datasets = Annotated[str | None, typer.Option(metavar="NAMES", help="Only these data sets, separated by commas.")]
+Methods = Annotated[str | None, typer.Option(metavar="NAMES", help="Only these rows or methods, separated by commas.")]
 Seeds = Annotated[
     int | None,
     typer.Option(
@@ -37,7 +39,8 @@ Folds = Annotated[
     int | None, typer.Option(min=3, metavar="N", rich_help_panel=o.TRAINING, help="Number of folds; default: 10.")
 ]
 Semantics = Annotated[
-    str | None, typer.Option(help="Definition of ASAP: authors (default, as in the paper's tables), paper or pyg.")
+    str | None,
+    typer.Option(metavar="NAME", help="Definition of ASAP: authors (default, as in the paper's tables), paper or pyg."),
 ]
 Smoke = Annotated[bool, typer.Option("--smoke", help="Quick check: a few tiny synthetic graphs instead of the data.")]
 

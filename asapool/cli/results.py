@@ -33,7 +33,7 @@ def results(folders: Folders, merge: Merge = None, compare: Compare = False, jso
     if merge is not None:
         with working("Merging"):
             count = v.merge_folders(folders, merge)
-        note(f"{count} records came into {merge}")
+        note(f"{count} records were added to {merge}")
         folders = [merge]
     if compare:
         with working("Comparing"):
@@ -93,13 +93,19 @@ def _p(value: float | None, note: str) -> str:
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder of a run, of a comparison or of reproduced tables.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER", help="Folder of a run, a cross-validation, a search or reproduced tables."),
+    ],
     out: Annotated[Path | None, o.out_file("HTML file; by default report.html in the folder.")] = None,
     errors: Annotated[
-        int, typer.Option("--errors", "--mistakes", min=0, help="How many of the most confident errors are explained.")
+        int,
+        typer.Option(
+            "--errors", "--mistakes", min=0, metavar="N", help="How many of the most confident errors to explain."
+        ),
     ] = 3,
 ) -> None:
-    """Write the page of a run (scores, curves, most confident errors), of a comparison or of reproduced tables."""
+    """Write the HTML report of a run, a cross-validation, a comparison, a search or reproduced tables."""
     from asapool.reports import write_report
 
     with working(f"Reading {folder}"):

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 
 def theory(
-    max_nodes: Annotated[int, typer.Option(help="Check all trees with up to this many nodes.", min=8, max=16)] = 14,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for figures and verdicts.json.")] = None,
+    max_nodes: Annotated[
+        int, typer.Option(metavar="N", help="Check all trees with up to this many nodes.", min=8, max=16)
+    ] = 14,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for figures and verdicts.json.")
+    ] = None,
     json: o.Json = False,
 ) -> None:
     """Check the paper's theorems on all small graphs, and list what holds, what does not and what is misprinted."""

@@ -45,7 +45,7 @@ Resume = Annotated[
 Jobs = Annotated[
     int,
     typer.Option(
-        "-j", "--jobs", min=1, metavar="N", rich_help_panel=o.TRAINING,
+        "-j", "--jobs", min=1, metavar="N", rich_help_panel=o.COMPUTE,
         help="Processes that share every batch, one thread each; see docs/scaling.md.",
     ),
 ]  # fmt: skip
@@ -99,7 +99,7 @@ def train(
 
     The folder holds model.safetensors, metrics.json, history.csv, predictions.csv, config.toml and split.json.
 
-    A run that was stopped, or killed, resumes with: asapool train --resume FOLDER
+    A run that was stopped or killed resumes with: asapool train --resume FOLDER
     """
     from asapool.data.descriptors import duplicates
     from asapool.experiments.engines import engine_named

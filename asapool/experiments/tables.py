@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Table", "TableCell", "make_table", "to_csv", "to_dict", "to_markdown", "write"]
 MAJORITY = "majority class"  # name of the baseline's row
-TRIVIAL = "trivial answer"  # its name where there are no classes
+TRIVIAL = "trivial baseline"  # its name where there are no classes
 Found = Mapping[tuple[str, str], list["RunRecord"]]  # row, column → records in the order of the plan
 
 
@@ -116,7 +116,7 @@ class Table:
         rows: Names of the rows.
         columns: Names of the data sets.
         cells: Row by row.
-        baselines: Of a comparison: the score of the trivial answer, the most frequent class or the mean value.
+        baselines: Of a comparison: the score of the trivial baseline, the most frequent class or the mean value.
         seeds: Of the plan.
         folds: Of a seed.
         protocol: How folds are made.
@@ -255,7 +255,7 @@ def _fill(plan: Plan, cell: Cell, found: Sequence[RunRecord]) -> TableCell:
 
 
 def _baseline(plan: Plan, column: str, found: Found) -> TableCell | None:
-    """The trivial answer on the test parts of the row that has most trainings.
+    """The trivial baseline on the test parts of the row that has most trainings.
 
     Of classes it is the most frequent one of the data set, of measured values the mean of the training graphs. None
     where the records do not say (compact files).
@@ -278,7 +278,7 @@ def _baseline(plan: Plan, column: str, found: Found) -> TableCell | None:
 
 
 def _baseline_cell(row: str, column: str, values: tuple[FoldValue, ...], folds: int, score: Headline) -> TableCell:
-    """The row of a trivial answer."""
+    """The row of a trivial baseline."""
     seeds, factor = by_seed(values), score.factor
     means = [float(np.mean(v)) for v in complete(seeds, folds).values()]
     within = [float(np.std(v, ddof=1)) for v in seeds.values() if len(v) > 1]

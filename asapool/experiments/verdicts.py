@@ -150,7 +150,7 @@ def leader(table: Table, column: str) -> Leader | None:
 
 
 def worthless(table: Table, column: str) -> str | None:
-    """A sentence that names the rows that are not shown to be better than the trivial answer; None without any."""
+    """A sentence that names the rows that are not shown to be better than the trivial baseline; None without any."""
     trivial = next((cell for cell in table.baselines if cell.column == column), None)
     rows = [cell for cell in table.cells if cell.column == column and cell.values]
     if trivial is None or len(rows) < 2:  # of a single row the leader's sentence says it

@@ -19,6 +19,7 @@ class Line(NamedTuple):
     """A line of a chart: its name, its points, and whether it only serves comparison (then it is thin and dashed).
 
     band: how far to both sides of each point the shade around the line goes. points: small dots that no line joins.
+    bars: pale bars from 0 up to the points, in place of a line.
     """
 
     name: str
@@ -28,10 +29,11 @@ class Line(NamedTuple):
     dots: bool = False
     band: Sequence[float] = ()
     points: bool = False
+    bars: bool = False
 
 
 class LegendKey(NamedTuple):
-    """An entry of a legend; kind: line, dashed, band, bar, or text where it has no sign."""
+    """An entry of a legend; kind: line, dashed, band, bar, dot, or text where it has no sign."""
 
     text: str
     colour: str = ""
@@ -98,6 +100,14 @@ def line_chart(
         places = [frame.at(x, y) for x, y in zip(s.x, s.y, strict=True)]
         d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places) if places else ""
         thin = 'stroke-width="1.4" stroke-dasharray="5 4"' if s.aside else 'stroke-width="2.4"'
+        if s.bars:
+            low = frame.at(0, 0)[1]
+            body += "".join(
+                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{y:.1f}" stroke="{_colour(lines, k)}" '
+                'stroke-width="9" stroke-opacity="0.3"/>'
+                for x, y in places
+            )
+            continue
         if s.points:
             colour = _colour(lines, k)
             dots = (
@@ -110,8 +120,17 @@ def line_chart(
             body += "".join(
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.6" fill="{_colour(lines, k)}"/>' for x, y in places
             )
-    legend = (LegendKey(s.name, _colour(lines, k), "dashed" if s.aside else "line") for k, s in enumerate(lines))
+    legend = (LegendKey(s.name, _colour(lines, k), _sign(s)) for k, s in enumerate(lines))
     return Chart(_svg(label, body), label, tuple(legend))
+
+
+def _sign(s: Line) -> str:
+    """What stands for a line in the legend."""
+    if s.bars:
+        return "band"
+    if s.points or len(s.x) == 1:
+        return "dot"
+    return "dashed" if s.aside else "line"
 
 
 def strip_chart(
@@ -143,7 +162,7 @@ def strip_chart(
         x, _ = frame.at(g + 0.5, 0)
         lift = 14 if g % 2 and len(groups) > 5 else 0  # names of many columns take turns in two rows
         body += f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 17 + lift}" text-anchor="middle">{text(name)}</text>'
-    legend = (LegendKey(kind, COLOURS[k % len(COLOURS)]) for k, kind in enumerate(kinds[:20]))
+    legend = (LegendKey(kind, COLOURS[k % len(COLOURS)], "dot") for k, kind in enumerate(kinds[:20]))
     return Chart(_svg(label, body), label, tuple(legend))
 
 
@@ -159,9 +178,9 @@ def _shade(frame: Frame, s: Line, colour: str) -> str:
 
 
 def _colour(lines: Sequence[Line], k: int) -> str:
-    if lines[k].aside:
+    if lines[k].aside or lines[k].bars:
         return "var(--pale)"
-    return COLOURS[sum(not s.aside for s in lines[:k]) % len(COLOURS)]
+    return COLOURS[sum(not (s.aside or s.bars) for s in lines[:k]) % len(COLOURS)]
 
 
 def _axes(frame: Frame, x_label: str, y_label: str, across: Sequence[float]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from asapool.data.targets import Target
 from asapool.insight.levels import Floats, Ints
-from asapool.reports.charts import Chart, LegendKey, Line, line_chart
+from asapool.reports.charts import Chart, Line, line_chart
 from asapool.reports.page import TableView
 from asapool.training.metrics import calibration_bins
 from asapool.training.selection import ALL_METRICS
@@ -69,11 +69,11 @@ def class_panels(
     pr_auc: float | None = None,
 ) -> list[Panel]:  # fmt: skip
     """All panels that some test graphs allow; the areas as for roc_chart."""
-    first = Panel("Confusion matrix and threshold", confusion=confusion_matrix(confusion, classes))
+    first = Panel("Confusion matrix and thresholds", confusion=confusion_matrix(confusion, classes))
     if len(classes) == 2 and len(y):
         note = (
-            f"The model predicts {classes[1]!r} where its probability is above 0.5. To use another threshold, choose "
-            "it on validation graphs: these are test graphs."
+            f"The model predicts {classes[1]!r} where its probability is above 0.5. These are test graphs: choose another "
+            "threshold on validation graphs."
         )
         first = first._replace(table=threshold_table(y == 1, p[:, 1], classes[1]), note=note)
     else:
@@ -128,10 +128,12 @@ def calibration_chart(y: Ints, p: Floats) -> Chart:
     bins = calibration_bins(p.max(axis=1), p.argmax(axis=1) == y)
     x, accuracy = bins.confidence.tolist(), bins.accuracy.tolist()
     low = min([0.5, *x])
-    lines = [Line("perfect calibration", [low, 1], [low, 1], aside=True), Line("this model", x, accuracy, dots=True)]
-    chart = line_chart(lines, "calibration", "predicted probability", "accuracy", (low, 1), (0, 1))
-    counts = ", ".join(f"{a:.2f}: {k}" for a, k in zip(x, bins.graphs.tolist(), strict=True))
-    return chart._replace(legend=(*chart.legend, LegendKey(f"graphs per point: {counts}", kind="text")))
+    lines = [
+        Line("share of the graphs", x, (bins.graphs / max(bins.graphs.sum(), 1)).tolist(), bars=True),
+        Line("perfect calibration", [low, 1], [low, 1], aside=True),
+        Line("this model", x, accuracy, dots=True),
+    ]
+    return line_chart(lines, "calibration", "predicted probability", "accuracy", (low, 1), (0, 1))
 
 
 def confusion_matrix(confusion: Sequence[Sequence[int]], classes: Sequence[str]) -> Confusion:
@@ -160,8 +162,8 @@ def threshold_table(positive: Ints, p: Floats, name: str) -> TableView:
             _share(int((above == positive).sum()), len(p)),
         ]
         rows.append([f"{threshold:.1f}", f"{int(above.sum()):,}", *values])
-    header = ["threshold", "predicted", "precision", "recall", "specificity", "accuracy"]
-    return TableView(header, rows, f"Predicting {name} where its probability is above the threshold")
+    header = ["threshold", "graphs above", "precision", "recall", "specificity", "accuracy"]
+    return TableView(header, rows, f"If {name} is predicted where its probability is above the threshold")
 
 
 def mean_and_deviation(curves: Sequence[Floats]) -> tuple[Floats, Floats]:

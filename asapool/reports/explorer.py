@@ -285,7 +285,7 @@ def _scales(hierarchy: Hierarchy, first: str) -> list[dict[str, Any]]:
     """The colour scale of each kind of importance."""
     scales = []
     for kind, scores in hierarchy.importance.items():
-        top, signed = f"{np.abs(scores).max(initial=0.0):.{DIGITS}f}", KINDS[kind].signed
+        top, signed = f"{np.abs(scores).max(initial=0.0):.3g}", KINDS[kind].signed
         low, high = (f"−{top}", f"+{top}") if signed else ("0", top)
         scales.append({"kind": kind, "signed": signed, "low": low, "high": high, "hidden": kind != first})
     return scales

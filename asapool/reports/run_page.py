@@ -171,7 +171,7 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
             trivial = m["majority_class"]
             remark = f"always {trivial['class']!r}: {trivial['test_accuracy']:.3f}"
         elif known.get(key) is not None and key != "pr_auc":
-            remark += f"{'; ' if remark else ''}trivial answer: {known[key]:.3f}"
+            remark += f"{'; ' if remark else ''}trivial baseline: {known[key]:.3f}"
         facts.append(Fact(ALL_METRICS[key].label, "–" if value is None else f"{value:.3f}", remark))
     label = ALL_METRICS[task.headline].label
     facts += [  # runs of 0.1.0 have no scores of the training graphs

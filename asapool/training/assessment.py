@@ -1,4 +1,4 @@
-"""How far scores can be trusted: bootstrap intervals, the trivial answer beside them, and warnings."""
+"""How far scores can be trusted: bootstrap intervals, the trivial baseline beside them, and warnings."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def warnings_of_tasks(parts: Sequence[Part], part: str, trivial: Mapping[str, An
         tests = [(name, p) for name, test in trivial["tasks"].items() for p in test.values() if p is not None]
         numbers = ", ".join(f"p = {p:.2g} for {name!r}" for name, p in tests[:SHOWN])
         texts.append(
-            f"on the {part} part the model is not shown to be better than the trivial answer, the mean of the training "
+            f"on the {part} part the model is not shown to be better than the trivial baseline, the mean of the training "
             f"graphs ({numbers})"
         )
     return texts

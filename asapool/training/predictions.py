@@ -198,7 +198,7 @@ def evaluate(pairs: Iterable[Pair], target: Target, name: str) -> dict[str, Any]
 
     Returns:
         The scores of the kind of target; "intervals", 95 % bootstrap intervals over graphs; "trivial", the scores of
-        the trivial answer and a test of the difference; and "warnings".
+        the trivial baseline and a test of the difference; and "warnings".
     """
     held = [(graphs.y[graphs.labelled], p[graphs.labelled]) for graphs, p in pairs]
     if not sum(len(y) for y, _ in held):

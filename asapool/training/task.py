@@ -109,13 +109,13 @@ class Task:
         raise NotImplementedError
 
     def compare(self, y: Values, p: Values, trivial: Floats, target: Target) -> dict[str, Any]:
-        """A test of whether the model is better than the trivial answer, and the scores of that answer."""
+        """A test of whether the model is better than the trivial baseline, and the scores of that answer."""
         constant = np.repeat(trivial[None], len(y), axis=0)
         scores = {name: self.mean(name, y, constant, target) for name in self.metrics}
         return self.test(y, p, trivial, target) | {"answer": trivial.tolist(), "scores": scores}
 
     def trivial_scores(self, y: Values, split: Parts, target: Target) -> dict[str, Any]:
-        """The scores of the trivial answer on the test part, as an entry of the scores of that part."""
+        """The scores of the trivial baseline on the test part, as an entry of the scores of that part."""
         trivial = self.trivial(y[split.train], target)
         constant = np.repeat(trivial[None], len(split.test), axis=0)
         return {"trivial": {name: self.mean(name, y[split.test], constant, target) for name in self.metrics}}

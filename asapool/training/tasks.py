@@ -1,6 +1,6 @@
 """TASKS: everything that depends on the kind of target, in one table that training, scores and files iterate over.
 
-kind             outputs      answers                     loss                          trivial answer
+kind             outputs      answers                     loss                          trivial baseline
 classification   (G, C)       softmax                     cross entropy                 class shares
 regression       (G, T)       outputs · scale + mean      squared error or Huber        mean
 multilabel       (G, T)       sigmoid                     binary cross entropy          share of yes

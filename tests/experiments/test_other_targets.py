@@ -41,7 +41,7 @@ def table(measured, tmp_path_factory):
 def test_the_table_shows_rmse_in_the_unit_of_the_values(table):
     made, folder = table
     assert made.headline.name == "rmse"
-    trivial, best = made.cell("trivial answer", "sizes"), made.cell("histogram", "sizes")
+    trivial, best = made.cell("trivial baseline", "sizes"), made.cell("histogram", "sizes")
     assert made.cell("majority", "sizes").mean == pytest.approx(trivial.mean)
     assert best.mean < 0.5 < trivial.mean < 3
     assert best.scores["r2"] > 0.8
@@ -61,7 +61,7 @@ def test_the_lowest_error_leads_and_a_worthless_row_is_named(table):
     made, _ = table
     first, second = notes(made)
     assert first.startswith("histogram is ahead of every other row")
-    assert second == "Not shown to be better than the trivial answer: majority (corrected paired t-test, p ≥ 0.05)."
+    assert second == "Not shown to be better than the trivial baseline: majority (corrected paired t-test, p ≥ 0.05)."
 
 
 def test_scaffold_folds_keep_scaffolds_together_and_cover_every_graph(measured):

@@ -64,7 +64,7 @@ def test_a_yes_no_task_is_explained_by_name_with_its_own_answer(folder):
 
 def test_runs_have_the_charts_of_their_kind(folder):
     values = write_report(folder / "values").read_text()
-    for text in ("Measured and predicted: logS", "Residuals: logS", "Largest errors", "trivial answer", "raises logS"):
+    for text in ("Measured and predicted: logS", "Residuals: logS", "Largest errors", "trivial baseline", "raises logS"):
         assert text in values
     labels = write_report(folder / "labels").read_text()
     for text in ("ROC curves", "Calibration of all tasks together", "Scores of every task", "Most confident errors"):
@@ -78,7 +78,7 @@ def test_a_comparison_of_values_has_a_page(tmp_path):
     models = {name: ModelConfig(method=name, hidden=8) for name in ("mlp", "majority")}
     cross_validate(graphs, methods_plan(graphs, models, train=TrainConfig(epochs=1), folds=3), tmp_path)
     page = write_report(tmp_path).read_text()
-    for text in ("mean test RMSE", "trivial answer", "Measured and predicted: a", "By seed<"):
+    for text in ("mean test RMSE", "trivial baseline", "Measured and predicted: a", "By seed<"):
         assert text in page
     assert "accuracy, %" not in page
 

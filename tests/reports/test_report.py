@@ -220,7 +220,7 @@ def test_curves_by_hand():
 def test_thresholds_by_hand():
     table = threshold_table(np.array([False, True, True, False]), np.array([0.05, 0.25, 0.65, 0.65]), "b")
     assert dict(zip(table.header, table.rows[4], strict=True)) == {
-        "threshold": "0.5", "predicted": "2", "precision": "0.500", "recall": "0.500", "specificity": "0.500",
+        "threshold": "0.5", "graphs above": "2", "precision": "0.500", "recall": "0.500", "specificity": "0.500",
         "accuracy": "0.500",
     }  # fmt: skip
     assert table.rows[8][2:] == ["–", "0.000", "1.000", "0.500"]  # nothing is above 0.9

@@ -275,7 +275,8 @@ function standalone(figure) {
   };
   keys.forEach(({ words, colour, kind }, k) => {
     const y = height + 20 * k + 10;
-    if (colour) add("line", { x1: 58, x2: 78, y1: y, y2: y, stroke: colour, "stroke-width": kind === "key-band" ? 10 : 3,
+    if (colour && kind === "key-dot") add("circle", { cx: 68, cy: y, r: 4, fill: colour });
+    else if (colour) add("line", { x1: 58, x2: 78, y1: y, y2: y, stroke: colour, "stroke-width": kind === "key-band" ? 10 : 3,
       "stroke-opacity": kind === "key-band" ? 0.45 : 1, ...(kind === "key-dashed" && { "stroke-dasharray": "5 4" }) });
     add("text", { x: colour ? 86 : 58, y: y + 4, fill: "#1f2430", "font-size": "12px", "font-family": look.fontFamily }, words);
   });
