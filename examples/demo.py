@@ -1,8 +1,8 @@
 """What `make demo` runs: real molecules, a model that sees structure, and two baselines that it has to beat.
 
-nci-alerts is a set of 4,991 molecules that come with RDKit; a molecule is an "alert" if it contains a group that medicinal
-chemists avoid (the BRENK catalogue). Molecules with the same scaffold stay in the same part of the split, so that the test
-molecules have unseen scaffolds. The model is in runs/demo: try
+nci-alerts is a set of 4,991 molecules that come with RDKit; a molecule is an "alert" if it contains a group that
+medicinal chemists avoid (the BRENK catalogue). Molecules with the same scaffold stay in the same part of the split, so
+that the test molecules have unseen scaffolds. The model is in runs/demo: try
 
     asapool predict runs/demo nci-alerts -o predictions.csv
 """

@@ -72,8 +72,8 @@ def class_panels(
     first = Panel("Confusion matrix and thresholds", confusion=confusion_matrix(confusion, classes))
     if len(classes) == 2 and len(y):
         note = (
-            f"The model predicts {classes[1]!r} where its probability is above 0.5. These are test graphs: choose another "
-            "threshold on validation graphs."
+            f"The model predicts {classes[1]!r} where its probability is above 0.5. These are test graphs: choose "
+            "another threshold on validation graphs."
         )
         first = first._replace(table=threshold_table(y == 1, p[:, 1], classes[1]), note=note)
     else:

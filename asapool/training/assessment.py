@@ -195,8 +195,8 @@ def warnings_of_tasks(parts: Sequence[Part], part: str, trivial: Mapping[str, An
         tests = [(name, p) for name, test in trivial["tasks"].items() for p in test.values() if p is not None]
         numbers = ", ".join(f"p = {p:.2g} for {name!r}" for name, p in tests[:SHOWN])
         texts.append(
-            f"on the {part} part the model is not shown to be better than the trivial baseline, the mean of the training "
-            f"graphs ({numbers})"
+            f"on the {part} part the model is not shown to be better than the trivial baseline, the mean of the "
+            f"training graphs ({numbers})"
         )
     return texts
 

@@ -64,7 +64,8 @@ def test_a_yes_no_task_is_explained_by_name_with_its_own_answer(folder):
 
 def test_runs_have_the_charts_of_their_kind(folder):
     values = write_report(folder / "values").read_text()
-    for text in ("Measured and predicted: logS", "Residuals: logS", "Largest errors", "trivial baseline", "raises logS"):
+    expected = "Measured and predicted: logS", "Residuals: logS", "Largest errors", "trivial baseline", "raises logS"
+    for text in expected:
         assert text in values
     labels = write_report(folder / "labels").read_text()
     for text in ("ROC curves", "Calibration of all tasks together", "Scores of every task", "Most confident errors"):
