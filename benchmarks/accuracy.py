@@ -22,9 +22,10 @@ from asapool.experiments.paper_tables import DataRow, StatisticsTable, table1
 from asapool.experiments.plan import Plan, load_plan
 from asapool.experiments.plan_file import plan_names, read_plan
 from asapool.experiments.record import RunRecord
+from asapool.experiments.rendering import to_markdown
 from asapool.experiments.store import Store
 from asapool.experiments.table_text import markdown
-from asapool.experiments.tables import Table, make_table, to_markdown
+from asapool.experiments.tables import Table, make_table
 from asapool.experiments.verdicts import evaluate_claims
 from asapool.files import read_json, write_json, write_text
 from benchmarks import cost

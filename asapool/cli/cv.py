@@ -162,7 +162,7 @@ def cross_validate_methods(
 def show_table(table: Table, folder: Path) -> None:
     """Print a comparison: mean test score, the two deviations apart, the tests, and what they mean."""
     from asapool.experiments.columns import grid
-    from asapool.experiments.table_text import notes
+    from asapool.experiments.rendering import notes
 
     seeds = ", ".join(map(str, table.seeds))
     about = f"Test {table.headline.words}: {table.columns[0]}, {table.folds} folds, seeds {seeds}"

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from asapool.data.csr import Bytes, Edges, Floats, Ints, mirrored, pack_edges, pointer
 from asapool.data.features import Nodes, check_recipe, columns, resolve, write_recipe
-from asapool.data.graphset import GraphSet
 from asapool.data.reading import Log, ReadOptions
 from asapool.data.targets import Labelled, Target, read_targets
 from asapool.errors import DataError
@@ -67,8 +66,11 @@ def assemble(
     classes: Sequence[str] | None = None,
     target: Target | None = None,
     log: Log | None = None,
-) -> GraphSet:
-    """Pack records; features is what to make columns of when the options leave it open."""
+) -> dict[str, Any]:
+    """Pack records into the fields of a GraphSet.
+
+    features: what to make columns of when the options leave it open.
+    """
     if not records:
         raise DataError(f"{name}: there are no graphs. Check that this is the right file")
     _check_alike(records)
@@ -95,12 +97,13 @@ def assemble(
     recipe |= {"classes": list(class_names)}
     if described.kind != "classification":
         recipe["task"] = described.to_dict()
-    return GraphSet(
-        x=x, ptr=ptr, rowptr=edges.rowptr, col=edges.col, weight=edges.weight, edge_attr=edges.edge_attr, y=y,
-        class_names=class_names, target=described, feature_names=feature_names, ids=_ids(records),
-        named=any(r.id is not None for r in records), places=_places(records), name=name, truth=_truth(records, N),
-        source_text=_text(records), recipe=recipe,
-    )  # fmt: skip
+    return {
+        "x": x, "ptr": ptr, "rowptr": edges.rowptr, "col": edges.col, "weight": edges.weight,
+        "edge_attr": edges.edge_attr, "y": y, "class_names": class_names, "target": described,
+        "feature_names": feature_names, "ids": _ids(records), "named": any(r.id is not None for r in records),
+        "places": _places(records), "name": name, "truth": _truth(records, N), "source_text": _text(records),
+        "recipe": recipe,
+    }  # fmt: skip
 
 
 def _targets(

@@ -210,6 +210,11 @@ class GraphSet:
         if self.mapped is not None:
             self.__dict__.update(self.mapped.fields())
 
+    @staticmethod
+    def empty() -> GraphSet:
+        """A set without graphs."""
+        return GraphSet(x=np.zeros((0, 1)), ptr=[0], rowptr=[0], col=np.zeros(0, np.int64))  # type: ignore[arg-type]
+
     def renamed(self, name: str) -> GraphSet:
         """The same graphs under another name."""
         return self.with_fields(name=name)
@@ -260,17 +265,17 @@ class GraphSet:
 
     @staticmethod
     def from_pyg(data: Sequence[Any], **options: Any) -> GraphSet:
-        """A list or data set of PyG's Data; see asapool.data.pyg_objects.from_pyg for the options."""
-        from asapool.data.pyg_objects import from_pyg
+        """A list or data set of PyG's Data; see asapool.data.pyg_objects.fields_from_pyg for the options."""
+        from asapool.data.pyg_objects import fields_from_pyg
 
-        return from_pyg(data, **options)
+        return GraphSet(**fields_from_pyg(data, **options))
 
     @staticmethod
     def from_networkx(graphs: Sequence[Any], labels: Sequence[Any] | None = None, **options: Any) -> GraphSet:
-        """A list of NetworkX graphs; see asapool.data.networkx_objects.from_networkx for the options."""
-        from asapool.data.networkx_objects import from_networkx
+        """A list of NetworkX graphs; see asapool.data.networkx_objects.fields_from_networkx for the options."""
+        from asapool.data.networkx_objects import fields_from_networkx
 
-        return from_networkx(graphs, labels, **options)
+        return GraphSet(**fields_from_networkx(graphs, labels, **options))
 
     # files
 
@@ -285,4 +290,4 @@ class GraphSet:
         """Read a set that save wrote."""
         from asapool.data.npz import read
 
-        return read(path)
+        return read(path, GraphSet)

@@ -64,16 +64,16 @@ def stream_jsonl(path: Path, options: ReadOptions, chunk: int, wanted: Wanted = 
     for number, group in groupby(records, lambda record: (record.place or 0) // chunk):
         held = list(group)
         try:
-            graphs: GraphSet | None = _build(path, header, held, options, log)
+            graphs = _build(path, header, held, options, log)
         except DataError:
             if not options.skip_invalid:
                 raise
             kept = [record for record in held if _fits(path, header, record, options, log)]
-            graphs = _build(path, header, kept, options, log) if kept else None
+            graphs = _build(path, header, kept, options, log) if kept else GraphSet.empty()
         yield number, log.reading(graphs)
         log.clear()
     if log.skipped:  # of lines behind the last graph that could be read
-        yield number + 1, log.reading(None)
+        yield number + 1, log.reading(GraphSet.empty())
 
 
 def _fits(path: Path, header: dict[str, Any], record: Record, options: ReadOptions, log: Log) -> bool:
@@ -276,17 +276,18 @@ def _build(path: Path, header: dict[str, Any], records: list[Record], options: R
         raise DataError(f"{path}: the first line names {len(names)} features, and not every node has that many numbers")
     target = Target.from_dict(header["target"]) if "target" in header else None
     if not ready:
-        return assemble(
+        fields = assemble(
             records, name=header.get("name", path.stem), options=options, attribute_names=names,
             classes=header.get("class_names") or None, features=_default(records), target=target, log=log,
         )  # fmt: skip
+        return GraphSet(**fields)
     # the columns are finished: they were made by the recipe of the first line
     plain = ReadOptions(features="attributes", labels="ignored" if options.label_rule == "ignored" else "optional")
-    made = assemble(
+    fields = assemble(
         records, name=header.get("name", path.stem), options=plain, attribute_names=names,
         classes=header.get("class_names") or None, target=target,
     )  # fmt: skip
-    return apply_recipe(made.with_fields(recipe=ready), options)
+    return apply_recipe(GraphSet(**fields).with_fields(recipe=ready), options)
 
 
 def _default(records: list[Record]) -> str | None:

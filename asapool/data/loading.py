@@ -214,8 +214,8 @@ def _is_map(path: Path) -> bool:
 
 
 def _folder(path: Path, options: ReadOptions) -> Reading:
+    from asapool.data.graph_files import is_graph_folder, read_graph_folder
     from asapool.data.mapped.folder import read_map
-    from asapool.data.networkx_objects import is_graph_folder, read_graph_folder
     from asapool.data.tu import read_tu
 
     if _is_map(path):
@@ -240,9 +240,5 @@ def _objects(source: Any, options: ReadOptions) -> Reading:
 
         return read_smiles_list(graphs, options)
     if hasattr(graphs[0], "edge_index"):
-        from asapool.data.pyg_objects import from_pyg
-
-        return Log().reading(from_pyg(graphs, options=options))
-    from asapool.data.networkx_objects import from_networkx
-
-    return Log().reading(from_networkx(graphs, options=options))
+        return Log().reading(GraphSet.from_pyg(graphs, options=options))
+    return Log().reading(GraphSet.from_networkx(graphs, options=options))

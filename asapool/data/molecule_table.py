@@ -77,7 +77,7 @@ def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
     if not listed:
         raise DataError(f"{path}: there are column names but no rows. Add one row per molecule")
     graphs = build_graphs(path, columns, listed, options, log, options.label_rule)
-    if graphs is None:
+    if not len(graphs):
         line, reason = log.skipped[0]
         raise DataError(f"{path}: none of the {len(listed)} molecules could be read. Line {line}: {reason}")
     if options.recipe is None and len(set(graphs.ids)) < len(graphs):
@@ -96,7 +96,7 @@ def stream_molecules(path: Path, options: ReadOptions, chunk: int, wanted: Wante
         log.clear()
         number += 1
     if log.skipped and wanted(number):
-        yield number, log.reading(None)
+        yield number, log.reading(GraphSet.empty())
 
 
 def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:
@@ -115,7 +115,7 @@ def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:
     rows = [Row(k, k, text.strip(), (), None) for k, text in enumerate(smiles)]
     rule: Labels = "optional" if options.labels is None else options.labels
     graphs = build_graphs(Path("smiles"), Columns("smiles", (), None), rows, options, log, rule)
-    if graphs is None:
+    if not len(graphs):
         raise DataError(f"none of the {len(rows)} SMILES could be read. The first: {log.skipped[0].reason}")
     return log.reading(graphs)
 
@@ -211,8 +211,8 @@ def _class_column(header: Sequence[str], left: Sequence[int], path: Path, option
 
 def build_graphs(
     path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions, log: Log, rule: Labels
-) -> GraphSet | None:
-    """Pack the molecules of some rows; None when none could be read."""
+) -> GraphSet:
+    """Pack the molecules of some rows; a set without graphs when none could be read."""
     molecules = read_many([row.smiles for row in rows], options.workers)
     if molecules.failed:
         if not options.skip_invalid:
@@ -228,7 +228,7 @@ def build_graphs(
         for k, reason in molecules.failed:
             log.skip(rows[k].line, reason)
     if not len(molecules.rows):
-        return None
+        return GraphSet.empty()
     kept = [rows[k] for k in molecules.rows.tolist()]
     if columns.kept:
         log.columns = {name: [row.cells[k] for row in kept] for k, name in enumerate(columns.kept)}

@@ -10,19 +10,21 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from asapool.data.archive import check_sizes
-from asapool.data.graphset import GraphSet
 from asapool.data.targets import Target
 from asapool.errors import DataError
 from asapool.files import writing
+
+if TYPE_CHECKING:
+    from asapool.data.graphset import GraphSet
 
 VERSION = 1
 ARRAYS = ("x", "ptr", "rowptr", "col", "y", "weight", "truth", "edge_attr", "descriptors")
@@ -85,8 +87,8 @@ def _plain(texts: Sequence[str] | None) -> list[str] | None:
     return None if texts is None else list(texts)
 
 
-def read(path: str | PathLike[str]) -> GraphSet:
-    """Read what save wrote; a file that was changed or cut short is refused."""
+def read(path: str | PathLike[str], make: Callable[..., GraphSet]) -> GraphSet:
+    """Read what save wrote, and make a set of its fields; a file that was changed or cut short is refused."""
     path = Path(path)
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
@@ -99,7 +101,7 @@ def read(path: str | PathLike[str]) -> GraphSet:
             raise DataError(f"{path}: version {meta.get('version')} of the format, expected {VERSION}. Update asapool")
         names = {name: None if meta[name] is None else tuple(map(str, meta[name])) for name in NAMES}
         target = Target.from_dict(meta["target"]) if "target" in meta else None
-        graphs = GraphSet(name=str(meta["name"]), recipe=dict(meta["recipe"]), target=target, **names, **members)  # type: ignore[arg-type]
+        graphs = make(name=str(meta["name"]), recipe=dict(meta["recipe"]), target=target, **names, **members)
         if graphs.fingerprint != meta["fingerprint"]:
             raise DataError(f"{path}: the content does not match its fingerprint. Make the file again")
     except DataError:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from asapool.data.assemble import Record, assemble, refuse_twice
 from asapool.data.classes import as_text
-from asapool.data.graphset import GraphSet
 from asapool.data.reading import ReadOptions
 from asapool.data.targets import FEW
 from asapool.errors import DataError
@@ -18,8 +17,10 @@ from asapool.errors import DataError
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from asapool.data.graphset import GraphSet
 
-def from_pyg(
+
+def fields_from_pyg(
     data: Iterable[Any],
     *,
     name: str = "graphs",
@@ -27,8 +28,8 @@ def from_pyg(
     class_names: Sequence[str] | None = None,
     feature_names: Sequence[str] = (),
     options: ReadOptions | None = None,
-) -> GraphSet:
-    """Pack a list or data set of PyG's Data: x, edge_index, edge_weight, edge_attr, y, truth.
+) -> dict[str, Any]:
+    """The fields of a GraphSet from a list or data set of PyG's Data: x, edge_index, edge_weight, edge_attr, y, truth.
 
     Without x the features are one-hot degrees. Float y, or y of several numbers, are targets.
     class_names name the values 0, 1, … of y in order; -1 is then no label.

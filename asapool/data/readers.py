@@ -52,7 +52,7 @@ READERS = (
     ),
     Reader(
         name="GraphML", suffixes=(), sentence="a folder of GraphML or GEXF files",
-        module="asapool.data.networkx_objects", whole="read_graph_folder",
+        module="asapool.data.graph_files", whole="read_graph_folder",
     ),
     Reader(
         name="npz", suffixes=(".npz",), sentence="an .npz that asapool saved", module="asapool.data.loading",

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from asapool.data.classes import LABELS, Labels, check_labels, number_classes
 from asapool.data.csr import Repeats
 from asapool.data.features import CHOICES
-from asapool.data.graphset import GraphSet
 from asapool.data.targets import KINDS, Kind, Target, empty_values
 from asapool.errors import ConfigError, DataError, choose
+
+if TYPE_CHECKING:
+    from asapool.data.graphset import GraphSet
 
 EdgeFeatures = Literal["basic", "extended"]
 Features = Literal["auto", "labels", "attributes", "both", "degree", "constant"]
@@ -176,16 +176,12 @@ class Log:
         self.missing.clear()
         self.notes.clear()
 
-    def reading(self, graphs: GraphSet | None) -> Reading:
-        """The finished Reading; None = no row could be read, which is an empty set."""
-        graphs = EMPTY if graphs is None else graphs
+    def reading(self, graphs: GraphSet) -> Reading:
+        """The finished Reading."""
         return Reading(
             graphs=graphs, skipped=tuple(self.skipped), missing=dict(self.missing), notes=tuple(self.notes),
             unlabelled=int((~graphs.labelled).sum()), columns=self.columns,
         )  # fmt: skip
-
-
-EMPTY = GraphSet(x=np.zeros((0, 1)), ptr=[0], rowptr=[0], col=np.zeros(0, np.int64))  # type: ignore[arg-type]
 
 
 MAKES_X = ("version", "kind", "features", "labels", "attributes", "max_degree")  # what of a recipe decides the columns

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from asapool.data.csr import Ints, is_symmetric, owners
-from asapool.data.graphset import GraphSet
+
+if TYPE_CHECKING:
+    from asapool.data.graphset import GraphSet
 
 
 @dataclass(frozen=True, kw_only=True)

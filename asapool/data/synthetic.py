@@ -225,7 +225,7 @@ def _make(
         source, target = place[pairs.reshape(-1, 2)].T
         records.append(Record(at=f"graph {g}", nodes=n, source=source, target=target, label=label, truth=moved))
     options = options or ReadOptions(labels="optional")
-    return assemble(records, name=f"synthetic:{name}", options=options, features="degree")
+    return GraphSet(**assemble(records, name=f"synthetic:{name}", options=options, features="degree"))
 
 
 def _positive(**numbers: int) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from asapool.experiments.store import Store
     from asapool.experiments.tables import Table, make_table
 
-# run and execute are not here: they have the names of their modules (asapool.experiments.run.run)
+# execute is not here: it has the name of its module (asapool.experiments.execute.execute)
 _HOME = {
     "Cell": "plan",
     "InlineEngine": "engines",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asapool.experiments.summary import SCORES
-from asapool.experiments.table_text import number, p_value, signed, trainings, verdict_text
+from asapool.experiments.table_text import number, p_value, signed
 
 if TYPE_CHECKING:
     from asapool.experiments.tables import Table, TableCell
@@ -88,6 +88,23 @@ def _two(value: float | None) -> str:
 
 def _digits(value: float | None) -> str:
     return "" if value is None else p_value(value)
+
+
+def trainings(cell: TableCell, table: Table, marks: bool = True) -> str:
+    """How many trainings a cell is computed from: seeds × folds, or a part of them."""
+    even = cell.seeds and cell.folds % cell.seeds == 0
+    text = f"{cell.seeds} × {cell.folds // cell.seeds}" if even else f"{cell.folds} in {cell.seeds} seeds"
+    if marks and not cell.finished:
+        text = f"{text if cell.folds else '0'} of {len(table.seeds)} × {table.folds}"
+    return text + (f", {cell.failed} failed" if cell.failed else "") if cell.folds or cell.failed or marks else "–"
+
+
+def verdict_text(cell: TableCell, table: Table) -> str:
+    """Whether a cell lies within the paper's band, and of how many seeds that is where some are incomplete."""
+    whole = len(cell.complete_seeds(table.folds))
+    if cell.verdict is None or whole == cell.seeds:
+        return cell.verdict or "–"
+    return f"{cell.verdict} ({whole} complete {'seed' if whole == 1 else 'seeds'})"
 
 
 COLUMNS: tuple[Column, ...] = (

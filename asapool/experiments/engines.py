@@ -50,7 +50,7 @@ class InlineEngine:
 
 
 def _train(shared: tuple[Inputs, OnProgress], task: Run) -> RunRecord:
-    from asapool.experiments.run import run
+    from asapool.experiments.fold import run
 
     inputs, on_progress = shared
     return run(inputs[task.fingerprint], task, partial(on_progress, task), inputs.get(task.splits))
@@ -58,7 +58,7 @@ def _train(shared: tuple[Inputs, OnProgress], task: Run) -> RunRecord:
 
 def _work(inputs: Inputs, task: Run, send: Callable[[Any], None]) -> RunRecord:
     """What a worker does with a Run."""
-    from asapool.experiments.run import run
+    from asapool.experiments.fold import run
 
     last = [-EVERY]
 

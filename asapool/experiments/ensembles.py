@@ -33,8 +33,8 @@ from asapool.training import run as single
 from asapool.training.fitting import Fit
 from asapool.training.predictions import predict
 from asapool.training.results import evaluate_run, write_results
+from asapool.training.run import settle
 from asapool.training.settings import RunSettings, read_for
-from asapool.training.settling import settle
 from asapool.training.state import Epoch
 from asapool.training.tasks import task_of
 from asapool.training.trust import KEY, Trust, measured_coverage, trust_in_answers

@@ -93,7 +93,7 @@ class TableFiles:
         return make_table(plan, self.records, self.graphs)
 
     def _write(self, table: Written) -> None:
-        from asapool.experiments.tables import write
+        from asapool.experiments.table_text import write
 
         write(table, self.folder)
 

@@ -1,24 +1,31 @@
-"""One fold of a cross-validation: train, choose the epoch on the validation part, score on the test part."""
+"""A Run carried out: train, choose the epoch on the validation part, score on the test part."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from asapool.data import GraphSet, Split
+from asapool.errors import DataError
+from asapool.experiments.protocols import SplitFile
+from asapool.experiments.record import RunRecord, machine
+from asapool.experiments.run import PRUNED, Run, best_value
 from asapool.models import GraphModel, ModelConfig, checkpoint
 from asapool.training.config import TrainConfig
-from asapool.training.fitting import Fit, OnEpoch, fit
+from asapool.training.fitting import Fit, fit
+from asapool.training.fitting import OnEpoch as AfterEpoch
 from asapool.training.new_model import new_model
 from asapool.training.predictions import predict
+from asapool.training.state import Epoch, Progress
 from asapool.training.tasks import task_of
 from asapool.training.trust import trust_of
 
-if TYPE_CHECKING:
-    from asapool.experiments.run import Run
+OnEpoch = Callable[[int, int, float | None], None]  # finished epochs, all epochs, validation accuracy of the last one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +49,12 @@ def fold_seed(seed: int, fold: int) -> int:
 
 
 def train_fold(
-    graphs: GraphSet, split: Split, model: ModelConfig, train: TrainConfig, seed: int, on_epoch: OnEpoch | None = None
+    graphs: GraphSet,
+    split: Split,
+    model: ModelConfig,
+    train: TrainConfig,
+    seed: int,
+    on_epoch: AfterEpoch | None = None,
 ) -> FoldResult:
     """Train a new model with this seed and score it; nothing but the arguments decides the numbers."""
     # one thread, however many trainings run side by side: the result must not depend on the number of jobs
@@ -73,3 +85,58 @@ def model_file(graphs: GraphSet, split: Split, run: Run, result: FoldResult) -> 
     return checkpoint.to_bytes(
         result.model, recipe=graphs.recipe, summary=summary, fingerprint=graphs.fingerprint, extra=extra
     )
+
+
+def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: SplitFile | None = None) -> RunRecord:
+    """Train and evaluate; nothing but the graphs, the Run and its split file decides the scores.
+
+    on_epoch(finished, all, validation accuracy) is called before the first epoch, with 0 and None, and after every one.
+    """
+    if graphs.fingerprint != run.fingerprint:
+        raise DataError(
+            f"{run.data}: the run is for graphs with fingerprint {run.fingerprint}, but these have "
+            f"{graphs.fingerprint}. Give it the graphs it was planned for"
+        )
+    began, cpu, epochs = time.perf_counter(), time.process_time(), run.train.epochs
+    split = run.split(graphs, splits)
+    if on_epoch is not None:
+        on_epoch(0, epochs, None)
+
+    def after_epoch(epoch: Epoch, progress: Progress) -> None:
+        if on_epoch is not None:
+            on_epoch(epoch.epoch, epochs, epoch.val_accuracy or epoch.val_score)
+        for number, least in run.rungs:
+            if epoch.epoch == number and (value := best_value(map(asdict, progress.history))) < least:
+                raise Pruned(number, value, least, [asdict(one) for one in progress.history])
+
+    def spent() -> dict[str, Any]:
+        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
+        return {"seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3), "machine": machine()}
+
+    try:
+        result = train_fold(graphs, split, run.model, run.train, fold_seed(run.seed, run.fold), after_epoch)
+    except Pruned as end:
+        return RunRecord(run=run, history=end.history, epochs=end.epoch, failure=str(end), **spent())
+    return RunRecord(
+        run=run,
+        validation=result.validation,
+        test=result.test,
+        history=[asdict(epoch) for epoch in result.fit.history],
+        best_epoch=result.fit.best_epoch,
+        epochs=len(result.fit.history),
+        stopped=result.fit.stopped,
+        probabilities={
+            "graphs": split.test.tolist(),
+            "proba": [[round(float(p), 5) for p in row] for row in result.probability],
+        },
+        model=model_file(graphs, split, run, result) if run.keep else None,
+        **spent(),
+    )
+
+
+class Pruned(Exception):  # noqa: N818
+    """A training that was not worth finishing."""
+
+    def __init__(self, epoch: int, value: float, least: float, history: list[dict[str, Any]]) -> None:
+        super().__init__(f"{PRUNED} after epoch {epoch}: {value:.4g} on validation, others had {least:.4g} by then")
+        self.epoch, self.history = epoch, history

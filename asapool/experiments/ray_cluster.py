@@ -1,8 +1,10 @@
 """The Ray engine: Runs on the processors of many machines, or of this one.
 
 The driver (the process that called) hands out Runs, reads where they stand and writes the results; a machine of the
-cluster needs asapool in the same version, and nothing else. A Run whose machine is lost is handed out again; one whose
-process dies on a machine that lives is a failed record, as in the local engine.
+cluster needs asapool in the same version, and nothing else. Only plain data goes over the network (dicts in, a line of
+JSON out), so that two versions of asapool understand each other well enough to see that they differ. A Run whose
+machine is lost is handed out again; one whose process dies on a machine that lives is a failed record, as in the local
+engine.
 """
 
 from __future__ import annotations
@@ -10,15 +12,19 @@ from __future__ import annotations
 import socket
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
 from asapool import __version__
+from asapool.data import GraphSet
 from asapool.errors import ConfigError
 from asapool.experiments.execute import Inputs, OnProgress
+from asapool.experiments.processes import run_tasks
+from asapool.experiments.protocols import SplitFile
 from asapool.experiments.ray_connection import connected
 from asapool.experiments.record import RunRecord, failed, machine
 from asapool.experiments.run import Run
@@ -26,6 +32,9 @@ from asapool.experiments.run import Run
 POLL = 1.0  # seconds between two looks at the board
 GRACE = 1.0  # seconds in which a machine that goes down may follow its worker
 LOSSES = 5  # lost machines per Run: one that meets more of them may be the reason
+EVERY = 1.0  # seconds between two progress messages of a worker
+_splits: dict[str, SplitFile] = {}  # in a worker, by digest
+_sets: dict[str, GraphSet] = {}  # in a worker, by fingerprint: one copy per process, on arrays its whole machine shares
 
 
 class RayEngine:
@@ -43,8 +52,6 @@ class RayEngine:
 
     def work(self, runs: Iterable[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
         """Yield a record per Run when it ends; leaving the loop stops what is still being trained."""
-        from asapool.experiments.ray_worker import packed
-
         boxes = {name: packed(one) for name, one in inputs.items()}
         shared = sum(getattr(value, "nbytes", 0) for box in boxes.values() for value in box.values())
         with connected(self.address, self.jobs, shared) as ray:
@@ -55,13 +62,11 @@ class _Work:
     """One pass over a list of Runs on a connected cluster."""
 
     def __init__(self, ray: Any, boxes: Mapping[str, Any], jobs: int | None, on_progress: OnProgress) -> None:
-        from asapool.experiments.ray_worker import Board, train
-
         self.ray, self.jobs, self.on_progress = ray, jobs, on_progress
         # kept by the driver's own node, from which each other node fetches a copy when it first needs one
         self.boxes = {digest: ray.put(box) for digest, box in boxes.items()}
         # retries are ours: Ray's would not tell a lost machine from a training that kills its process
-        self.train = ray.remote(num_cpus=1, max_retries=0)(train)
+        self.train = ray.remote(num_cpus=1, max_retries=0)(train_remotely)
         self.board = ray.remote(num_cpus=0, max_restarts=-1)(Board).options(scheduling_strategy=_here(ray)).remote()
         self.flying: dict[Any, Run] = {}
         self.lost: Counter[str] = Counter()
@@ -189,3 +194,72 @@ def _answers(host: str, port: int) -> bool:
 
 def _last_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[-1].strip().rstrip(".")
+
+
+class Board:
+    """Where every training stands; workers write, the driver reads."""
+
+    def __init__(self) -> None:
+        self._node: dict[str, str] = {}
+        self._news: dict[str, tuple[int, int, float | None]] = {}
+
+    def note(self, key: str, node: str, epoch: int, epochs: int, score: float | None) -> None:
+        """Take down that the Run of this key has finished so many epochs, and on which node."""
+        self._node[key] = node
+        self._news[key] = (epoch, epochs, score)
+
+    def news(self) -> dict[str, tuple[int, int, float | None]]:
+        """What was noted since the last question."""
+        news, self._news = self._news, {}
+        return news
+
+    def node(self, key: str) -> str | None:
+        """The node that works on a Run, or did last."""
+        return self._node.get(key)
+
+
+def packed(value: GraphSet | SplitFile) -> dict[str, Any]:
+    """The fields of a data set (arrays that Ray keeps in shared memory, and a few words) or of a split file."""
+    if isinstance(value, SplitFile):
+        return {**value.to_dict(), "folds": value.folds}
+    return {f.name: getattr(value, f.name) for f in fields(value)}
+
+
+def train_remotely(version: str, key: str, task: dict[str, Any], boxes: list[Any], board: Any) -> dict[str, Any]:
+    """Train a Run; the answer has its record as a line, or the failure, or why this worker must not work.
+
+    boxes: references to the packed graphs and, where the Run has one, the packed split file; in a list so that Ray does
+    not fetch them for a process that has them.
+    """
+    if version != __version__:
+        return {"refused": f"asapool {__version__}"}
+    import ray
+
+    note = partial(board.note.remote, key, ray.get_runtime_context().get_node_id())
+    note(0, task["train"]["epochs"], None)  # before anything that takes time: the driver must know where a Run is
+    [outcome] = run_tasks([task], _train, (boxes, note))  # in this process; an error becomes a sentence
+    answer: dict[str, Any] = outcome.result if outcome.failure is None else {"failure": outcome.failure}
+    return answer
+
+
+def _train(shared: tuple[list[Any], Callable[..., None]], task: dict[str, Any]) -> dict[str, Any]:
+    import ray
+    import torch
+
+    from asapool.experiments.fold import run
+
+    torch.set_num_threads(1)
+    (boxes, note), wanted, last = shared, Run.from_dict(task), [time.monotonic()]
+
+    def on_epoch(epoch: int, epochs: int, score: float | None) -> None:
+        now = time.monotonic()
+        if now - last[0] >= EVERY:
+            last[0] = now
+            note(epoch, epochs, score)
+
+    if wanted.fingerprint not in _sets:
+        _sets[wanted.fingerprint] = GraphSet.trusted(**ray.get(boxes[0]))
+    if wanted.splits and wanted.splits not in _splits:
+        _splits[wanted.splits] = SplitFile.unpacked(ray.get(boxes[1]))
+    record = run(_sets[wanted.fingerprint], wanted, on_epoch, _splits.get(wanted.splits))
+    return {"record": record.to_line(), **({} if record.model is None else {"model": record.model})}

@@ -1,13 +1,12 @@
-"""Run: everything that decides one training and its scores; and `run`, which does it."""
+"""Run: everything that decides one training and its scores; asapool.experiments.fold carries it out."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +17,8 @@ from asapool.training.config import TrainConfig
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet, Split
-    from asapool.experiments.record import RunRecord
-    from asapool.training.state import Epoch, Progress
 
 PRUNED = "pruned"  # how the failure of a pruned training begins
-OnEpoch = Callable[[int, int, float | None], None]  # finished epochs, all epochs, validation accuracy of the last one
 
 # The settings that Runs of 0.1.0 had, with their defaults then. They are part of every key; a later setting only where
 # it is not at its default, so that old records keep their keys.
@@ -119,64 +115,6 @@ def settings_of(config: ModelConfig | TrainConfig) -> dict[str, Any]:
         for name, value in config.to_dict().items()
         if name in first or (name not in ("seed", "threads") and default.get(name) != value)
     }
-
-
-def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: SplitFile | None = None) -> RunRecord:
-    """Train and evaluate; nothing but the graphs, the Run and its split file decides the scores.
-
-    on_epoch(finished, all, validation accuracy) is called before the first epoch, with 0 and None, and after every one.
-    """
-    from asapool.experiments.fold import fold_seed, model_file, train_fold
-    from asapool.experiments.record import RunRecord, machine
-
-    if graphs.fingerprint != run.fingerprint:
-        raise DataError(
-            f"{run.data}: the run is for graphs with fingerprint {run.fingerprint}, but these have "
-            f"{graphs.fingerprint}. Give it the graphs it was planned for"
-        )
-    began, cpu, epochs = time.perf_counter(), time.process_time(), run.train.epochs
-    split = run.split(graphs, splits)
-    if on_epoch is not None:
-        on_epoch(0, epochs, None)
-
-    def after_epoch(epoch: Epoch, progress: Progress) -> None:
-        if on_epoch is not None:
-            on_epoch(epoch.epoch, epochs, epoch.val_accuracy or epoch.val_score)
-        for number, least in run.rungs:
-            if epoch.epoch == number and (value := best_value(map(asdict, progress.history))) < least:
-                raise Pruned(number, value, least, [asdict(one) for one in progress.history])
-
-    def spent() -> dict[str, Any]:
-        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
-        return {"seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3), "machine": machine()}
-
-    try:
-        result = train_fold(graphs, split, run.model, run.train, fold_seed(run.seed, run.fold), after_epoch)
-    except Pruned as end:
-        return RunRecord(run=run, history=end.history, epochs=end.epoch, failure=str(end), **spent())
-    return RunRecord(
-        run=run,
-        validation=result.validation,
-        test=result.test,
-        history=[asdict(epoch) for epoch in result.fit.history],
-        best_epoch=result.fit.best_epoch,
-        epochs=len(result.fit.history),
-        stopped=result.fit.stopped,
-        probabilities={
-            "graphs": split.test.tolist(),
-            "proba": [[round(float(p), 5) for p in row] for row in result.probability],
-        },
-        model=model_file(graphs, split, run, result) if run.keep else None,
-        **spent(),
-    )
-
-
-class Pruned(Exception):  # noqa: N818
-    """A training that was not worth finishing."""
-
-    def __init__(self, epoch: int, value: float, least: float, history: list[dict[str, Any]]) -> None:
-        super().__init__(f"{PRUNED} after epoch {epoch}: {value:.4g} on validation, others had {least:.4g} by then")
-        self.epoch, self.history = epoch, history
 
 
 def best_value(history: Iterable[Mapping[str, Any]]) -> float:

@@ -1,21 +1,14 @@
-"""A table as Markdown, CSV and JSON, with every character that would break it escaped; and the files of all three."""
+"""Numbers as text, tables as Markdown and CSV with what would break them escaped, and the files of a table."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from asapool.experiments import paper
-from asapool.experiments.summary import USUAL, headline_named
 from asapool.files import csv_writer, write_json, write_text
-from asapool.training.config import preset
-
-if TYPE_CHECKING:
-    from asapool.experiments.tables import Table, TableCell
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -103,137 +96,3 @@ def write(table: Written, folder: str | PathLike[str]) -> list[Path]:
     write_text(files[1], table.to_csv())
     write_json(files[2], table.to_dict())
     return files
-
-
-def to_dict(table: Table) -> dict[str, Any]:
-    """Plain data, with the paper's claims in words and what became of them."""
-    from asapool.experiments.verdicts import evaluate_claims
-
-    plain = {f.name: getattr(table, f.name) for f in fields(table)}
-    plain |= {name: list(plain[name]) for name in ("rows", "columns", "seeds", "versions")}
-    plain |= {name: [_plain(cell) for cell in plain[name]] for name in ("cells", "baselines")}
-    return {"kind": "table", **plain, "claims": [verdict.to_dict() for verdict in evaluate_claims(table)]}
-
-
-def to_csv(table: Table) -> str:
-    """A line per cell, accuracies in percent."""
-    from asapool.experiments.columns import COLUMNS, lines_of
-
-    lines = [[column.value(cell, table) for column in COLUMNS] for cell in lines_of(table)]
-    return csv_text([column.key for column in COLUMNS], lines)
-
-
-def to_markdown(table: Table, *, heading: bool = True, marks: bool = True, folded: bool = False) -> str:
-    """The means, every cell in full, and the paper's claims in words.
-
-    Args:
-        table: the table.
-        heading: begin with the title.
-        marks: show of every cell how many trainings of the plan are still missing.
-        folded: hide the cells in full until the reader opens them.
-    """
-    from asapool.experiments.columns import grid
-    from asapool.experiments.verdicts import evaluate_claims
-
-    parts = [f"# {escape(table.title)}\n"] if heading else []
-    parts.append(f"{lead(table)}\n")
-    if not table.comparison:
-        rows = [*table.rows, *dict.fromkeys(cell.row for cell in table.baselines)]
-        means = [[row, *(_mean(table, row, column, marks) for column in table.columns)] for row in rows]
-        parts.append(markdown(["", *table.columns], means))
-        if marks and any(0 < c.folds < c.expected for c in table.cells):
-            parts.append("\\* not all trainings of the cell are done.\n")
-    cells = markdown(*grid(table, marks))
-    summary = "<details markdown><summary>Every cell, with deviations and tests</summary>"
-    parts.append(f"{summary}\n\n{cells}\n</details>\n" if folded else cells)
-    parts += [f"{escape(note)}\n" for note in notes(table)]
-    if table.choose:
-        parts.append("".join(f"- {line}\n" for line in map(escape, choices(table))))
-    found = evaluate_claims(table)
-    if found:
-        parts.append("The paper's claims about this table:\n")
-        parts.append("".join(f"- {v.words}: **{v.verdict}**{f' ({v.numbers})' if v.numbers else ''}\n" for v in found))
-        parts.append(" ".join(dict.fromkeys(v.how for v in found)) + "\n")
-    return "\n".join(parts)
-
-
-def lead(table: Table) -> str:
-    """One sentence on what the numbers are."""
-    kind = {"authors": "plain shuffled", "splits": "published"}.get(table.protocol, table.protocol)
-    return (
-        f"{table.metric.capitalize()} {table.headline.words}, mean over seeds × folds ({table.folds} {kind} folds); "
-        "± is the deviation over the means of the finished seeds, as in the paper."
-    )
-
-
-def notes(table: Table) -> list[str]:
-    """What a reader must know before believing the numbers."""
-    from asapool.experiments.verdicts import leader, worthless
-
-    sentences = []
-    if any(cell.paper is not None for cell in table.cells) and not table.comparable:
-        epochs = sorted({cell.settings["train"]["epochs"] for cell in table.cells} - {paper.EPOCHS})
-        counts = ", ".join(map(str, epochs))
-        sentences.append(
-            f"Trained for {counts} epochs, the paper for {paper.EPOCHS}: there is no verdict on its numbers."
-        )
-    if table.comparison:
-        sentences += [result.sentence for column in table.columns if (result := leader(table, column)) is not None]
-        sentences += [text for column in table.columns if (text := worthless(table, column)) is not None]
-    if len(table.versions) > 1:
-        sentences.append(f"The trainings were made by asapool {', '.join(table.versions)}.")
-    return sentences
-
-
-def trainings(cell: TableCell, table: Table, marks: bool = True) -> str:
-    """How many trainings a cell is computed from: seeds × folds, or a part of them."""
-    even = cell.seeds and cell.folds % cell.seeds == 0
-    text = f"{cell.seeds} × {cell.folds // cell.seeds}" if even else f"{cell.folds} in {cell.seeds} seeds"
-    if marks and not cell.finished:
-        text = f"{text if cell.folds else '0'} of {len(table.seeds)} × {table.folds}"
-    return text + (f", {cell.failed} failed" if cell.failed else "") if cell.folds or cell.failed or marks else "–"
-
-
-def verdict_text(cell: TableCell, table: Table) -> str:
-    """Whether a cell lies within the paper's band, and of how many seeds that is where some are incomplete."""
-    whole = len(cell.complete_seeds(table.folds))
-    if cell.verdict is None or whole == cell.seeds:
-        return cell.verdict or "–"
-    return f"{cell.verdict} ({whole} complete {'seed' if whole == 1 else 'seeds'})"
-
-
-def choices(table: Table) -> list[str]:
-    """What was chosen per data set, beside the authors' choice."""
-    lines = []
-    for column in table.columns:
-        best = next((c for c in table.cells if c.column == column and c.chosen), None)
-        if best is None:
-            lines.append(f"{column}: nothing is chosen before all its trainings are done")
-            continue
-        label = headline_named(best.score).label
-        line = f"{column}: {best.row} has the best validation {label}, {number(best.validation)}; "
-        line += f"its test {label} is {plus_minus(best.test, best.test_over_seeds)}"
-        theirs, settings = paper.nearest(column, "asap"), preset(column)
-        if theirs is not None:
-            own = {**settings["model"], **settings["train"]}
-            line += f" (paper {theirs}; the authors chose hidden {own['hidden']}, lr {own['lr']}, "
-            line += f"dropout {own['attention_dropout']})"
-        lines.append(line)
-    return lines
-
-
-def _mean(table: Table, row: str, column: str, marks: bool) -> str:
-    cell = table.cell(row, column)
-    if cell is None or cell.mean is None:
-        return "–"
-    text = plus_minus(cell.mean, cell.over_seeds) + (r"\*" if marks and not cell.finished else "")
-    return f"**{text}**" if cell.chosen else text
-
-
-def _plain(cell: TableCell) -> dict[str, Any]:
-    plain = {f.name: getattr(cell, f.name) for f in fields(cell) if f.name != "score" or cell.score != USUAL}
-    return plain | {
-        "paper": None if cell.paper is None else cell.paper._asdict(),
-        "values": [list(value) for value in cell.values],
-        "runs": list(cell.runs),
-    }

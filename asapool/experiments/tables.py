@@ -15,6 +15,7 @@ import numpy as np
 
 from asapool.errors import CheckpointError, DataError
 from asapool.experiments import paper
+from asapool.experiments.rendering import to_csv, to_dict, to_markdown
 from asapool.experiments.run import settings_of
 from asapool.experiments.summary import (
     USUAL,
@@ -28,14 +29,12 @@ from asapool.experiments.summary import (
     paired_tests,
     summarise,
 )
-from asapool.experiments.table_text import to_csv, to_dict, to_markdown, write
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet
     from asapool.experiments.plan import Cell, Plan
     from asapool.experiments.record import RunRecord
 
-__all__ = ["Table", "TableCell", "make_table", "to_csv", "to_dict", "to_markdown", "write"]
 MAJORITY = "majority class"  # name of the baseline's row
 TRIVIAL = "trivial baseline"  # its name where there are no classes
 Found = Mapping[tuple[str, str], list["RunRecord"]]  # row, column → records in the order of the plan

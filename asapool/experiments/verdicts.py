@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from asapool.experiments.paper import SETS, STAND_INS, PaperClaim, canonical, cl
 from asapool.experiments.significance import Values, higher, holm, interval, paired_test, rising, steadier, test_share
 from asapool.experiments.summary import headline_named
 from asapool.experiments.table_text import number, p_value, signed
-from asapool.experiments.tables import Table, TableCell
+
+if TYPE_CHECKING:
+    from asapool.experiments.tables import Table, TableCell
 
 Word = Literal["holds", "does not hold", "too close to call", "not enough runs"]
 WORST: tuple[Word, ...] = ("does not hold", "not enough runs", "too close to call", "holds")  # the first one decides

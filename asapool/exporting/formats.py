@@ -24,7 +24,7 @@ from asapool.models.batches import cut
 from asapool.models.checkpoint import LoadedModel
 from asapool.models.classifier import GraphModel
 from asapool.models.direct import DirectModel
-from asapool.models.padded import PaddedModel, why_not
+from asapool.models.padded import PaddedModel
 
 
 @contextmanager
@@ -46,7 +46,7 @@ METADATA = "asapool.json"  # the file inside a .pt2 that describes it
 
 def check_onnx(loaded: LoadedModel) -> None:
     """Refuse a model whose method has no padded form."""
-    reason = why_not(loaded.model)
+    reason = loaded.model.why_not_padded()
     if reason is not None:
         raise ConfigError(f"{reason}, so a model of the method {loaded.config.method!r} cannot be exported to ONNX")
 

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from asapool.models.classifier import GraphClassifier, GraphModel, build
-    from asapool.models.config import ModelConfig
+    from asapool.models.config import LevelShape, ModelConfig, ModelShape
     from asapool.models.direct import DirectModel
     from asapool.models.methods import Method, method, method_names, register, register_method
-    from asapool.models.shape import LevelShape, ModelShape
 
 _HOME = {
     "DirectModel": "direct",
     "GraphClassifier": "classifier",
     "GraphModel": "classifier",
-    "LevelShape": "shape",
+    "LevelShape": "config",
     "Method": "methods",
     "ModelConfig": "config",
-    "ModelShape": "shape",
+    "ModelShape": "config",
     "build": "classifier",
     "method": "methods",
     "method_names": "methods",

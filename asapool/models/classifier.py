@@ -12,11 +12,17 @@ from asapool.data.targets import Target
 from asapool.errors import ConfigError, InputError
 from asapool.kernels import DenseGraph, Graph
 from asapool.kernels.rng import drawing_from
-from asapool.models.blocks import DescriptorScale, Head, split_graph_attr
-from asapool.models.config import ModelConfig
-from asapool.models.encoders import GlobalEncoder, HierarchicalEncoder, SumEncoder
+from asapool.models.config import LevelShape, ModelConfig, ModelShape
+from asapool.models.encoders import (
+    DescriptorScale,
+    GlobalEncoder,
+    Head,
+    HierarchicalEncoder,
+    SumEncoder,
+    split_graph_attr,
+)
 from asapool.models.methods import Method, method
-from asapool.models.shape import LevelShape, ModelShape
+from asapool.models.padded import Packed, dense_logits
 from asapool.nn.inputs import check_edge_attr
 from asapool.nn.step import PoolStep
 
@@ -80,15 +86,30 @@ class GraphModel(nn.Module):
         """
         if not self.may_pad(x):
             return None
-        from asapool.models.padded import Packed, dense_logits, why_not
-
-        if why_not(self) is not None:
+        if self.why_not_padded() is not None:
             return None
         return dense_logits(self, Packed(x, ptr, rowptr, col, weight, edge_attr, graph_attr))
 
     def may_pad(self, x: Tensor) -> bool:
         """Whether the dense backend may compute a batch with these features."""
         return self.config.backend == "dense" or (self.config.backend == "auto" and not x.is_cpu)
+
+    def why_not_padded(self) -> str | None:
+        """Why the model cannot read padded batches, as the first half of a sentence; None = it can.
+
+        >>> build(ModelConfig(method="sortpool", hidden=8), in_channels=3, num_classes=2, seed=0).why_not_padded()
+        'SortPool ranks the rows of a packed batch'
+        """
+        entry = method(self.config.method)
+        if entry.no_padding is not None:
+            return entry.no_padding
+        if entry.trainer == "direct":
+            return "It is no network of tensors"
+        if type(self).padded is GraphModel.padded:
+            return "Its model has no method `padded`"
+        if self.config.assign == "members":
+            return 'assign="members" divides nodes among clusters in the rows of a packed batch'
+        return None
 
     def embed(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
@@ -309,11 +330,10 @@ def build(
 
 def _make(config: ModelConfig, shape: ModelShape) -> GraphModel:
     """The model, if it can do what its backend asks for."""
-    model = method(config.method).make_model(config, shape)
+    entry = method(config.method)
+    model = with_pool(entry, config, shape) if entry.build is None else entry.make_model(config, shape)
     if config.backend == "dense":
-        from asapool.models.padded import why_not
-
-        reason = why_not(model)
+        reason = model.why_not_padded()
         if reason is not None:
             raise ConfigError(f'{reason}, so model.backend = "dense" does not apply. Use "auto"')
     return model

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from asapool.models.classifier import GraphModel
-    from asapool.models.config import ModelConfig
-    from asapool.models.shape import LevelShape, ModelShape
+    from asapool.models.config import LevelShape, ModelConfig, ModelShape
 
     BuildModel = Callable[[ModelConfig, ModelShape], GraphModel]
     BuildPool = Callable[[ModelConfig, LevelShape], nn.Module]
@@ -79,11 +78,9 @@ class Method:
             raise ConfigError(f"the method {self.name} is of the kind 'baseline', which needs build and not pool")
 
     def make_model(self, config: ModelConfig, shape: ModelShape) -> GraphModel:
-        """The model that the config describes, with fresh weights."""
+        """The whole model that `build` makes, with fresh weights."""
         if self.build is None:
-            from asapool.models.classifier import with_pool
-
-            return with_pool(self, config, shape)
+            raise ConfigError(f"the method {self.name} has a pooling layer and no model of its own")
         return cast("BuildModel", _resolve(self.build))(config, shape)
 
     def make_pool(self, config: ModelConfig, level: LevelShape) -> nn.Module:

@@ -7,7 +7,7 @@ batch normalisation would need one padding that is too large, are computed packe
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,10 @@ from asapool.errors import ConfigError
 from asapool.kernels import DenseGraph, DensePattern, Padding
 from asapool.kernels.dense import pad
 from asapool.kernels.shards import current_shard
-from asapool.models.classifier import GraphModel
-from asapool.models.direct import DirectModel
-from asapool.models.methods import method
 from asapool.nn.norms import NodeNorm
+
+if TYPE_CHECKING:
+    from asapool.models.classifier import GraphModel
 
 
 class PaddedModel(nn.Module):
@@ -42,7 +42,7 @@ class PaddedModel(nn.Module):
 
     def __init__(self, model: GraphModel) -> None:
         super().__init__()
-        reason = why_not(model)
+        reason = model.why_not_padded()
         if reason is not None:
             raise ConfigError(f"{reason}, so a model of the method {model.config.method!r} cannot read padded batches")
         self.model = model
@@ -68,25 +68,6 @@ class PaddedModel(nn.Module):
         x = torch.where(padding.mask[:, :, None], x, 0.0)
         pattern = DensePattern(padding, (weight != 0) | torch.diag_embed(padding.mask))
         return self.model.padded(x, DenseGraph(pattern, weight, edge_attr), graph_attr=graph_attr)
-
-
-def why_not(model: GraphModel) -> str | None:
-    """Why a model cannot read padded batches, as the first half of a sentence; None = it can.
-
-    >>> from asapool.models import ModelConfig, build
-    >>> why_not(build(ModelConfig(method="sortpool", hidden=8), in_channels=3, num_classes=2, seed=0))
-    'SortPool ranks the rows of a packed batch'
-    """
-    entry = method(model.config.method)
-    if entry.no_padding is not None:
-        return entry.no_padding
-    if isinstance(model, DirectModel):
-        return "It is no network of tensors"
-    if type(model).padded is GraphModel.padded:
-        return "Its model has no method `padded`"
-    if getattr(model.config, "assign", "clusters") == "members":
-        return 'assign="members" divides nodes among clusters in the rows of a packed batch'
-    return None
 
 
 Ints = npt.NDArray[np.int64]

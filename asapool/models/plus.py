@@ -11,14 +11,12 @@ from torch import Tensor, nn
 
 from asapool.errors import ConfigError, InputError
 from asapool.kernels import DenseGraph, Graph
-from asapool.models.blocks import Dropout, split_graph_attr
 from asapool.models.classifier import GraphModel
-from asapool.models.config import ModelConfig
+from asapool.models.config import LevelShape, ModelConfig, ModelShape
+from asapool.models.encoders import Dropout, split_graph_attr
 from asapool.models.pools import asap
-from asapool.models.shape import LevelShape, ModelShape
-from asapool.nn.convolutions import convolution
+from asapool.nn.convolutions import GIN, GINE, convolution
 from asapool.nn.counts import WLCounts
-from asapool.nn.gin import GIN, GINE
 from asapool.nn.norms import NodeNorm, normalisation
 from asapool.nn.readout import Readout
 from asapool.nn.semantics import semantics_named

@@ -8,19 +8,11 @@ from torch import Tensor, nn
 from asapool.errors import ConfigError
 from asapool.kernels import Graph
 from asapool.kernels.ratio import kept_count
-from asapool.models.config import ModelConfig
+from asapool.models.config import LevelShape, ModelConfig
 from asapool.models.methods import WIDEST
-from asapool.models.shape import LevelShape
 from asapool.nn.asap import ASAPooling
-from asapool.nn.baselines import (
-    Coarse,
-    DiffPooling,
-    GlobalAttentionPool,
-    SAGPooling,
-    Set2SetPool,
-    SortPool,
-    TopKPooling,
-)
+from asapool.nn.baselines import Coarse, DiffPooling, SAGPooling, TopKPooling
+from asapool.nn.readout import GlobalAttentionPool, Set2SetPool, SortPool
 from asapool.nn.semantics import semantics_named
 
 

@@ -3,14 +3,12 @@
 from asapool.kernels.graph import Graph
 from asapool.nn.asap import ASAPooling
 from asapool.nn.attention import Assignment, DynamicAttention, Master2Token, Source2Token, Token2Token
-from asapool.nn.baselines import DiffPooling, GlobalAttentionPool, SAGPooling, Set2SetPool, SortPool, TopKPooling
-from asapool.nn.convolutions import SAGE
+from asapool.nn.baselines import DiffPooling, SAGPooling, TopKPooling
+from asapool.nn.convolutions import GCN, GIN, GINE, SAGE
 from asapool.nn.edge_masks import explainable
-from asapool.nn.gcn import GCN
-from asapool.nn.gin import GIN, GINE
 from asapool.nn.leconv import BasicLEConv, LEConv
 from asapool.nn.norms import GraphNorm, LayerNorm, NodeNorm, normalisation
-from asapool.nn.readout import Readout
+from asapool.nn.readout import GlobalAttentionPool, Readout, Set2SetPool, SortPool
 from asapool.nn.step import Pooled, PooledWithFeatures, PoolStep
 
 __all__ = [

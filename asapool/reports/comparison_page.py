@@ -17,9 +17,10 @@ from asapool.experiments.columns import grid, meanings
 from asapool.experiments.experiment import OLD_PLAN, read_plans
 from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
+from asapool.experiments.rendering import notes
 from asapool.experiments.store import Store
 from asapool.experiments.summary import by_seed
-from asapool.experiments.table_text import notes, number
+from asapool.experiments.table_text import number
 from asapool.experiments.tables import MAJORITY, TRIVIAL, Table, make_table
 from asapool.experiments.verdicts import leader
 from asapool.insight.drawing.pictures import molecule_svg

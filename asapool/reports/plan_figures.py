@@ -1,4 +1,4 @@
-"""Figures of reproduced tables: accuracy against a setting or a distance, on the page and as a figure for papers."""
+"""Figures of reproduced tables: rows of accuracies below each other, and accuracy against a setting or a distance."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from asapool.experiments.tables import Table, TableCell
 from asapool.insight.drawing.figure import new_figure
-from asapool.reports.charts import Chart, Line, line_chart
+from asapool.reports.charts import COLOURS, Chart, LegendKey, Line, line_chart, ticks
+from asapool.reports.page import text
 
-COLOURS = ("#0a64a4", "#d55e00", "#009e73", "#a8568a", "#8a919e", "#b3390b")  # as the page has them by day
+PRINTED = ("#0a64a4", "#d55e00", "#009e73", "#a8568a", "#8a919e", "#b3390b")  # as the page has them by day
 
 
 class PlanFigure(NamedTuple):
@@ -43,7 +46,7 @@ def plan_figure(table: Table) -> Any | None:
     axes = figure.add_subplot(xlabel=kind.x, ylabel=f"{table.metric} accuracy, %", title=table.title)
     axes.spines[["top", "right"]].set_visible(False)
     for k, line in enumerate(lines):
-        colour = COLOURS[k % len(COLOURS)]
+        colour = PRINTED[k % len(PRINTED)]
         axes.plot(line.x, line.y, label=line.name, color=colour, marker="o" if line.dots else None)
         low, high = ([y + sign * b for y, b in zip(line.y, line.band, strict=True)] for sign in (-1, 1))
         axes.fill_between(line.x, low, high, color=colour, alpha=0.16, linewidth=0)
@@ -95,3 +98,96 @@ def _ratio(settings: dict[str, object]) -> float | None:
     model = settings.get("model")
     ratio = model.get("ratio") if isinstance(model, dict) else None
     return float(ratio) if isinstance(ratio, float) else None
+
+
+WIDTH, LEFT, RIGHT, TOP, BOTTOM, LINE = 380, 128, 14, 8, 38, 30
+LETTERS = 19  # of a row's name; the whole name is in the tooltip and in the table
+
+
+class Mark(NamedTuple):
+    """One row: our mean and deviation, the paper's, and the values of single folds by seed."""
+
+    name: str
+    mean: float | None
+    deviation: float | None = None
+    paper: tuple[float, float] | None = None
+    seeds: tuple[tuple[str, tuple[float, ...]], ...] = ()
+
+
+def forest_chart(marks: Sequence[Mark], label: str, x_label: str) -> Chart:
+    """One line per row. A shaded bar is the paper's mean ± deviation, a dot our mean, its whiskers the deviation."""
+    low, high = _span(marks)
+    height = TOP + BOTTOM + LINE * max(len(marks), 1)
+
+    def at(value: float) -> float:
+        return LEFT + (value - low) / (high - low) * (WIDTH - LEFT - RIGHT)
+
+    body = ""
+    for value in ticks(low, high, 4):
+        x = at(value)
+        body += f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{height - BOTTOM}" class="axis"/>'
+        body += f'<text x="{x:.1f}" y="{height - BOTTOM + 16}" text-anchor="middle">{value:g}</text>'
+    for k, mark in enumerate(marks):
+        body += _row(mark, TOP + LINE * (k + 0.5), at)
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    body += f'<text x="{middle}" y="{height - 5}" text-anchor="middle">{text(x_label)}</text>'
+    words = text(f"{label}. {'; '.join(map(_describe, marks))}")
+    drawn = f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{words}">{body}</svg>'
+    return Chart(Markup(drawn), label, tuple(_legend(marks)))
+
+
+def _row(mark: Mark, y: float, at: Callable[[float], float]) -> str:
+    short = mark.name if len(mark.name) <= LETTERS else f"{mark.name[: LETTERS - 1]}…"
+    body = f"<g><title>{text(_describe(mark))}</title>"
+    body += f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{text(short)}</text>'
+    if mark.paper is not None:
+        mean, deviation = mark.paper
+        a, x, b = at(mean - deviation), at(mean), at(mean + deviation)
+        body += f'<rect x="{a:.1f}" y="{y - 10:.1f}" width="{max(b - a, 2):.1f}" height="20" rx="3" class="theirs"/>'
+        body += f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - 10:.1f}" y2="{y + 10:.1f}" class="their-mean"/>'
+    for k, (_, values) in enumerate(mark.seeds):
+        for i, value in enumerate(values):  # spread out by their number, the same way each time
+            lift = 16 * ((i * 0.618 + k * 0.37) % 1 - 0.5)
+            colour = COLOURS[k % len(COLOURS)]
+            body += f'<circle cx="{at(value):.1f}" cy="{y + lift:.1f}" r="2.8" fill="{colour}" fill-opacity="0.7"/>'
+    if mark.mean is not None and mark.seeds:
+        x = at(mark.mean)
+        body += f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - 11:.1f}" y2="{y + 11:.1f}" class="our-mean"/>'
+    elif mark.mean is not None:
+        x = at(mark.mean)
+        if mark.deviation is not None:
+            a, b = at(mark.mean - mark.deviation), at(mark.mean + mark.deviation)
+            body += f'<line x1="{a:.1f}" x2="{b:.1f}" y1="{y:.1f}" y2="{y:.1f}" class="our-whisker"/>'
+        body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="var(--accent)"/>'
+    return f"{body}</g>"
+
+
+def _span(marks: Sequence[Mark]) -> tuple[float, float]:
+    values = [v for mark in marks for _, some in mark.seeds for v in some]
+    for mark in marks:
+        if mark.mean is not None:
+            side = 0.0 if mark.seeds else mark.deviation or 0.0
+            values += [mark.mean - side, mark.mean + side]
+        if mark.paper is not None:
+            values += [mark.paper[0] - mark.paper[1], mark.paper[0] + mark.paper[1]]
+    low, high = min(values, default=0.0), max(values, default=100.0)
+    room = 0.05 * (high - low) or 1.0
+    return low - room, high + room
+
+
+def _describe(mark: Mark) -> str:
+    ours = "not measured" if mark.mean is None else f"{mark.mean:.2f}"
+    if mark.mean is not None and mark.deviation is not None:
+        ours += f" ± {mark.deviation:.2f}"
+    theirs = "" if mark.paper is None else f", the paper {mark.paper[0]:.2f} ± {mark.paper[1]:.2f}"
+    return f"{mark.name}: {ours}{theirs}"
+
+
+def _legend(marks: Sequence[Mark]) -> list[LegendKey]:
+    seeds = list(dict.fromkeys(seed for mark in marks for seed, _ in mark.seeds))
+    keys = [LegendKey("the paper, mean ± deviation", "var(--pale)", "band")] if any(m.paper for m in marks) else []
+    if not seeds:
+        return [*keys, LegendKey("ours, ± over seeds", "var(--accent)")]
+    more = f", and {len(seeds) - 6} more in the same colours" if len(seeds) > 6 else ""
+    keys += [LegendKey(f"seed {seed}", colour) for seed, colour in zip(seeds, COLOURS, strict=False)]
+    return [*keys, LegendKey(f"mean{more}", "var(--ink)", "bar")]

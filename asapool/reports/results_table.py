@@ -11,21 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from asapool.errors import DataError
-from asapool.experiments.columns import grid, meanings
+from asapool.experiments.columns import grid, meanings, trainings
 from asapool.experiments.experiment import read_plans
 from asapool.experiments.record import RunRecord
+from asapool.experiments.rendering import choices, lead, notes
 from asapool.experiments.reproducing import known
 from asapool.experiments.store import FILE, Store
 from asapool.experiments.summary import by_seed
-from asapool.experiments.table_text import choices, lead, notes, plus_minus, signed, trainings
+from asapool.experiments.table_text import plus_minus, signed
 from asapool.experiments.tables import Table, TableCell, make_table
 from asapool.experiments.verdicts import evaluate_claims
 from asapool.files import read_json
 from asapool.reports.charts import Chart, line_chart
 from asapool.reports.curves import mean_line
-from asapool.reports.forest import Mark, forest_chart
 from asapool.reports.page import TableView, seed_table
-from asapool.reports.plan_figures import FIGURES, plan_chart
+from asapool.reports.plan_figures import FIGURES, Mark, forest_chart, plan_chart
 
 CURVES = ("loss", "val_loss", "val_accuracy")
 Floats = npt.NDArray[np.float64]

@@ -4,9 +4,9 @@ from functools import partial
 
 from asapool.data import load
 from asapool.experiments.engines import LocalEngine
+from asapool.experiments.fold import run as carry_out
 from asapool.experiments.plan import Cell, Plan
 from asapool.experiments.record import failed
-from asapool.experiments.run import run as carry_out
 from asapool.models import ModelConfig
 from asapool.training import TrainConfig
 from asapool.training.settings import DataConfig

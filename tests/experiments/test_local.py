@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from asapool.experiments.engines import LocalEngine
-from asapool.experiments.run import run
+from asapool.experiments.fold import run
 from tests.experiments.small import graphs_of, plan_of, timeless
 
 GRAPHS = graphs_of()["cycles"]

@@ -7,8 +7,9 @@ import pytest
 from asapool.errors import DataError
 from asapool.experiments.compact import compact, merge, read_compact, read_records, write_compact
 from asapool.experiments.record import failed
+from asapool.experiments.rendering import to_dict
 from asapool.experiments.store import FILE, Store
-from asapool.experiments.tables import make_table, to_dict
+from asapool.experiments.tables import make_table
 from benchmarks import accuracy
 from tests.experiments.made_up import fill, plan_of, records_of
 

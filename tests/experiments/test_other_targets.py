@@ -11,7 +11,7 @@ from asapool.data.targets import Target
 from asapool.errors import DataError
 from asapool.experiments.columns import grid
 from asapool.experiments.crossval import cross_validate, methods_plan
-from asapool.experiments.table_text import notes
+from asapool.experiments.rendering import notes
 from asapool.experiments.tables import Table
 from asapool.models import ModelConfig
 from asapool.models.counting import CountForest

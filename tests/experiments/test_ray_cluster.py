@@ -21,10 +21,11 @@ import asapool
 from asapool.errors import ConfigError, MissingExtraError
 from asapool.experiments import ray_cluster, ray_connection
 from asapool.experiments.execute import execute
+from asapool.experiments.fold import run
 from asapool.experiments.plan import Cell, Plan
 from asapool.experiments.ray_cluster import RayEngine
 from asapool.experiments.record import RunRecord
-from asapool.experiments.run import Run, run
+from asapool.experiments.run import Run
 from asapool.experiments.store import Store
 from asapool.models.config import ModelConfig
 from asapool.training.config import TrainConfig

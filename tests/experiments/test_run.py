@@ -8,8 +8,9 @@ import pytest
 
 from asapool.data.splits import authors_folds
 from asapool.errors import ConfigError, DataError
+from asapool.experiments.fold import run
 from asapool.experiments.record import RunRecord, machine, with_checksum
-from asapool.experiments.run import Run, run
+from asapool.experiments.run import Run
 from asapool.models import ModelConfig, build
 from asapool.training import TrainConfig, fit, predict, score
 from tests.experiments.small import TRAIN, graphs_of

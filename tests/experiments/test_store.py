@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from asapool.errors import DataError, TrainingError, WriteError
+from asapool.experiments.fold import run
 from asapool.experiments.record import failed
-from asapool.experiments.run import run
 from asapool.experiments.store import FILE, Store
 from tests.experiments.made_up import fill
 from tests.experiments.small import graphs_of, plan_of

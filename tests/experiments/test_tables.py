@@ -10,7 +10,9 @@ import pytest
 
 from asapool.errors import CheckpointError, DataError
 from asapool.experiments import columns
-from asapool.experiments.tables import Table, make_table, to_csv, to_dict, to_markdown, write
+from asapool.experiments.rendering import to_csv, to_dict, to_markdown
+from asapool.experiments.table_text import write
+from asapool.experiments.tables import Table, make_table
 from asapool.training.config import TrainConfig
 from tests.experiments.made_up import Prints, plan_of, records_of, scores
 

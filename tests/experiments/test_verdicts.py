@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from asapool.experiments import paper
-from asapool.experiments.tables import make_table, to_markdown
+from asapool.experiments.rendering import to_markdown
+from asapool.experiments.tables import make_table
 from asapool.experiments.verdicts import HOW, evaluate_claims, leader
 from tests.experiments.made_up import Prints, plan_of, records_of
 

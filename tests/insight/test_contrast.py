@@ -14,7 +14,7 @@ from asapool.insight.contrasting import common_nodes, similarities
 from asapool.insight.flipping import branches, flip
 from asapool.insight.importance import frozen
 from asapool.models import GraphModel, ModelConfig, build
-from asapool.models.shape import ModelShape
+from asapool.models.config import ModelShape
 from asapool.reports.contrast_page import contrast_page
 
 

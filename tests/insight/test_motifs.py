@@ -15,9 +15,8 @@ from asapool.errors import ConfigError, DataError
 from asapool.insight.copies import all_log_odds, answers_without
 from asapool.insight.importance import frozen, log_odds, logits_of
 from asapool.insight.substructures.cutting import Pieces, cluster_pieces, from_sets, match_pieces
-from asapool.insight.substructures.measuring import variants_of
+from asapool.insight.substructures.measuring import adjusted, enrichment, fisher, variants_of
 from asapool.insight.substructures.naming import atoms_of, fragment_names, hashes, molecules_of
-from asapool.insight.substructures.statistics import adjusted, enrichment, fisher
 from asapool.models import ModelConfig, build
 from asapool.models.batches import cut
 

@@ -8,7 +8,7 @@ from asapool.data import read
 from asapool.errors import CheckpointError, ConfigError, DataError, InputError
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.models.batches import check_extras, cut, graph_channels
-from asapool.models.blocks import DescriptorScale
+from asapool.models.encoders import DescriptorScale
 from asapool.training.embeddings import embed
 
 

@@ -86,7 +86,7 @@ PACKAGE = '''
 import torch
 from torch import nn
 from asapool.models import DirectModel, Method, register_method
-from asapool.nn.baselines.coarse import keep_highest
+from asapool.nn.baselines import keep_highest
 
 
 class DegreePool(nn.Module):

@@ -11,8 +11,8 @@ from asapool.errors import CheckpointError, ConfigError, DataError, InputError
 from asapool.kernels import graph_from_rows
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.models.batches import check_extras, cut
+from asapool.models.config import ModelShape
 from asapool.models.plus import PlusBlock
-from asapool.models.shape import ModelShape
 from asapool.training import predict
 from tests.models.batches import pack, random_graphs, relabelled
 

@@ -8,8 +8,8 @@ import pytest
 
 from asapool.data import load
 from asapool.models import checkpoint
+from asapool.training.run import SMALL_JOB, is_small, settle
 from asapool.training.settings import RunSettings
-from asapool.training.settling import SMALL_JOB, is_small, settle
 
 
 def settings(method="asap", epochs=100, device="cpu", **model):

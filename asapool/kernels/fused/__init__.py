@@ -1,25 +1,19 @@
 """The operator as compiled loops for float32 and float64 on the CPU; see README.md in this folder."""
 
-from asapool.kernels.fused.attend import attend, cluster_max
+from asapool.kernels.fused.attend import attend, attend_dynamic, cluster_max
 from asapool.kernels.fused.coarsen import coarsen
 from asapool.kernels.fused.dropout import dropout_mask
-from asapool.kernels.fused.dynamic import attend_dynamic
 from asapool.kernels.fused.edge_features import coarsen_features
-from asapool.kernels.fused.edges import list_edges
-from asapool.kernels.fused.gather import gate, gather
-from asapool.kernels.fused.induce import induce
+from asapool.kernels.fused.edges import induce, list_edges
 from asapool.kernels.fused.layers import PoolSpec, convolve, form
 from asapool.kernels.fused.members import join, share
 from asapool.kernels.fused.messages import sum_messages, sum_neighbours
-from asapool.kernels.fused.normalise import normalise
-from asapool.kernels.fused.norms import graph_norm
 from asapool.kernels.fused.pattern import pack, pack_rows, reach
-from asapool.kernels.fused.project import project
-from asapool.kernels.fused.propagate import activate, propagate
-from asapool.kernels.fused.readout import readout
-from asapool.kernels.fused.score import score
-from asapool.kernels.fused.select import select
-from asapool.kernels.reference.strongest import strongest
+from asapool.kernels.fused.propagate import activate, normalise, propagate
+from asapool.kernels.fused.readout import graph_norm, readout
+from asapool.kernels.fused.score import project, score
+from asapool.kernels.fused.select import gate, gather, select
+from asapool.kernels.reference.edges import strongest
 
 __all__ = [
     "PoolSpec",

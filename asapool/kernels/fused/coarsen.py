@@ -199,7 +199,7 @@ def _hat_units_backward(start, stop, units, A, T, G, dhat):  # type: ignore[no-u
 
 
 @Loop
-def _by_node(rowptr, col, value, perm, wanted):  # type: ignore[no-untyped-def]
+def kept_by_node(rowptr, col, value, perm, wanted):  # type: ignore[no-untyped-def]
     """Ŝ by node, where it is wanted."""
     return by_node((rowptr, col, value, perm if wanted else perm[:0]), rowptr.size - 1 if wanted else 0)
 
@@ -216,7 +216,7 @@ def _forward(
     if units[:, 4].all():
         pieces = run_rows(_dense_units, len(units), work, units, S, A, counts.numpy())
     else:
-        T, keep = _by_node(*S, True), most if large.any() else None
+        T, keep = kept_by_node(*S, True), most if large.any() else None
         pieces = run_rows(_coarsen_units, len(units), work, units, S, A, T, keep, counts.numpy())
     values = np.concatenate([v for _, v in pieces]) if pieces else S[2][:0].copy()
     cols = [c for c, _ in pieces]
@@ -238,7 +238,7 @@ def _backward(
     dhat = np.empty_like(A[2]) if need[1] else A[2][:0]
     dense = units[:, 4] == 1
     asked = (need[0], need[1])
-    T = _by_node(*S, need[1])
+    T = kept_by_node(*S, need[1])
     run_rows(_dense_units_backward, int(dense.sum()), work, units[dense], S, T, A, edges[2:], G, asked, dalpha, dhat)
     if not dense.all():
         sparse = units[~dense]

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.coarsen import _by_node
+from asapool.kernels.fused.coarsen import kept_by_node
 from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh
 from asapool.kernels.graph import Array, Pattern, Rows
@@ -158,7 +158,16 @@ def _forward(
     S, attr = (clusters.rowptr, clusters.col, array(alpha), perm.numpy()), array(edge_attr)
     A = (edges.rowptr, edges.col, edges.edge_t[:0], array(weight), attr)
     means, weights = fresh(pooled.col.size, attr.shape[1], like=alpha), fresh(pooled.col.size, like=alpha)
-    arrays = ((ptr.numpy(), kept.numpy()), _largest(ptr, kept), S, A, _by_node(*S, True), pooled[:2], weights, means)
+    arrays = (
+        (ptr.numpy(), kept.numpy()),
+        _largest(ptr, kept),
+        S,
+        A,
+        kept_by_node(*S, True),
+        pooled[:2],
+        weights,
+        means,
+    )
     run_rows(_feature_rows, perm.numel(), _work(edges, pooled, attr), *arrays)
     return torch.from_numpy(means), torch.from_numpy(weights)
 
@@ -186,7 +195,7 @@ def _backward(
         for A_side, pooled_side in ((A, (*pooled[:2], here)), ((*edges[2:], A_, attr), pooled[2:])):
             run_rows(_alpha_rows_backward, perm.numel(), work, ptrs, sizes, S, A_side, pooled_side, H, dalpha)
     if need[1] or need[2]:
-        T = _by_node(*S, True)
+        T = kept_by_node(*S, True)
         run_rows(_edge_rows_backward, len(edges.rowptr) - 1, work, ptrs, sizes, A, T, pooled[:2], H, dweight, dattr)
     return torch.from_numpy(dalpha), torch.from_numpy(dweight), torch.from_numpy(dattr)
 

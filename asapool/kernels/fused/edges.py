@@ -1,4 +1,4 @@
-"""A packed graph as a list of edges, without temporary arrays, which are expensive for large graphs.
+"""Edges of a packed graph, as a list and between kept nodes, without temporary arrays, which large graphs notice.
 
 The packed form keeps a place for every self-loop; where its weight is 0 there is none, and the list leaves it out.
 """
@@ -9,9 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from asapool.kernels.custom_op import STRUCTURE, Structure, fake_structure, register
 from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, fresh
-from asapool.kernels.graph import Array, Graph, Rows
+from asapool.kernels.fused.pattern import complete, rows_from
+from asapool.kernels.graph import Array, Graph, Pattern, Rows
 
 
 @Loop
@@ -46,7 +48,7 @@ def _first(rows: Rows, weight: Array, diag: Tensor) -> Array:
     return first
 
 
-def _forward(rows: Rows, weight: Tensor, diag: Tensor, place: Tensor | None) -> tuple[Tensor, Tensor]:
+def _list(rows: Rows, weight: Tensor, diag: Tensor, place: Tensor | None) -> tuple[Tensor, Tensor]:
     w, N = array(weight), diag.numel()
     first = _first(rows, w, diag)
     listed, edge_index = fresh(first[-1], like=weight), np.empty((2, first[-1]), np.int64)
@@ -55,7 +57,7 @@ def _forward(rows: Rows, weight: Tensor, diag: Tensor, place: Tensor | None) -> 
     return torch.from_numpy(listed), torch.from_numpy(edge_index)
 
 
-def _backward(rows: Rows, gradient: Tensor, weight: Tensor, diag: Tensor, need: list[bool]) -> Tensor:
+def _list_backward(rows: Rows, gradient: Tensor, weight: Tensor, diag: Tensor, need: list[bool]) -> Tensor:
     w = array(weight)
     dweight = np.empty_like(w)
     arrays = (rows.rowptr, rows.col, w, _first(rows, w, diag), gradient.numpy(), dweight)
@@ -63,7 +65,7 @@ def _backward(rows: Rows, gradient: Tensor, weight: Tensor, diag: Tensor, need: 
     return torch.from_numpy(dweight)
 
 
-def _fake(rows: Rows, weight: Tensor, diag: Tensor, place: Tensor | None) -> tuple[Tensor, Tensor]:
+def _fake_list(rows: Rows, weight: Tensor, diag: Tensor, place: Tensor | None) -> tuple[Tensor, Tensor]:
     E = torch.library.get_ctx().new_dynamic_size()
     return weight.new_empty(E), diag.new_empty(2, E)
 
@@ -76,9 +78,9 @@ _list_op = differentiable(
     wrt=("weight",),
     saved="Tensor weight, Tensor diag",
     saves=lambda inputs, out: (inputs[0], inputs[1]),
-    forward=_forward,
-    fake=_fake,
-    backward=_backward,
+    forward=_list,
+    fake=_fake_list,
+    backward=_list_backward,
     backward_fake=lambda rows, g, weight, diag, need: torch.empty_like(weight),
 )
 
@@ -87,3 +89,51 @@ def list_edges(graph: Graph, place: Tensor | None = None) -> tuple[Tensor, Tenso
     """As reference.list_edges."""
     weight, edge_index = _list_op(graph.pattern, graph.weight, graph.pattern.diag, place)
     return edge_index, weight
+
+
+@Loop
+def _induce_rows(start, stop, rowptr, col, perm, place, counts):  # type: ignore[no-untyped-def]
+    """Entries of the kept rows and columns, columns ascending in their new numbers, and where each one came from."""
+    cols, source = np.empty(rowptr.size + col.size, np.int64), np.empty(rowptr.size + col.size, np.int64)
+    size = 0
+    for p in range(start, stop):
+        begin = size
+        for e in range(rowptr[perm[p]], rowptr[perm[p] + 1]):
+            q = place[col[e]]
+            if q >= 0:
+                cols[size], source[size] = q, e
+                size += 1
+        order = np.argsort(cols[begin:size])
+        cols[begin:size], source[begin:size] = cols[begin:size][order], source[begin:size][order]
+        counts[p] = size - begin
+    return cols[:size], source[:size]
+
+
+def _induce(rowptr: Tensor, col: Tensor, perm: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    place = rowptr.new_full((rowptr.numel() - 1,), -1)
+    place[perm] = torch.arange(perm.numel())
+    counts = torch.empty_like(perm)
+    arrays = (t.numpy() for t in (rowptr, col, perm, place, counts))
+    pieces = run_rows(_induce_rows, perm.numel(), 50 * col.numel(), *arrays)
+    source = torch.from_numpy(np.concatenate([s for _, s in pieces])) if pieces else counts
+    return (*complete(*rows_from(counts, [c for c, _ in pieces])), source)
+
+
+def _fake_induce(rowptr: Tensor, col: Tensor, perm: Tensor) -> tuple[Tensor, ...]:
+    six: Structure = fake_structure(perm.numel(), perm)
+    return (*six, torch.empty_like(six[1]))
+
+
+_induce_op = register(
+    "induce",
+    _induce,
+    _fake_induce,
+    inputs="Tensor rowptr, Tensor col, Tensor perm",
+    outputs=f"({STRUCTURE}, Tensor)",
+)
+
+
+def induce(pattern: Pattern, weight: Tensor, perm: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor]:
+    """As reference.induce."""
+    *six, source = _induce_op(pattern.rowptr, pattern.col, perm)
+    return Pattern(ptr, *six), weight[source]

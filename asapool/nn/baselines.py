@@ -1,0 +1,277 @@
+"""Hierarchical poolings that the paper compares with, on the packed graph: TopK, SAGPool and DiffPool."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from asapool import kernels
+from asapool.errors import ConfigError, choose
+from asapool.kernels import Graph, Loops, Pattern
+from asapool.kernels.ratio import check_ratio
+from asapool.nn.convolutions import GCN, convolution
+from asapool.nn.inputs import check_belongs, pack_batch
+from asapool.nn.step import Pooled, PooledWithFeatures
+
+
+@dataclass(frozen=True, eq=False)
+class Coarse:
+    """A pooled batch on the packed graph, as far as a model reads it: the same names as in PoolStep.
+
+    x (K, F); ptr (B+1,) of the pooled nodes; after: their graph, None when it was not asked for.
+    Methods that select: perm (K,) the kept nodes, best first, graph by graph, and score (N,) of all nodes.
+    Methods that assign: S (N, K) of every node to the clusters of its graph, and penalty, what S adds to the loss.
+    """
+
+    x: Tensor
+    ptr: Tensor
+    after: Graph | None
+    perm: Tensor | None = None
+    score: Tensor | None = None
+    S: Tensor | None = None
+    penalty: Tensor | None = None
+
+
+class ScoringLayer(Protocol):
+    """A layer that gives every node a score, (N,), before any activation."""
+
+    backend: str
+    in_channels: int
+    ratio: float | int
+
+    def scores(self, x: Tensor, graph: Graph) -> Tensor: ...
+
+
+def keep_highest(layer: ScoringLayer, x: Tensor, graph: Graph, edges: bool) -> Coarse:
+    """Keep the ⌈kN⌉ nodes of highest score, scaled by it, and the edges between them: x'_i = tanh(s_i) x_i.
+
+    Nodes are ranked by s and not by tanh(s), which is 1 for every large s and would leave the choice to node numbers.
+    """
+    check_belongs(x, graph.pattern)
+    s = layer.scores(x, graph)
+    score = s.tanh()
+    pattern, backend = graph.pattern, layer.backend
+    perm, ptr = kernels.select(s, pattern.ptr, kernels.kept(pattern.ptr, layer.ratio), backend=backend)
+    after = kernels.induce_graph(graph, perm, ptr, backend=backend) if edges else None
+    return Coarse(kernels.gate(x, score, perm, backend=backend), ptr, after, perm=perm, score=score)
+
+
+def pool_edges(
+    layer: ScoringLayer, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None,
+    edge_attr: Tensor | None = None,
+) -> Pooled | PooledWithFeatures:  # fmt: skip
+    """The same for a batch in torch_geometric's form; with edge_attr, the result has the features of the edges too."""
+    packed = pack_batch(x, edge_index, edge_weight, batch, layer.in_channels, layer.backend, edge_attr)
+    step = keep_highest(layer, packed.x, packed.graph, edges=True)
+    assert step.after is not None  # noted for the type checker: edges were asked for, and selection has a perm
+    assert step.perm is not None
+    centres = step.perm if packed.order is None else packed.order[step.perm]
+    edges = kernels.list_edges(step.after, backend=layer.backend)
+    pooled = Pooled(step.x, *edges, step.after.pattern.batch, centres)
+    features = kernels.list_features(step.after)
+    return pooled if features is None else PooledWithFeatures(*pooled, features)
+
+
+class _Selection(nn.Module):
+    """Keep the nodes with the highest `scores`; subclasses write that method."""
+
+    def __init__(self, in_channels: int, ratio: float | int, backend: str) -> None:
+        super().__init__()
+        self.in_channels, self.ratio = in_channels, check_ratio(ratio)
+        self.backend = choose("backend", backend, kernels.BACKENDS)
+
+    def scores(self, x: Tensor, graph: Graph) -> Tensor:
+        """s (N,)."""
+        raise NotImplementedError
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None, *,
+        edge_attr: Tensor | None = None,
+    ) -> Pooled | PooledWithFeatures:  # fmt: skip
+        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns what is left.
+
+        With edge_attr (E, D) the result has a sixth field, the features of the edges that are left.
+        """
+        return pool_edges(self, x, edge_index, edge_weight, batch, edge_attr)
+
+    def step(self, x: Tensor, graph: Graph, *, edges: bool = True) -> Coarse:
+        """Pool a packed graph; edges=False leaves the pooled graph out."""
+        return keep_highest(self, x, graph, edges)
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.in_channels}, ratio={self.ratio}"
+
+
+class TopKPooling(_Selection):
+    """Keep the nodes with the highest projection: s_i = x_i·p / ‖p‖, x'_i = tanh(s_i) x_i, edges between kept nodes.
+
+    "Graph U-Nets" (ICML 2019) and "Towards Sparse Hierarchical Graph Classifiers" (2018). The numbers are those of
+    torch_geometric's TopKPooling, whose state dict fits; ⌈kN⌉ is exact here and ties go to the lower node number.
+
+    >>> pool = TopKPooling(1, ratio=0.5)
+    >>> _ = torch.nn.init.constant_(pool.p, 7.)  # only the direction of p counts
+    >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> pooled = pool(torch.tensor([[0.], [2.], [1.]]), path)
+    >>> pooled.perm.tolist(), pooled.edge_index.tolist()
+    ([1, 2], [[1, 0], [0, 1]])
+    """
+
+    def __init__(self, in_channels: int, ratio: float | int = 0.5, *, backend: str = "auto") -> None:
+        if in_channels < 1:
+            raise ConfigError(f"TopKPooling needs at least one channel, got {in_channels}")
+        super().__init__(in_channels, ratio, backend)
+        self.p = nn.Parameter(torch.empty(in_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """p uniform in ±1/√F."""
+        bound = 1 / math.sqrt(self.in_channels)
+        nn.init.uniform_(self.p, -bound, bound)
+
+    def scores(self, x: Tensor, graph: Graph) -> Tensor:
+        """s (N,); the graph has no say."""
+        s: Tensor = x @ self.p / self.p.norm()
+        return s
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
+        if f"{prefix}select.weight" in state_dict:
+            state_dict[f"{prefix}p"] = state_dict.pop(f"{prefix}select.weight").view(-1)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+class SAGPooling(_Selection):
+    """Keep the nodes with the highest score of a graph convolution: s = GCN(x) to one channel, x'_i = tanh(s_i) x_i.
+
+    "Self-Attention Graph Pooling" (ICML 2019). torch_geometric's SAGPooling(GNN=GCNConv) gives the same numbers when
+    the weight of its `select` happens to be positive; that weight is random and gets no gradient, and where it is
+    negative the *lowest* scores are kept. It is not part of the method, and a state dict is loaded without it.
+
+    >>> import torch
+    >>> pool = SAGPooling(1, ratio=0.3)
+    >>> _ = torch.nn.init.ones_(pool.gnn.lin.weight)
+    >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> pool(torch.tensor([[1.], [0.], [1.]]), path).perm.tolist()  # the middle one, for its neighbours
+    [1]
+    """
+
+    def __init__(
+        self, in_channels: int, ratio: float | int = 0.5, *, loops: Loops = "add", backend: str = "auto"
+    ) -> None:
+        super().__init__(in_channels, ratio, backend)
+        self.gnn = GCN(in_channels, 1, loops=loops, backend=backend)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        self.gnn.reset_parameters()
+
+    def scores(self, x: Tensor, graph: Graph) -> Tensor:
+        """s (N,)."""
+        s: Tensor = self.gnn(x, graph)
+        return s.squeeze(-1)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
+        state_dict.pop(f"{prefix}select.weight", None)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+TINY = 1e-15  # inside the logarithm of the entropy, as in torch_geometric
+
+
+class DiffPooling(nn.Module):
+    """Pour all nodes of a graph into K clusters: S = softmax(GNN(x, A)), X' = SᵀZ, A' = SᵀAS.
+
+    "Hierarchical Graph Representation Learning with Differentiable Pooling" (NeurIPS 2018). K is the same for every
+    graph, however large. The penalty is the mean over the graphs of ‖A − SSᵀ‖_F / n² (link prediction) and of the mean
+    entropy of the rows of S, weighted: for one graph these are the numbers of torch_geometric's dense_diff_pool, and
+    for a batch they do not depend on padding. No n×n matrix is made: ‖A − SSᵀ‖² = ‖A‖² − 2⟨AS, S⟩ + ‖SᵀS‖².
+
+    >>> pool = DiffPooling(1, clusters=2)
+    >>> pattern, _ = kernels.pack(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.tensor([0, 3]), 3)
+    >>> step = pool.step(torch.ones(3, 1), Graph(pattern, (pattern.row != pattern.col).float()))
+    >>> step.x.shape, round(step.after.weight.sum().item(), 5)  # all 4 entries of A are still there
+    (torch.Size([2, 1]), 4.0)
+    """
+
+    def __init__(
+        self, in_channels: int, clusters: int, *, conv: str = "gcn", loops: Loops = "add", link_weight: float = 1.0,
+        entropy_weight: float = 1.0, backend: str = "auto",
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if clusters < 1:
+            raise ConfigError(f"DiffPooling needs at least one cluster, got {clusters}")
+        self.in_channels, self.clusters = in_channels, clusters
+        self.link_weight, self.entropy_weight = link_weight, entropy_weight
+        self.backend = choose("backend", backend, kernels.BACKENDS)
+        self.gnn = convolution(conv, in_channels, clusters, loops=loops, backend=backend)
+
+    def forward(self, x: Tensor, graph: Graph) -> Coarse:
+        """As step."""
+        return self.step(x, graph)
+
+    def step(self, x: Tensor, graph: Graph, *, edges: bool = True, z: Tensor | None = None) -> Coarse:
+        """Pool a packed graph; edges=False leaves the pooled graph out.
+
+        x (N, F): what the assignment is made of; z (N, C): what is poured into the clusters, x itself if not given.
+        A graph without nodes has no clusters.
+        """
+        pattern = graph.pattern
+        S = self.gnn(x, graph).softmax(dim=1)  # (N, K)
+        AS = kernels.propagate(pattern, graph.weight, S, backend=self.backend)
+        size = pattern.ptr.diff()
+        there = size > 0
+        S_b = _padded(S, pattern).mT  # (B, K, n)
+        X = S_b @ _padded(x if z is None else z, pattern)  # (B, K, C)
+        ptr = torch.cat([size.new_zeros(1), (there * self.clusters).cumsum(0)])
+        after = None
+        if edges:
+            A = S_b @ _padded(AS, pattern)  # (B, K, K)
+            after = Graph(complete(ptr, self.clusters, self.backend), A[there].flatten())
+        penalty = self.link_weight * self._link(S, AS, S_b, graph) + self.entropy_weight * self._entropy(S, pattern)
+        return Coarse(X[there].flatten(0, 1), ptr, after, S=S, penalty=penalty)
+
+    def _link(self, S: Tensor, AS: Tensor, S_b: Tensor, graph: Graph) -> Tensor:
+        """Mean over the graphs of ‖A − SSᵀ‖_F / n²."""
+        pattern = graph.pattern
+        n = pattern.ptr.diff()
+        gram = (S_b @ S_b.mT).square().sum((1, 2))  # ‖SᵀS‖² = ‖SSᵀ‖²
+        own = S.new_zeros(n.numel()).index_add(0, pattern.batch, -2 * (S * AS).sum(1))
+        square = gram + own.index_add(0, pattern.batch[pattern.row], graph.weight.square().to(own.dtype))
+        # a distance of zero has no direction: the clamp gives it the gradient 0 instead of 0/0
+        return (square.clamp(min=1e-12).sqrt() * (n > 0) / n.clamp(min=1).square()).sum() / (n > 0).sum().clamp(min=1)
+
+    def _entropy(self, S: Tensor, pattern: Pattern) -> Tensor:
+        """Mean over the graphs of the mean over the nodes of −Σ_k S_ik log S_ik."""
+        n = pattern.ptr.diff()
+        total = S.new_zeros(n.numel()).index_add(0, pattern.batch, -(S * (S + TINY).log()).sum(1))
+        return (total / n.clamp(min=1)).sum() / (n > 0).sum().clamp(min=1)
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.in_channels}, clusters={self.clusters}"
+
+
+def _padded(x: Tensor, pattern: Pattern) -> Tensor:
+    """The rows of each graph in a block of its own, (B, n, F) with n the most nodes of a graph; zeros behind."""
+    B, ptr = pattern.ptr.numel() - 1, pattern.ptr
+    n = int(ptr.diff().max()) if B else 0
+    batch = pattern.batch
+    place = batch * n + torch.arange(x.size(0), device=x.device) - ptr[batch]
+    return x.new_zeros(B * n, x.size(1)).index_copy(0, place, x).view(B, n, x.size(1))
+
+
+def complete(ptr: Tensor, K: int, backend: str = "auto") -> Pattern:
+    """The structure of graphs in which all of the K nodes are joined with all; ptr (B+1,) in steps of K or 0.
+
+    >>> complete(torch.tensor([0, 2, 2, 4]), 2).col.tolist()
+    [0, 1, 0, 1, 2, 3, 2, 3]
+    """
+    N = int(ptr[-1])
+    node = torch.arange(N, device=ptr.device)
+    col = (node - node % K)[:, None] + torch.arange(K, device=ptr.device)
+    pattern, _ = kernels.pack_rows(torch.arange(N + 1, device=ptr.device) * K, col.flatten(), ptr, backend=backend)
+    return pattern
