@@ -3,12 +3,15 @@
     python -m benchmarks.sharing [--data-root FOLDER] [--names NCI1,DD] [--rounds 5]
 
 Authors' settings. A round is a training of a few epochs on each side; the first epoch, in which processes start and
-loops are loaded, does not count. Before timing, the losses of both sides are compared.
+loops are loaded, does not count. Before timing, the losses of both sides are compared. What two cores can give at most
+is measured too: an epoch of one process while another one trains independently; twice the time alone divided by it is
+the `ceiling`.
 Writes benchmarks/results/sharing.json.
 """
 
 from __future__ import annotations
 
+import multiprocessing as mp
 import statistics
 import tempfile
 from dataclasses import replace
@@ -40,6 +43,28 @@ def epochs(settings: RunSettings, graphs: GraphSet, jobs: int) -> list[Epoch]:
     return seen
 
 
+def train_on(settings: RunSettings, graphs: GraphSet, begun: Any) -> None:
+    """Train again and again, until the process is ended."""
+    torch.set_num_threads(1)
+    while True:
+        epochs(settings, graphs, 1)
+        begun.set()
+
+
+def beside_another(settings: RunSettings, graphs: GraphSet) -> list[Epoch]:
+    """The epochs of a training while another process trains the same."""
+    context = mp.get_context("spawn")
+    begun = context.Event()
+    other = context.Process(target=train_on, args=(settings, graphs, begun), daemon=True)
+    other.start()
+    begun.wait()
+    try:
+        return epochs(settings, graphs, 1)
+    finally:
+        other.terminate()
+        other.join()
+
+
 def measure(name: str, threads: int, rounds: int, root: str | None) -> dict[str, Any]:
     """One data set."""
     torch.set_num_threads(1)
@@ -53,16 +78,18 @@ def measure(name: str, threads: int, rounds: int, root: str | None) -> dict[str,
     }  # fmt: skip
     settings, graphs = resolve(tables)
     settings = replace(settings, train=replace(settings.train, threads=1))
-    seconds: dict[int, list[float]] = {1: [], 2: []}
+    seconds: dict[str, list[float]] = {"one process": [], "two processes": [], "one beside another": []}
+    one, two, beside = seconds.values()
     for _ in range(rounds):
-        made = {jobs: epochs(settings, graphs, jobs) for jobs in seconds}
-        np.testing.assert_allclose(made[2][0].loss, made[1][0].loss, rtol=1e-3)  # later ones go their own ways
-        for jobs, held in made.items():
-            seconds[jobs].append(statistics.median(epoch.seconds for epoch in held[1:]))
+        made = [epochs(settings, graphs, 1), epochs(settings, graphs, 2), beside_another(settings, graphs)]
+        np.testing.assert_allclose(made[1][0].loss, made[0][0].loss, rtol=1e-3)  # later ones go their own ways
+        for held, values in zip(made, seconds.values(), strict=True):
+            values.append(statistics.median(epoch.seconds for epoch in held[1:]))
     return {
         "data": name,
-        "seconds_per_epoch": {f"{jobs} processes": spread(values) for jobs, values in seconds.items()},
-        "times_faster": spread([a / b for a, b in zip(seconds[1], seconds[2], strict=True)]),
+        "seconds_per_epoch": {kind: spread(values) for kind, values in seconds.items()},
+        "times_faster": spread([a / b for a, b in zip(one, two, strict=True)]),
+        "ceiling": spread([2 * a / b for a, b in zip(one, beside, strict=True)]),
     }
 
 
