@@ -23,13 +23,17 @@ class NodeNorm(nn.BatchNorm1d):
     """
 
     def forward(self, input: Tensor, ptr: Tensor | Padding | None = None) -> Tensor:
-        """x (N, F), or (B, N, F) with the sizes `ptr` of a padded batch; returns the same shape."""
+        """x (N, F), or (B, N, F) with the sizes `ptr` of a padded batch; returns the same shape.
+
+        Statistics are those of the dtype of the weights, as in nn.BatchNorm1d, also where autocast made x bfloat16.
+        """
         if isinstance(ptr, Padding):
-            return self._padded(input, ptr)
+            return self._padded(input.to(self.weight.dtype), ptr).to(input.dtype)
         if torch.compiler.is_compiling():  # the number of nodes is unknown then, and nn.BatchNorm1d asks for it
-            count = input.new_ones(input.size(0)).sum()
-            mean = input.sum(0) / count
-            return self._normalised(input, mean, (input - mean).square().sum(0) / count, count)
+            x = input.to(self.weight.dtype)
+            count = x.new_ones(x.size(0)).sum()
+            mean = x.sum(0) / count
+            return self._normalised(x, mean, (x - mean).square().sum(0) / count, count).to(input.dtype)
         shard = current_shard()
         if self.training and shard is not None:
             return self._sharded(input, shard)
@@ -49,8 +53,8 @@ class NodeNorm(nn.BatchNorm1d):
         if n < 2:
             return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         share = self.momentum or 0.0
-        self.running_mean.lerp_(mean.to(x.dtype), share)
-        self.running_var.lerp_((variance * (n / (n - 1))).to(x.dtype), share)
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
+        self.running_var.lerp_((variance * (n / (n - 1))).to(self.running_var.dtype), share)
         self.num_batches_tracked.add_(1)
         normalised: Tensor = y
         return normalised

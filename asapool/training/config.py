@@ -18,6 +18,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "select_by": SELECT_BY,
     "device": DEVICES,
     "loss": ("auto", "squared", "huber"),
+    "precision": ("float32", "bfloat16"),
 }
 WEIGHTINGS = ("none", "balanced")
 # settings that came after version 0.1.0: at their defaults they are left out of files and of the keys of runs, which
@@ -25,6 +26,7 @@ WEIGHTINGS = ("none", "balanced")
 LATER: dict[str, Any] = {
     "select_by": "auto", "optimizer": "adam", "schedule": "steps", "label_smoothing": 0.0, "average": 0,
     "loss": "auto", "task_weights": {}, "freeze_encoder": False, "device": "cpu",
+    "precision": "float32",
 }  # fmt: skip
 WARM_UP = 0.25  # share of a one-cycle schedule in which the learning rate rises
 
@@ -61,6 +63,8 @@ class TrainConfig:
             the shapes fit.
         freeze_encoder: train the head only.
         device: "cpu", "cuda", "mps" (Apple), or "auto", the fastest that is there.
+        precision: of the matrix products of a training step: "float32", or "bfloat16" by torch.autocast, which is
+            faster on GPUs. Weights, sums and validation stay in float32.
 
     >>> TrainConfig(epochs=20).lr_at(50), TrainConfig().lr_at(51)
     (0.01, 0.005)
@@ -87,6 +91,7 @@ class TrainConfig:
     init_from: str | None = None
     freeze_encoder: bool = False
     device: str = "cpu"
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         for name, least in (

@@ -1,6 +1,8 @@
-"""Where a model computes: the CPU, a GPU of CUDA, or Apple's (mps)."""
+"""Where and how precisely a model computes: the CPU, a GPU of CUDA, or Apple's (mps); float32 or bfloat16."""
 
 from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import nn
@@ -26,6 +28,25 @@ def resolve_device(name: str) -> torch.device:
             f"the device {name!r} is not there; this machine and this torch have {there}. Use one of these"
         )
     return torch.device(name)
+
+
+def check_precision(precision: str, device: torch.device) -> None:
+    """Refuse a precision that this torch cannot compute on this device."""
+    if precision == "float32":
+        return
+    try:
+        with products_in(precision, device):
+            torch.ones(64, 7, device=device) @ torch.ones(7, 8, device=device)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"train.precision: torch cannot multiply {precision} matrices on this {device.type} "
+            f"({str(error).splitlines()[0][:100]}). Use train.precision = 'float32'"
+        ) from None
+
+
+def products_in(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """A context in which torch computes matrix products in this precision."""
+    return nullcontext() if precision == "float32" else torch.autocast(device.type, dtype=getattr(torch, precision))
 
 
 def device_of(model: nn.Module) -> torch.device:

@@ -25,7 +25,7 @@ from asapool.models import DirectModel, GraphModel, method
 from asapool.models.batches import check_extras, cut
 from asapool.training.adam import Adam
 from asapool.training.config import TrainConfig
-from asapool.training.device import device_of, on_device_of, resolve_device
+from asapool.training.device import check_precision, device_of, on_device_of, products_in, resolve_device
 from asapool.training.losses import Loss
 from asapool.training.parallel import of_rank_0, own_part, sum_gradients, sum_of
 from asapool.training.predictions import Validation
@@ -129,6 +129,7 @@ def fit(
     home, device = device_of(model), resolve_device(config.device)
     if shard is not None and device.type != "cpu":
         raise ConfigError("processes share a batch on the CPU only. Leave -j out, or choose --device cpu")
+    check_precision(config.precision, device)
     model.to(device)
     checks = Validation.prepare(model, graphs, val, shard)
     adam = Adam(
@@ -214,9 +215,10 @@ def _train_epoch(
         shared = shard if shard is not None and len(indices) >= shard.size else None
         parts = [indices] if shared is None else own_part(graphs, indices, shared)
         batch = on_device_of(model, cut(model, graphs, parts[0 if shared is None else shared.rank]))
-        with sharing_batches(shared):
+        with sharing_batches(shared), products_in(config.precision, batch.x.device):
             outputs = model.forward_with_penalty(*batch.inputs, **model.more(batch))
-        logits, penalty = (t.cpu() for t in outputs)  # a few numbers per graph; the loss is computed here
+        # a few numbers per graph, in the precision of the weights; the loss is computed here
+        logits, penalty = (t.to("cpu", torch.promote_types(t.dtype, torch.float32)) for t in outputs)
         if shared is not None:  # every process has the loss of the whole batch, and the gradient of its own graphs
             penalty = sum_of(penalty * (len(batch) / len(indices)))
             logits = all_rows(logits, [len(part) for part in parts], shared)

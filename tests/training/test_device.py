@@ -1,5 +1,9 @@
 """Where a model computes: words, sentences, and on a device that is named the numbers of the CPU."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +12,7 @@ from asapool.data import load
 from asapool.errors import ConfigError
 from asapool.models import ModelConfig, build
 from asapool.training import TrainConfig, fit, predict
-from asapool.training.device import device_of, resolve_device
+from asapool.training.device import check_precision, device_of, resolve_device
 
 
 def test_a_device_that_is_not_there_is_one_sentence(monkeypatch):
@@ -42,3 +46,41 @@ def test_a_training_on_a_device_gives_the_numbers_of_the_cpu(method, device):
         answers.append(predict(model.to(resolve_device(name)), graphs))
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-3)
     np.testing.assert_allclose(answers[1], answers[0], atol=1e-2)
+
+
+HALF = """
+import numpy as np
+from asapool.data import load
+from asapool.models import ModelConfig, build
+from asapool.training import TrainConfig, fit
+graphs = load("synthetic:motifs?graphs=60")
+parts = type("Parts", (), {"train": np.arange(48), "val": np.arange(48, 60)})
+for method in ("asap+", "asap", "topk", "diffpool", "set2set"):
+    for backend in ("auto", "reference", "dense"):
+        if backend == "dense" and method in ("diffpool", "set2set"):
+            continue
+        losses = []
+        for precision in ("float32", "bfloat16"):
+            config = ModelConfig(method=method, hidden=7, dropout=0.0, backend=backend)
+            model = build(config, graphs.num_features, 2, seed=0, typical_nodes=14)
+            done = fit(model, graphs, parts, TrainConfig(epochs=2, batch_size=16, lr=0.003, precision=precision))
+            losses.append([epoch.loss for epoch in done.history])
+            assert all(str(w.dtype) == "torch.float32" for w in model.state_dict().values() if w.is_floating_point())
+        assert losses[0] != losses[1], (method, backend)
+        np.testing.assert_allclose(losses[1], losses[0], rtol=0.05, err_msg=f"{method} {backend}")
+"""
+
+
+def test_products_in_bfloat16_train_like_those_in_float32():
+    # oneDNN may think that the machine has matrix units which the system does not let it use
+    subprocess.run([sys.executable, "-c", HALF], check=True, env=os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"})
+
+
+def test_a_precision_that_the_machine_cannot_compute_is_one_sentence(monkeypatch):
+    def fails(precision, device):
+        raise RuntimeError("could not create a primitive")
+
+    monkeypatch.setattr("asapool.training.device.products_in", fails)
+    with pytest.raises(ConfigError, match=r"torch cannot multiply bfloat16 matrices on this cpu \(could not create"):
+        check_precision("bfloat16", torch.device("cpu"))
+    check_precision("float32", torch.device("cpu"))
