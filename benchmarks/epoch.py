@@ -78,7 +78,7 @@ def measure(name: str, threads: int, rounds: int, root: str | None) -> dict[str,
     graphs, setting = load(name, data_root=root), SETTINGS[name]
     sides = {"asapool": ours(graphs, setting), "torch_geometric": theirs(graphs, setting)}
     seconds = in_turns(sides, rounds, warm_up=1, settle=False)  # an epoch is long enough to settle by itself
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "data": name,
         "threads": threads,
         "seconds_per_epoch": {side: spread([s / EPOCHS for s in values]) for side, values in seconds.items()},
@@ -88,8 +88,8 @@ def measure(name: str, threads: int, rounds: int, root: str | None) -> dict[str,
         with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
             both = list(pool.map(_alone, [name, name], [root, root]))
         theirs_median = spread(seconds["torch_geometric"])["median"]
-        found["throughput_of_two_processes"] = sum(theirs_median / s for s in both)
-    return found
+        result["throughput_of_two_processes"] = sum(theirs_median / s for s in both)
+    return result
 
 
 def main(arguments: list[str] | None = None) -> None:

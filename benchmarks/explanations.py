@@ -69,8 +69,8 @@ def gnn_explainer(model: GraphClassifier, graphs: GraphSet, index: int, epochs: 
         adapter, GNNExplainer(epochs=epochs), explanation_type="model", node_mask_type="object",
         model_config={"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"},
     )  # fmt: skip
-    found = explainer(adapter.batch.x, adapter.batch.edge_index)
-    return found.node_mask.view(-1).numpy()
+    result = explainer(adapter.batch.x, adapter.batch.edge_index)
+    return result.node_mask.view(-1).numpy()
 
 
 def precision(truth: np.ndarray, scores: np.ndarray, chance: np.random.Generator) -> float:
@@ -82,11 +82,11 @@ def precision(truth: np.ndarray, scores: np.ndarray, chance: np.random.Generator
 
 def measure(name: str) -> dict:
     """Train, explain and score one set."""
-    told = SETS[name]
+    entry = SETS[name]
     settings, graphs = resolve(
         {
-            "data": {"source": told["source"]}, "split": {"kind": told["split"], "seed": 0}, "model": {"hidden": 64},
-            "train": {"epochs": told["epochs"], "seed": 0, "threads": 1},
+            "data": {"source": entry["source"]}, "split": {"kind": entry["split"], "seed": 0}, "model": {"hidden": 64},
+            "train": {"epochs": entry["epochs"], "seed": 0, "threads": 1},
         }
     )  # fmt: skip
     split = settings.split.make(graphs)
@@ -95,7 +95,7 @@ def measure(name: str) -> dict:
     p = predict(model, graphs, split.test)
     right = p.argmax(axis=1) == graphs.y[split.test]
     wanted = (
-        right if told["class"] is None else right & (graphs.y[split.test] == graphs.class_names.index(told["class"]))
+        right if entry["class"] is None else right & (graphs.y[split.test] == graphs.class_names.index(entry["class"]))
     )
     chance = np.random.default_rng(0)
     rows: dict[str, list[tuple[float, float, float]]] = {}
@@ -103,8 +103,8 @@ def measure(name: str) -> dict:
     for i in chosen:
         truth = _truth(graphs, i)
         for kind, (scores, seconds) in importances(model, graphs, i, chance).items():
-            found = (float(roc_auc_score(truth, scores)), precision(truth, scores, chance), seconds)
-            rows.setdefault(kind, []).append(found)
+            result = (float(roc_auc_score(truth, scores)), precision(truth, scores, chance), seconds)
+            rows.setdefault(kind, []).append(result)
     table = {}
     for kind, values in rows.items():
         auc, at_k, seconds = np.array(values).T
@@ -115,15 +115,15 @@ def measure(name: str) -> dict:
     share = float(np.mean([_truth(graphs, i).mean() for i in chosen]))
     accuracy = float(right.mean())
     return {
-        "graphs": len(chosen), "test_accuracy": accuracy, "share_of_true_nodes": share, "epochs": told["epochs"],
-        "split": told["split"], "source": told["source"], "class": told["class"], "kinds": table,
+        "graphs": len(chosen), "test_accuracy": accuracy, "share_of_true_nodes": share, "epochs": entry["epochs"],
+        "split": entry["split"], "source": entry["source"], "class": entry["class"], "kinds": table,
     }  # fmt: skip
 
 
 def importances(model: GraphClassifier, graphs: GraphSet, i: int, chance: np.random.Generator) -> dict:
     """Every kind of importance of graph i with the seconds it took."""
     a, b = graphs.ptr[i], graphs.ptr[i + 1]
-    found = {
+    result = {
         "random": (chance.random(b - a), 0.0),
         "degree": (np.diff(graphs.rowptr[a : b + 1]).astype(float), 0.0),
     }
@@ -133,12 +133,12 @@ def importances(model: GraphClassifier, graphs: GraphSet, i: int, chance: np.ran
     ):  # fmt: skip
         began = time.perf_counter()
         scores = explain(model, graphs, i, importance=[scores_of], occlude=occlude).importance[scores_of]
-        found[kind] = (scores, time.perf_counter() - began)
+        result[kind] = (scores, time.perf_counter() - began)
         if kind in ("gradient", "occlusion"):
-            found[f"|{kind}|"] = (np.abs(scores), found[kind][1])
+            result[f"|{kind}|"] = (np.abs(scores), result[kind][1])
     began = time.perf_counter()
-    found["gnnexplainer"] = (gnn_explainer(model, graphs, i), time.perf_counter() - began)
-    return found
+    result["gnnexplainer"] = (gnn_explainer(model, graphs, i), time.perf_counter() - began)
+    return result
 
 
 def _truth(graphs: GraphSet, i: int) -> np.ndarray:
@@ -148,18 +148,18 @@ def _truth(graphs: GraphSet, i: int) -> np.ndarray:
 def table_of(result: dict) -> str:
     """The result in Markdown, one table per set."""
     parts = []
-    for name, told in result["sets"].items():
-        what = f"class {told['class']!r}" if told["class"] else "both classes"
+    for name, entry in result["sets"].items():
+        what = f"class {entry['class']!r}" if entry["class"] else "both classes"
         parts.append(
-            f"**{name}**: {told['graphs']} test graphs that the model answered rightly ({what}; its test accuracy is "
-            f"{told['test_accuracy']:.3f} on a {told['split']} split after {told['epochs']} epochs), of whose nodes "
-            f"{told['share_of_true_nodes']:.0%} are true ones.\n\n"
+            f"**{name}**: {entry['graphs']} test graphs that the model answered rightly ({what}; its test accuracy is "
+            f"{entry['test_accuracy']:.3f} on a {entry['split']} split after {entry['epochs']} epochs), of whose nodes "
+            f"{entry['share_of_true_nodes']:.0%} are true ones.\n\n"
             "| importance by | ROC-AUC | precision@k | seconds per graph |\n|---|---|---|---|\n"
             + "".join(
                 f"| {words} | {k['roc_auc']:.3f} ± {k['roc_auc_error']:.3f} | {k['precision']:.3f} ± "
                 f"{k['precision_error']:.3f} | {'as above' if kind[0] == '|' else format(k['seconds'], '.3f')} |\n"
                 for kind, words in NAMES.items()
-                for k in [told["kinds"][kind]]
+                for k in [entry["kinds"][kind]]
             )
         )
     m = result["machine"]

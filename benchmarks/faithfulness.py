@@ -110,8 +110,8 @@ def integrated_gradients(model: GraphModel, graphs: GraphSet, index: int, c: int
         z = adapter(x[0])
         return z[:, c] - torch.cat([z[:, :c], z[:, c + 1 :]], dim=1).logsumexp(dim=1)
 
-    found = IntegratedGradients(logit).attribute(adapter.batch.x[None], n_steps=50, internal_batch_size=1)
-    return found[0].sum(dim=1).detach().numpy()
+    result = IntegratedGradients(logit).attribute(adapter.batch.x[None], n_steps=50, internal_batch_size=1)
+    return result[0].sum(dim=1).detach().numpy()
 
 
 def measure(name: str, method: str, seed: int, most: int) -> dict:
@@ -145,8 +145,8 @@ def measure(name: str, method: str, seed: int, most: int) -> dict:
     with frozen(model):
         scores, seconds = all_kinds(model, few)
         for kind, values in scores.items():
-            found = faithful(model, few, values)
-            columns = {m: found[m] for m in MEASURES if m in found}
+            result = faithful(model, few, values)
+            columns = {m: result[m] for m in MEASURES if m in result}
             columns["precision"] = np.array([precision_at(t, s) for t, s in zip(truths, values, strict=True)])
             columns["roc_auc"] = np.array([roc_auc_score(t, s) for t, s in zip(truths, values, strict=True)])
             record["kinds"][kind] = {m: float(v.mean()) for m, v in columns.items()} | {"seconds": seconds.get(kind)}
@@ -181,7 +181,7 @@ def all_kinds(model: GraphModel, graphs: GraphSet) -> tuple[dict, dict]:
 
 def stability(records: list[dict]) -> dict[str, float]:
     """Mean rank correlation of the importance of the same graphs over all pairs of seeds."""
-    found = {}
+    result = {}
     for kind in records[0]["importance"]:
         values = [
             rank_correlation(np.array(a), np.array(b))
@@ -189,8 +189,8 @@ def stability(records: list[dict]) -> dict[str, float]:
             for a, b in zip(one["importance"][kind], other["importance"][kind], strict=True)
         ]
         if values:
-            found[kind] = float(np.mean(values))
-    return found
+            result[kind] = float(np.mean(values))
+    return result
 
 
 def table_of(result: dict) -> str:

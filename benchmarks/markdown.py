@@ -18,9 +18,9 @@ def times(ratio: dict[str, float]) -> str:
     return f"{ratio['median']:.1f}× ({ratio['quartile_1']:.1f}–{ratio['quartile_3']:.1f})"
 
 
-def measured_on(found: dict[str, Any]) -> str:
+def measured_on(result: dict[str, Any]) -> str:
     """One line on where."""
-    m = found["machine"]
+    m = result["machine"]
     versions = f"Python {m['python']}, torch {m['torch']}, torch_geometric {m['torch_geometric']}, numba {m['numba']}"
     where = f"{m['cpu']}, {m['cores']} cores"
     commit = m["commit"][:10] + ("+" if m["commit"].endswith("+") else "")  # + for changes that were not committed

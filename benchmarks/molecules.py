@@ -202,13 +202,13 @@ def record_of(
 
 def records(file: Path) -> list[dict[str, Any]]:
     """The records of a file; a line that a kill cut short is left out."""
-    found = []
+    result = []
     for line in file.read_text().splitlines() if file.exists() else ():
         try:
-            found.append(json.loads(line))
+            result.append(json.loads(line))
         except ValueError:
             continue
-    return found
+    return result
 
 
 def append(file: Path, lines: list[dict[str, Any]]) -> None:
@@ -249,16 +249,16 @@ def table(results: Path, split: str) -> list[str]:
     ]
     rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for data in SETS:
-        found = [r for r in records(results / f"{data}.jsonl") if r["split"] == split and r["epochs_given"] is None]
-        if not found:
+        result = [r for r in records(results / f"{data}.jsonl") if r["split"] == split and r["epochs_given"] is None]
+        if not result:
             continue
-        single = [r for r in found if r["method"] == "asap+" and r["members"] == 1]
-        forest = [r for r in found if r["method"] == "ecfp"]
-        peers = [r for r in found if r["method"] == "chemprop"]
-        joined = [r for r in found if r["members"] > 1]
+        single = [r for r in result if r["method"] == "asap+" and r["members"] == 1]
+        forest = [r for r in result if r["method"] == "ecfp"]
+        peers = [r for r in result if r["method"] == "chemprop"]
+        joined = [r for r in result if r["members"] > 1]
         rows.append(
             "| " + " | ".join([
-                data, LABELS[found[0]["metric"]], mean(found, "trivial"), mean(forest, "score"), mean(peers, "score"),
+                data, LABELS[result[0]["metric"]], mean(result, "trivial"), mean(forest, "score"), mean(peers, "score"),
                 mean(single, "score"), mean(joined, "score"), mean(single, "coverage"), mean(joined, "coverage"),
                 str(len({r["seed"] for r in single})),
             ]) + " |"
@@ -266,10 +266,10 @@ def table(results: Path, split: str) -> list[str]:
     return rows
 
 
-def mean(found: list[dict[str, Any]], name: str) -> str:
+def mean(records: list[dict[str, Any]], name: str) -> str:
     """Mean over the seeds, of which each is the mean of its trainings; ± the deviation over the seeds."""
     by_seed: dict[int, list[float]] = {}
-    for record in found:
+    for record in records:
         if record[name] is not None:
             by_seed.setdefault(record["seed"], []).append(record[name])
     values = [statistics.fmean(one) for one in by_seed.values()]

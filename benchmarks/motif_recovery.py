@@ -46,21 +46,21 @@ def patterns_of(mols: list) -> dict:
     from rdkit.Chem.FilterCatalog import FilterCatalog, FilterCatalogParams
 
     catalog = FilterCatalog(FilterCatalogParams(FilterCatalogParams.FilterCatalogs.BRENK))
-    queries, found = {}, {}
+    queries, result = {}, {}
     for g, mol in enumerate(mols):
         for entry in catalog.GetMatches(mol):
             name = entry.GetDescription()
             if name not in queries:
                 queries[name] = entry.GetFilterMatches(mol)[0].filterMatch.GetPattern()
-            found.setdefault(name, {})[g] = [frozenset(m) for m in mol.GetSubstructMatches(queries[name])]
-    return {name: where for name, where in found.items() if len(where) >= LEAST}
+            result.setdefault(name, {})[g] = [frozenset(m) for m in mol.GetSubstructMatches(queries[name])]
+    return {name: where for name, where in result.items() if len(where) >= LEAST}
 
 
 def recovered(fragments: list[str], patterns: dict, mols: list, rule: str) -> dict[str, list[str]]:
     """The patterns that some fragment recovers → the fragments that do."""
     from rdkit import Chem
 
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for text in fragments:
         query = Chem.MolFromSmarts(text)
         where = {}
@@ -75,8 +75,8 @@ def recovered(fragments: list[str], patterns: dict, mols: list, rule: str) -> di
                 any(agrees(f, p, rule) for f in where[g] for p in places[g]) for g in where.keys() & places.keys()
             )
             if where and hits >= len(where) / 2:
-                found.setdefault(name, []).append(text)
-    return found
+                result.setdefault(name, []).append(text)
+    return result
 
 
 def agrees(f: frozenset, p: frozenset, rule: str) -> bool:
@@ -117,8 +117,8 @@ def measure(folder: Path, graphs: GraphSet) -> dict:
     for name, fragments in lists.items():
         record["lists"][name] = {"fragments": fragments}
         for rule in ("strict", "literal"):
-            found = recovered(fragments, patterns, mols, rule)
-            record["lists"][name][rule] = {"share": len(found) / len(patterns), "recovered": found}
+            actual = recovered(fragments, patterns, mols, rule)
+            record["lists"][name][rule] = {"share": len(actual) / len(patterns), "recovered": actual}
     return record
 
 
@@ -168,9 +168,9 @@ def speed(folder: Path, graphs: GraphSet) -> dict:
     trained = checkpoint.load(folder / "model.safetensors")
     motifs(trained, graphs.subset(range(50)))  # compiled loops and libraries are loaded
     wall, cpu = time.perf_counter(), time.process_time()
-    found = motifs(trained, graphs)
+    result = motifs(trained, graphs)
     return {
-        "graphs": len(graphs), "method": found.method, "wall": time.perf_counter() - wall,
+        "graphs": len(graphs), "method": result.method, "wall": time.perf_counter() - wall,
         "cpu": time.process_time() - cpu,
     }  # fmt: skip
 

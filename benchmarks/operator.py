@@ -44,17 +44,17 @@ def measure(name: str, threads: int, rounds: int, root: str | None) -> dict[str,
         z = x.clone().requires_grad_()
         return lambda: layer(z, edge_index, None, graph)[0].square().sum().backward()
 
-    found: dict[str, Any] = {"data": name, "threads": threads, "channels": setting.hidden, "nodes": len(x)}
+    result: dict[str, Any] = {"data": name, "threads": threads, "channels": setting.hidden, "nodes": len(x)}
     for what, make in (("inference", inference), ("forward and backward", both_ways)):
         seconds = in_turns({side: make(layer) for side, layer in layers.items()}, rounds)
-        found[what] = {
+        result[what] = {
             "milliseconds": {side: spread([1e3 * s for s in values]) for side, values in seconds.items()},
             "times_faster_than_pyg": {
                 side: spread([a / b for a, b in zip(seconds["torch_geometric"], values, strict=True)])
                 for side, values in seconds.items()
             },
         }
-    return found
+    return result
 
 
 def main(arguments: list[str] | None = None) -> None:

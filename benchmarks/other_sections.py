@@ -8,10 +8,10 @@ from typing import Any
 from benchmarks.markdown import measured_on, table, times
 
 
-def scaling_section(found: dict[str, Any]) -> str:
+def scaling_section(result: dict[str, Any]) -> str:
     """One growing graph."""
     rows = []
-    for run in found["runs"]:
+    for run in result["runs"]:
         if "failed" in run:
             rows.append(
                 [
@@ -27,7 +27,7 @@ def scaling_section(found: dict[str, Any]) -> str:
             rows.append(
                 [run["side"], f"{run['edges']:,}", f"{run['seconds']:.2f}", f"{run['nanoseconds_per_edge']:.0f}", peak]
             )
-    ours, kept = (_per_edge(found["runs"], side) for side in ("asapool", "asapool, memory kept"))
+    ours, kept = (_per_edge(result["runs"], side) for side in ("asapool", "asapool, memory kept"))
     start, cheapest, largest = (
         min(edges for edges in ours if edges >= 0.9e5),
         min(ours, key=ours.__getitem__),
@@ -40,7 +40,7 @@ def scaling_section(found: dict[str, Any]) -> str:
         f"1.5×), or {kept[largest] / kept[start]:.2f}× after `asapool.keep_memory()`, which saves the system's time for handing "
         f"out new pages and taking them back. That start is a slow one. From {cheapest:,} edges, where an edge takes least "
         f"time, it grows {ours[largest] / ours[cheapest]:.2f}×, or {kept[largest] / kept[cheapest]:.2f}×.\n"
-        + measured_on(found)
+        + measured_on(result)
     )
 
 
@@ -49,20 +49,20 @@ def _per_edge(runs: list[dict[str, Any]], side: str) -> dict[int, float]:
     return {run["edges"]: run["nanoseconds_per_edge"] for run in runs if run["side"] == side and "failed" not in run}
 
 
-def contention_section(found: dict[str, Any]) -> str:
+def contention_section(result: dict[str, Any]) -> str:
     """A busy neighbour, and the start."""
     rows = [
         [str(run["threads"]), f"{run['milliseconds']['alone']['median']:.1f}", f"{run['milliseconds']['beside']['median']:.1f}", f"{run['slower']:.2f}×"]
-        for run in found["runs"]
+        for run in result["runs"]
     ]  # fmt: skip
-    start = found["start_up_seconds"]
+    start = result["start_up_seconds"]
     return (
-        f"\n## A busy neighbour, and the start\n\n{found['what'][0].upper() + found['what'][1:]}, alone and beside a process that keeps one core busy "
+        f"\n## A busy neighbour, and the start\n\n{result['what'][0].upper() + result['what'][1:]}, alone and beside a process that keeps one core busy "
         "(goal: at most 3× slower).\n\n"
         + table(["threads", "alone ms", "beside ms", "slower"], rows)
         + f"\n`import asapool` takes {start['import_asapool']:.2f} s, and from there to the end of a first forward and backward in a "
         f"process that finds the compiled loops on disk {start['import_to_first_step']:.1f} s; `asapool --help` "
-        f"{start['asapool_help']:.2f} s.\n" + measured_on(found)
+        f"{start['asapool_help']:.2f} s.\n" + measured_on(result)
     )
 
 
@@ -83,12 +83,12 @@ def data_section(batching: dict[str, Any] | None, reading: dict[str, Any] | None
     return "\n".join(lines) + "\n" + measured_on(batching or reading or {})
 
 
-def predicting_section(found: dict[str, Any]) -> str:
+def predicting_section(result: dict[str, Any]) -> str:
     """Files larger than the memory."""
     rows = [
         [file["what"], f"{run['graphs']:,}", f"{run['bytes'] / 1e6:,.0f} MB", f"{run['seconds']:.0f}",
          f"{run['graphs_per_second']:,.0f}", f"{run['graphs_per_processor_second']:,.0f}", f"{run['megabytes_per_second']:.1f}", f"{run['peak_bytes'] / 2**20:,.0f} MiB"]
-        for file in found["files"] for run in file["runs"]
+        for file in result["files"] for run in file["runs"]
     ]  # fmt: skip
     head = [
         "file",
@@ -100,48 +100,48 @@ def predicting_section(found: dict[str, Any]) -> str:
         "MB per second",
         "peak memory",
     ]
-    growth = ", ".join(f"{file['memory_growth']:.2f}× ({file['what']})" for file in found["files"])
+    growth = ", ".join(f"{file['memory_growth']:.2f}× ({file['what']})" for file in result["files"])
     return (
         f"\n## Predicting large files\n\n`asapool predict` as a process, start included, with torch's threads set to "
-        f"{found['machine']['threads']}: a tenth of a file, then all of it.\n\n" + table(head, rows)
-        + f"\nFrom a tenth to the whole file the peak memory grows {growth}.\n" + measured_on(found)
+        f"{result['machine']['threads']}: a tenth of a file, then all of it.\n\n" + table(head, rows)
+        + f"\nFrom a tenth to the whole file the peak memory grows {growth}.\n" + measured_on(result)
     )  # fmt: skip
 
 
-def fading_section(found: dict[str, Any]) -> str:
+def fading_section(result: dict[str, Any]) -> str:
     """Faded weights."""
     rows = [
         [run["data"], *(f"{run['milliseconds'][side]['median']:.1f}" for side in ("as drawn", "faded", "faded, flushed")),
          *(times(run["slower"][side]) for side in ("faded", "faded, flushed"))]
-        for run in found["runs"]
+        for run in result["runs"]
     ]  # fmt: skip
     head = ["data", "ms as drawn", "ms faded", "ms faded, flushed", "faded slower", "flushed slower"]
     return (
         "\n## Weights that fade away\n\nWeight decay draws weights that no example asks for below the smallest normal number, "
         "where processors slow down. `asapool.training.fit` takes such numbers for zero; in a loop of your own, "
         "`torch.set_flush_denormal(True)` does. A step of one thread with the weights of the inner GCN made that small:\n\n"
-        + table(head, rows) + measured_on(found)
+        + table(head, rows) + measured_on(result)
     )  # fmt: skip
 
 
-def engines_section(found: dict[str, Any]) -> str:
+def engines_section(result: dict[str, Any]) -> str:
     """What is not training."""
     rows = [
         [f"`{run['command']}`", str(run["trainings"]), str(run["processes"]), f"{run['seconds']:.0f}", f"{100 * run['overhead']:.1f} %"]
-        for run in found["runs"]
+        for run in result["runs"]
     ]  # fmt: skip
     head = ["`asapool reproduce` with", "trainings", "processes", "seconds", "not training"]
     return (
         "\n## Experiments\n\nThe share of the processes' time in which nothing was trained: starting them, reading data, "
         "writing records and tables, waiting for the last training (goal: less than 3 %).\n\n"
-        + table(head, rows) + measured_on(found["runs"][-1])
+        + table(head, rows) + measured_on(result["runs"][-1])
     )  # fmt: skip
 
 
-def first_minute_section(found: dict[str, Any]) -> str:
+def first_minute_section(result: dict[str, Any]) -> str:
     """Commands on a fresh install."""
     rows = []
-    for run in found["runs"]:
+    for run in result["runs"]:
         cells = [run["case"]]
         for when in ("nothing compiled", "again"):
             cells += [_seconds(run.get(when, {}).get(what)) for what in ("first epoch", "all")]
@@ -153,12 +153,12 @@ def first_minute_section(found: dict[str, Any]) -> str:
         "(goal: 10), and in all. Trainings are of 60 graphs of 25 nodes with default settings, which is small enough for the "
         "reference backend."
     )
-    names = [run["case"] for run in found["runs"]]
+    names = [run["case"] for run in result["runs"]]
     if any("compiled" in name for name in names):
         about += ' "Loops compiled" asks for the fused backend, and runs again with what was compiled.'
     if any(name.startswith("predict") for name in names):
         about += " Predictions are for five molecules, by a model of the reference and one of the fused backend."
-    return about + " Medians of the rounds.\n\n" + table(head, rows) + measured_on(found)
+    return about + " Medians of the rounds.\n\n" + table(head, rows) + measured_on(result)
 
 
 def _seconds(values: list[float] | None) -> str:

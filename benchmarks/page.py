@@ -101,9 +101,9 @@ def main() -> None:
     """Put the page together."""
     parts = [HEAD]
     for name, section in SECTIONS.items():
-        found = result(name)
-        if found:
-            parts.append(section(found))
+        actual = result(name)
+        if actual:
+            parts.append(section(actual))
     if result("batching") or result("reading"):
         parts.append(other.data_section(result("batching"), result("reading")))
     PAGE.write_text("".join([*parts, NOTES]))

@@ -108,8 +108,8 @@ def assert_same_answers(model: Path, source: Path, threads: int) -> None:
     )
     assert len(whole) == SMALL + 1
     assert [row[:2] for row in pieces] == [row[:2] for row in whole]
-    found, expected = (np.array([row[3:] for row in rows[1:]], float) for rows in (pieces, whole))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
+    result, expected = (np.array([row[3:] for row in rows[1:]], float) for rows in (pieces, whole))
+    np.testing.assert_allclose(result, expected, rtol=0, atol=2e-6)
 
 
 def measure(what: str, folder: Path, path: Path, make: Callable[[float], None], threads: int) -> dict[str, Any]:
@@ -137,10 +137,10 @@ def _compact(numbers: list[Any]) -> bytes:
 def _peak(process: int) -> int:
     """The most memory a running process held until now; 0 when it just ended."""
     try:
-        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+        result = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
     except OSError:
         return 0
-    return int(found[1]) * 1024 if found else 0
+    return int(result[1]) * 1024 if result else 0
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -94,15 +94,15 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     os.environ["OMP_NUM_THREADS"] = "1"
-    found = find_tu(args.name, data_root(args.data_root))
+    actual = find_tu(args.name, data_root(args.data_root))
     with tempfile.TemporaryDirectory() as folder:
-        if found.suffix == ".zip":
-            with zipfile.ZipFile(found) as archive:
+        if actual.suffix == ".zip":
+            with zipfile.ZipFile(actual) as archive:
                 archive.extractall(folder)
-            found_folder = Path(folder) / args.name
+            data_folder = Path(folder) / args.name
         else:
-            found_folder = found
-        result = {"tu": read_both(found_folder, args.name, args.rounds), "memory": read_memory(found)}
+            data_folder = actual
+        result = {"tu": read_both(data_folder, args.name, args.rounds), "memory": read_memory(actual)}
     write("reading", result | {"molecules": read_molecules(args.rounds), "machine": machine()})
 
 

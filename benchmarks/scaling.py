@@ -77,9 +77,9 @@ def one(side: str, edges: int, threads: int, rounds: int) -> dict[str, Any]:
 
 
 def _held(key: str) -> int:
-    found = re.search(key + r":\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
+    result = re.search(key + r":\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert result is not None
+    return int(result[1]) * 1024
 
 
 def measure(side: str, edges: int, threads: int, rounds: int) -> dict[str, Any]:
@@ -92,8 +92,8 @@ def measure(side: str, edges: int, threads: int, rounds: int) -> dict[str, Any]:
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:] or [f"ended by signal {-done.returncode}"]
         return {"failed": last[0][:200], "limit_bytes": LIMIT, "edges": edges}
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -10,12 +10,12 @@ BARS = {"PROTEINS": 8, "DD": 8, "NCI1": 7}  # times faster than torch_geometric,
 WORKERS = ("asapool paper", "asapool authors", "asapool pyg", "torch_geometric")
 
 
-def step_section(found: dict[str, Any]) -> str:
+def step_section(result: dict[str, Any]) -> str:
     """Training steps."""
     rows, goals, counts, others = [], [], [], list[list[str]]()
     reached: dict[str, list[float]] = {}
-    pool = any("torch-geometric-pool" in run["milliseconds"] for run in found["runs"])  # where it was installed
-    for run in found["runs"]:
+    pool = any("torch-geometric-pool" in run["milliseconds"] for run in result["runs"])  # where it was installed
+    for run in result["runs"]:
         ms = {side: f"{values['median']:.1f}" for side, values in run["milliseconds"].items()}
         faster = run["times_faster_than_pyg"]
         rows.append(
@@ -60,7 +60,7 @@ def step_section(found: dict[str, Any]) -> str:
         "\nEdges at the three levels, loops aside; the rules of a semantics decide which clusters stay, and so how many edges "
         "there are between them:\n\n" + table(["data", *WORKERS], _once(counts)) + "\n"
     )
-    return intro + table(head, rows) + edges + "\n".join(goals) + "\n" + _drop_in(others) + measured_on(found)
+    return intro + table(head, rows) + edges + "\n".join(goals) + "\n" + _drop_in(others) + measured_on(result)
 
 
 def _drop_in(rows: list[list[str]]) -> str:
@@ -78,35 +78,35 @@ def _drop_in(rows: list[list[str]]) -> str:
     )
 
 
-def plus_section(found: dict[str, Any]) -> str:
+def plus_section(result: dict[str, Any]) -> str:
     """What pooling costs in asap+."""
     rows = [
         [run["data"], str(run["threads"]), *(f"{run['milliseconds'][m]['median']:.1f}" for m in ("asap+", "none+")),
          times(run["times_none_plus"])]
-        for run in found["runs"]
+        for run in result["runs"]
     ]  # fmt: skip
     return (
         "\n## asap+ and none+\n\nA training step of `asap+` beside one of `none+`, the same network without pooling, with the "
         "default settings for the data set (goal: at most 1.6×).\n\n"
         + table(["data", "threads", "asap+ ms", "none+ ms", "asap+ / none+"], rows)
-        + measured_on(found)
+        + measured_on(result)
     )
 
 
-def older_processor_section(found: dict[str, Any]) -> str:
+def older_processor_section(result: dict[str, Any]) -> str:
     """The distance to the floor where products are slower."""
     rows = [
         [run["data"], str(run["threads"]),
          *(f"{run['milliseconds'][side]['median']:.1f}" for side in ("asapool paper", "matrix products")),
          times(run["times_the_floor"]), times(run["times_faster_than_pyg"]["asapool paper"])]
-        for run in found["runs"]
+        for run in result["runs"]
     ]  # fmt: skip
     head = ["data", "threads", "paper ms", "floor ms", "paper / floor", "faster than torch_geometric"]
     return (
         "\n### The floor without AVX-512\n\nThe floor is the processor's: with AVX-512 it multiplies twice as fast, and all that "
         "is not a product weighs twice as much beside it. The same with torch's products held to AVX2, as processors "
         "without AVX-512 run them (`MKL_ENABLE_INSTRUCTIONS=AVX2 python -m benchmarks.step`):\n\n"
-        + table(head, rows) + measured_on(found)
+        + table(head, rows) + measured_on(result)
     )  # fmt: skip
 
 
@@ -118,14 +118,14 @@ def _once(rows: list[list[str]]) -> list[list[str]]:
     return [row for k, row in enumerate(rows) if row not in rows[:k]]
 
 
-def epoch_section(found: dict[str, Any]) -> str:
+def epoch_section(result: dict[str, Any]) -> str:
     """Epochs."""
     rows = [
         [run["data"], str(run["threads"]),
          *(f"{run['seconds_per_epoch'][side]['median']:.2f}" for side in ("torch_geometric", "asapool")),
          times(run["times_faster"]),
          f"{run['throughput_of_two_processes']:.1f}×" if "throughput_of_two_processes" in run else "–"]
-        for run in found["runs"]
+        for run in result["runs"]
     ]  # fmt: skip
     head = ["data", "threads", "torch_geometric s", "asapool s", "faster", "two processes, one thread each"]
     return (
@@ -133,35 +133,35 @@ def epoch_section(found: dict[str, Any]) -> str:
         "torch_geometric's layers and DataLoader. The last column is the throughput of two processes of ours, as `asapool cv -j 2` "
         "runs them, beside that one torch_geometric process (goal: 5× and 9×).\n\n"
         + table(head, rows)
-        + measured_on(found)
+        + measured_on(result)
     )
 
 
-def sharing_section(found: dict[str, Any]) -> str:
+def sharing_section(result: dict[str, Any]) -> str:
     """Epochs of one training shared by two processes."""
     rows = [
         [run["data"], *(f"{run['seconds_per_epoch'][side]['median']:.2f}" for side in ("1 processes", "2 processes")),
          times(run["times_faster"])]
-        for run in found["runs"]
+        for run in result["runs"]
     ]  # fmt: skip
     return (
         "\n## One training in two processes\n\nAn epoch of `asapool train` and of `asapool train -j 2`, one thread per "
         "process, authors' settings (goal: 1.7×).\n\n"
         + table(["data", "one process s", "two processes s", "faster"], rows)
-        + measured_on(found)
+        + measured_on(result)
     )
 
 
-def operator_section(found: dict[str, Any]) -> str:
+def operator_section(result: dict[str, Any]) -> str:
     """One layer called with edge_index."""
     rows = [
         [run["data"], str(run["threads"]), what,
          *(f"{run[what]['milliseconds'][side]['median']:.2f}" for side in ("torch_geometric", "asapool", "asapool pyg")),
          *(times(run[what]["times_faster_than_pyg"][side]) for side in ("asapool", "asapool pyg"))]
-        for run in found["runs"] for what in ("inference", "forward and backward")
+        for run in result["runs"] for what in ("inference", "forward and backward")
     ]  # fmt: skip
     head = ["data", "threads", "what", "torch_geometric ms", "asapool ms", "asapool pyg ms", "faster", "faster (pyg)"]
     return (
         "\n## One pooling layer, called as torch_geometric's\n\nChecks of the input and packing of the edges included.\n\n"
-        + table(head, rows) + measured_on(found)
+        + table(head, rows) + measured_on(result)
     )  # fmt: skip

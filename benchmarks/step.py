@@ -155,11 +155,11 @@ def their_side(model: nn.Module, batch: Batch) -> tuple[Callable[[], None], Work
 
 @cache
 def has_tgp() -> bool:
-    """Whether torch-geometric-pool is installed; if not, that is said once."""
-    there = find_spec("tgp") is not None
-    if not there:
+    """Whether torch-geometric-pool is installed; if not, a note is printed once."""
+    installed = find_spec("tgp") is not None
+    if not installed:
         print(f"{TGP} is not installed and left out; benchmarks/step.py says how to get it", file=sys.stderr)
-    return there
+    return installed
 
 
 def sides(batch: Batch, setting: Setting) -> tuple[dict[str, Callable[[], None]], dict[str, Work]]:

@@ -28,13 +28,13 @@ HANGS_AFTER = 300.0  # seconds
 
 def children(pid: int) -> list[int]:
     """The worker processes of a process."""
-    found = []
+    result = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            found += [int(word) for word in task.read_text().split()]
+            result += [int(word) for word in task.read_text().split()]
         except OSError:
             continue
-    return [child for child in found if b"spawn_main" in _command(child)]
+    return [child for child in result if b"spawn_main" in _command(child)]
 
 
 def trial(delay: float, choose: random.Random) -> tuple[str, bool]:

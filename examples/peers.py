@@ -68,13 +68,13 @@ def memory() -> str:
     """Numbers held per edge by the attention, on a complete graph of 300 nodes with 128 features."""
     edges = torch.ones(300, 300).nonzero().t().contiguous()
     x = torch.randn(300, 128)
-    found = []
+    result = []
     for layer in (PyGPooling(128, GNN=GCNConv), ASAPooling(128, semantics="pyg", GNN=GCNConv)):
         with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
             layer(x, edges)
-        found.append(max(event.cpu_memory_usage for event in profile.events()) / 2**20)
+        result.append(max(event.cpu_memory_usage for event in profile.events()) / 2**20)
     what = "largest tensor torch allocates, 300 nodes, 90,000 edges, 128 features"
-    return f"{what}: PyG {found[0]:.0f} MB, asapool {found[1]:.1f} MB"
+    return f"{what}: PyG {result[0]:.0f} MB, asapool {result[1]:.1f} MB"
 
 
 def bf16() -> str:
@@ -104,7 +104,7 @@ def compiled() -> str:
 
 def query() -> str:
     """Whether the master query changes the attention, with σ where each text puts it, on a ring of 100 nodes."""
-    found, around = [], torch.arange(100)
+    result, around = [], torch.arange(100)
     ring = torch.stack([torch.cat([around, around.roll(1)]), torch.cat([around.roll(1), around])])
     x = torch.randn(100, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     for semantics in ("paper", "authors"):
@@ -112,8 +112,8 @@ def query() -> str:
         layer = ASAPooling(8, semantics=semantics).double()
         before = layer.explain(x, ring).assignment.alpha
         torch.nn.init.zeros_(layer.attention.W.weight)  # no master query at all
-        found.append((layer.explain(x, ring).assignment.alpha - before).abs().max().item())
-    inside, outside = (f"{move:.2g}" for move in found)
+        result.append((layer.explain(x, ring).assignment.alpha - before).abs().max().item())
+    inside, outside = (f"{move:.2g}" for move in result)
     return f"without the master query memberships move by {inside} (σ inside, paper), {outside} (σ outside, authors)"
 
 

@@ -140,16 +140,16 @@ def explain(
         return
     with working("Explaining"):
         models = [trained, *(checkpoint.load(o.model_file(path)) for path in others or ())]
-        found = [look(one, graphs, i, target=target, importance=kinds) for i in chosen for one in models]
+        hierarchies = [look(one, graphs, i, target=target, importance=kinds) for i in chosen for one in models]
         names = [str(path) for path in (model, *others)] * len(chosen) if others else []
-        write_explanation(out, found, kind, level, names=names, columns=2 if others or beside else 1)
+        write_explanation(out, hierarchies, kind, level, names=names, columns=2 if others or beside else 1)
     if json:
-        typer.echo("[" + ",\n".join(h.to_json() for h in found) + "]")
+        typer.echo("[" + ",\n".join(h.to_json() for h in hierarchies) + "]")
         return
     rows = {
         f"graph {graphs.places[i]}" + (f", id {h.id}" if graphs.named else ""): f"{h.verdict}, "
         f"nodes {' → '.join(str(c.nodes) for c in h.connectivity)}"
-        for i, h in zip(chosen, found[:: len(models)], strict=True)
+        for i, h in zip(chosen, hierarchies[:: len(models)], strict=True)
     }
     show(None, rows | {"out": str(out)}, False)
 
@@ -205,20 +205,20 @@ def motifs(
     note_reading(reading, unlabelled=False)
     graphs = reading.graphs
     with working("Removing substructures"):
-        found = find(
+        result = find(
             trained, graphs, query=query, min_graphs=min_graphs, max_nodes=max_nodes, samples=samples, seed=seed
         )
-        links = example_pages(out, found, trained, graphs, pages) if kind == "html" and pages else {}
-        write_motifs(out, found, graphs, links)
-    if found.note:
-        note(found.note)
+        links = example_pages(out, result, trained, graphs, pages) if kind == "html" and pages else {}
+        write_motifs(out, result, graphs, links)
+    if result.note:
+        note(result.note)
     if json:
-        typer.echo(found.to_json())
+        typer.echo(result.to_json())
         return
     rows = {}
-    for m in found.top(count=SHOWN):
+    for m in result.top(count=SHOWN):
         c = m.main
         rows[m.name] = (
-            f"{found.outputs[c]} {m.contribution[c]:+.2f} ({m.low[c]:+.2f} to {m.high[c]:+.2f}), {m.graphs:,} graphs"
+            f"{result.outputs[c]} {m.contribution[c]:+.2f} ({m.low[c]:+.2f} to {m.high[c]:+.2f}), {m.graphs:,} graphs"
         )
-    show(None, rows | {"substructures": f"{len(found):,} in {found.graphs:,} graphs", "out": str(out)}, False)
+    show(None, rows | {"substructures": f"{len(result):,} in {result.graphs:,} graphs", "out": str(out)}, False)

@@ -37,11 +37,11 @@ def results(folders: Folders, merge: Merge = None, compare: Compare = False, jso
         folders = [merge]
     if compare:
         with working("Comparing"):
-            found = v.differences(*folders)
+            differences = v.differences(*folders)
         answer: Any = {
-            "first": str(folders[0]), "second": str(folders[1]), "differences": [one.to_dict() for one in found],
+            "first": str(folders[0]), "second": str(folders[1]), "differences": [one.to_dict() for one in differences],
         }  # fmt: skip
-        _print(answer, json, lambda: _show_differences(found, folders))
+        _print(answer, json, lambda: _show_differences(differences, folders))
         return
     with working("Reading"):
         held = {str(folder): v.overview(folder) for folder in folders}
@@ -70,13 +70,13 @@ def _show_groups(held: dict[str, list[RunGroup]]) -> None:
         print_grid(f"{folder}: accuracy in percent", names, lines, left=2)
 
 
-def _show_differences(found: list[Difference], folders: list[Path]) -> None:
+def _show_differences(differences: list[Difference], folders: list[Path]) -> None:
     from asapool.experiments.table_text import signed
     from asapool.training.metrics import percent
 
     names = ["data", "plan: row", "first", "second", "second − first", "trainings", "p (corrected t)", "p (Wilcoxon)"]
     lines = []
-    for one in found:
+    for one in differences:
         t = one.test
         gap = signed(100 * t["difference"] if t["n"] else None)
         lines.append(

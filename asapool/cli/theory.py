@@ -106,19 +106,19 @@ def tables(report: Report, console: Any) -> None:
 def _cell(row: Any) -> str | None:
     if row is None:
         return None
-    return _found(row.best, row.formula)
+    return _counted(row.best, row.formula)
 
 
-def _found(found: int, formula: int) -> str:
-    return str(found) if found == formula else f"{found} ({formula})"
+def _counted(counted: int, formula: int) -> str:
+    return str(counted) if counted == formula else f"{counted} ({formula})"
 
 
 def _selection_rows(report: Report) -> list[tuple[Any, ...]]:
     kinds = list(dict.fromkeys((row.family, row.method, row.h) for row in report.selections))
-    found = {(row.family, row.method, row.h, row.N): row for row in report.selections}
+    by_kind = {(row.family, row.method, row.h, row.N): row for row in report.selections}
 
     def cell(kind: tuple[Any, ...], N: int) -> str | None:
-        row = found.get((*kind, N))
-        return None if row is None else _found(row.edgeless, row.formula)
+        row = by_kind.get((*kind, N))
+        return None if row is None else _counted(row.edgeless, row.formula)
 
     return [(*kind, *(cell(kind, N) for N in range(2, 12))) for kind in kinds]

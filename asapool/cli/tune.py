@@ -206,15 +206,15 @@ def _number(value: float | None) -> str:
 def parse_tune(text: str) -> dict[str, Any]:
     """The words of `cv --tune`: trials=20,space=FILE,sampler=random."""
     allowed: dict[str, Any] = {"trials": int, "space": str, "sampler": str, "metric": str}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
         if name not in allowed or not value or (allowed[name] is int and not value.isdigit()):
             raise ConfigError(
                 f"--tune must be like trials=20,space=FILE with names of {', '.join(allowed)}, got {text!r}"
             )
-        found[name] = allowed[name](value)
-    return found
+        values[name] = allowed[name](value)
+    return values
 
 
 def _seconds(text: str | None) -> float:

@@ -55,10 +55,10 @@ def make_alerts() -> GraphSet:
         alert.append(len(entries) > 0)
         truth.append(marks)
 
-    found = read_smiles([row[0] for row in rows], look)
-    kept = [rows[k] for k in found.rows.tolist()]
+    molecules = read_smiles([row[0] for row in rows], look)
+    kept = [rows[k] for k in molecules.rows.tolist()]
     return pack_molecules(
-        found,
+        molecules,
         y=np.array(alert, np.int64),
         class_names=CLASSES,
         ids=tuple(f"NSC {row[1]}" for row in kept),

@@ -200,10 +200,12 @@ def _refuse_both_ways(source: Ints, target: Ints, records: Sequence[Record], ptr
 def refuse_twice(records: Sequence[Record]) -> None:
     """Refuse an id that two graphs have, in a set to learn from: a split by ids could not tell them apart."""
     seen: dict[str, Record] = {}
-    for r, own in zip(records, _ids(records), strict=True):
-        if own in seen:
-            raise DataError(f"{r.at}: id {own!r} was used before, at {seen[own].at}. Give every graph an id of its own")
-        seen[own] = r
+    for r, graph_id in zip(records, _ids(records), strict=True):
+        if graph_id in seen:
+            raise DataError(
+                f"{r.at}: id {graph_id!r} was used before, at {seen[graph_id].at}. Give every graph an id of its own"
+            )
+        seen[graph_id] = r
 
 
 def _places(records: Sequence[Record]) -> Ints:

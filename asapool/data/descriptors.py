@@ -195,8 +195,8 @@ def missing_note(values: Floats, names: Sequence[str], where: str) -> list[str]:
 
 
 def _known(options: ReadOptions) -> Mapping[str, Any] | None:
-    found = None if options.recipe is None else options.recipe.get("descriptors")
-    return found if isinstance(found, Mapping) else None
+    settings = None if options.recipe is None else options.recipe.get("descriptors")
+    return settings if isinstance(settings, Mapping) else None
 
 
 def _properties() -> list[str]:

@@ -20,9 +20,9 @@ def cache_folder() -> Path:
     >>> cache_folder().is_absolute()
     True
     """
-    own = os.environ.get("ASAPOOL_CACHE")
-    if own:
-        return Path(own).expanduser().absolute()
+    folder = os.environ.get("ASAPOOL_CACHE")
+    if folder:
+        return Path(folder).expanduser().absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "asapool"
 
 
@@ -45,8 +45,8 @@ def find_tu(name: str, data_root: str | Path | None = None) -> Path:
     """The folder or zip of a TU data set: under data_root, else $ASAPOOL_DATA, else the cache, else downloaded."""
     if not NAME.fullmatch(name):
         raise DataError(f"{name}: there is no such file, and a data set's name has letters, digits, - and _ only")
-    found = local_tu(name, data_root)
-    return _fetch(name, list(_roots(data_root))) if found is None else found
+    path = local_tu(name, data_root)
+    return _fetch(name, list(_roots(data_root))) if path is None else path
 
 
 def local_tu(name: str, data_root: str | Path | None = None) -> Path | None:

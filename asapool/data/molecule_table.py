@@ -138,11 +138,11 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
     """First the columns, then every row."""
     with open_table(path, options.encoding) as (header, rows):
         smiles = guess(header, options.smiles, _preferred(options), path, "smiles", "the SMILES")
-        own = find(header, options.id_column, ID_COLUMNS, path)
+        id_column = find(header, options.id_column, ID_COLUMNS, path)
         extra = [column_of(header, name, path) for name in descriptor_columns(options)]
-        targets = _targets(header, path, options, {smiles, own, *extra})
+        targets = _targets(header, path, options, {smiles, id_column, *extra})
         yield Columns(
-            header[smiles], tuple(header[k] for k in targets), None if own is None else header[own],
+            header[smiles], tuple(header[k] for k in targets), None if id_column is None else header[id_column],
             tuple(header[k] for k in extra), tuple(header) if options.keep_columns else (),
         )  # fmt: skip
         for place, (line, row) in enumerate(rows):
@@ -157,7 +157,7 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
                 line,
                 "" if row[smiles] is None else str(row[smiles]).strip(),
                 tuple(cell_class(row[k], options.classes, log.missing) for k in targets),
-                None if own is None or row[own] is None else str(row[own]).strip() or None,
+                None if id_column is None or row[id_column] is None else str(row[id_column]).strip() or None,
                 tuple(read_number(row[k], f"{path}, line {line}", header[k]) for k in extra),
                 row if options.keep_columns else (),
             )
@@ -197,9 +197,9 @@ def _names(target: str | Sequence[str], header: Sequence[str]) -> Sequence[str]:
 def _class_column(header: Sequence[str], left: Sequence[int], path: Path, options: ReadOptions) -> int | None:
     """The one column of the labels: of a usual name, or the only one left."""
     refuse_several([header[k] for k in left], CLASS_COLUMNS, path, "target", "the classes")
-    found = find(header, None, CLASS_COLUMNS, path)
-    if found is not None or len(left) == 1:
-        return found if found is not None else left[0]
+    column = find(header, None, CLASS_COLUMNS, path)
+    if column is not None or len(left) == 1:
+        return column if column is not None else left[0]
     if options.label_rule == "optional":
         return None
     if not left:
@@ -323,11 +323,11 @@ def _without_names(
         ids = tuple(str(line[place]) for place in graphs.places.tolist())
         return graphs.with_fields(ids=ids, named=False)
     seen: dict[str, int] = {}
-    for own, place in zip(graphs.ids, graphs.places.tolist(), strict=True):
-        if own in seen:
+    for graph_id, place in zip(graphs.ids, graphs.places.tolist(), strict=True):
+        if graph_id in seen:
             raise DataError(
-                f"{path}, line {line[place]}: id {own!r} was used before, in line {line[seen[own]]}. "
+                f"{path}, line {line[place]}: id {graph_id!r} was used before, in line {line[seen[graph_id]]}. "
                 "Give every molecule an id of its own"
             )
-        seen[own] = place
+        seen[graph_id] = place
     return graphs

@@ -57,8 +57,8 @@ def _elsewhere(smiles: Sequence[str]) -> Molecules:
         raise DataError(f"a process that reads molecules ended with code {done.returncode} ({last}). Try workers=1")
     with np.load(io.BytesIO(done.stdout), allow_pickle=False) as arrays:
         failed = [(int(k), str(reason)) for k, reason in json.loads(bytes(arrays["failed"]))]
-        found = {name: arrays[name] for name in Molecules._fields[:-1]}
-        return Molecules(**found, failed=failed)
+        fields = {name: arrays[name] for name in Molecules._fields[:-1]}
+        return Molecules(**fields, failed=failed)
 
 
 def _join(parts: Sequence[Molecules], share: int) -> Molecules:
@@ -72,9 +72,9 @@ def _join(parts: Sequence[Molecules], share: int) -> Molecules:
 
 
 def _answer() -> None:
-    found = read_smiles(json.loads(sys.stdin.buffer.read()))
-    arrays = {name: getattr(found, name) for name in Molecules._fields[:-1]}
-    failed = np.frombuffer(json.dumps(found.failed).encode(), np.uint8)
+    molecules = read_smiles(json.loads(sys.stdin.buffer.read()))
+    arrays = {name: getattr(molecules, name) for name in Molecules._fields[:-1]}
+    failed = np.frombuffer(json.dumps(molecules.failed).encode(), np.uint8)
     out = io.BytesIO()
     np.savez(out, failed=failed, **arrays)
     sys.stdout.buffer.write(out.getvalue())

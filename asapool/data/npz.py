@@ -1,4 +1,4 @@
-"""A GraphSet as an .npz file, and the hash that tells one set from another.
+"""A GraphSet as an .npz file, and the hash that identifies a set.
 
 The file is an ordinary npz: one .npy member per array, and `meta.npy`, the bytes of a JSON text with everything else.
 Nothing in it is pickled, and the fingerprint inside is checked when the file is read.
@@ -114,10 +114,10 @@ def read(path: str | PathLike[str], make: Callable[..., GraphSet]) -> GraphSet:
 def _members(path: Path) -> dict[str, npt.NDArray[Any]]:
     with zipfile.ZipFile(path) as archive:
         check_sizes(archive, path, ratio=None)
-        found = {}
+        members = {}
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
             if name not in (*ARRAYS, "meta"):
                 raise DataError(f"{path}: unexpected part {info.filename!r}; not a set of graphs that asapool saved")
-            found[name] = np.lib.format.read_array(io.BytesIO(archive.read(info)), allow_pickle=False)
-        return found
+            members[name] = np.lib.format.read_array(io.BytesIO(archive.read(info)), allow_pickle=False)
+        return members

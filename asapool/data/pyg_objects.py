@@ -128,7 +128,7 @@ def to_pyg(graphs: GraphSet, i: int) -> Data:
 
     a, b, begin, end = span(graphs, i)
     target = np.repeat(np.arange(b - a), np.diff(graphs.rowptr[a : b + 1]))
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "x": torch.from_numpy(graphs.x[a:b].copy()),
         "edge_index": torch.from_numpy(np.stack([graphs.col[begin:end] - a, target])),
     }
@@ -138,14 +138,14 @@ def to_pyg(graphs: GraphSet, i: int) -> Data:
         ("truth", graphs.truth, a, b),
     ):
         if values is not None:
-            found[key] = torch.from_numpy(values[low:high].copy())
+            fields[key] = torch.from_numpy(values[low:high].copy())
     if graphs.target.kind != "classification":
-        found["y"] = torch.from_numpy(graphs.y[i : i + 1].astype(np.float32))  # (1, T), as PyG's own data sets have it
+        fields["y"] = torch.from_numpy(graphs.y[i : i + 1].astype(np.float32))  # (1, T), as PyG's own data sets have it
     elif graphs.class_names:
-        found["y"] = torch.tensor([int(graphs.y[i])])
+        fields["y"] = torch.tensor([int(graphs.y[i])])
     if graphs.source_text is not None:
-        found["smiles"] = graphs.source_text[i]
-    return Data(**found)
+        fields["smiles"] = graphs.source_text[i]
+    return Data(**fields)
 
 
 def span(graphs: GraphSet, i: int) -> tuple[int, int, int, int]:

@@ -281,10 +281,10 @@ def _from_table(graphs: GraphSet, path: Path) -> dict[str, Ints]:
     lists: dict[str, list[int]] = {part: [] for part in PARTS}
     words = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
     with open_table(path) as (header, rows):
-        own = guess(header, None, ("id", "graph", "graph_id"), path, None, "the ids")
+        id_column = guess(header, None, ("id", "graph", "graph_id"), path, None, "the ids")
         part = guess(header, None, ("part", "split", "set"), path, None, "train, val or test")
         for line, row in even(rows, header, path):
-            name, word = str(row[own]).strip(), str(row[part]).strip().lower()
+            name, word = str(row[id_column]).strip(), str(row[part]).strip().lower()
             if name not in number:
                 raise DataError(f"{path}, line {line}: no graph of {graphs.name} has the id {name!r}")
             if word not in words:

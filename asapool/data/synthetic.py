@@ -66,10 +66,10 @@ def blocks(
     if nodes > 5000:
         raise ConfigError(f"nodes must be at most 5000 for blocks, got {nodes}")
     a, b = np.triu_indices(nodes, k=1)
-    chance = np.where(a * parts // nodes == b * parts // nodes, inside, across)
+    probability = np.where(a * parts // nodes == b * parts // nodes, inside, across)
 
     def make(g: int, rng: np.random.Generator) -> Drawn:
-        drawn = rng.random(len(a)) < (chance if g % 2 == 0 else chance.mean())
+        drawn = rng.random(len(a)) < (probability if g % 2 == 0 else probability.mean())
         return nodes, np.stack([a[drawn], b[drawn]], axis=1), ("blocks", "uniform")[g % 2], None
 
     return _make("blocks", graphs, seed, make, options)
@@ -153,8 +153,8 @@ def multipartite(
     def make(g: int, rng: np.random.Generator) -> Drawn:
         groups = 2 + g % 3
         across = a % groups != b % groups
-        chance = min(1.0, density * len(a) / max(1, int(across.sum())))  # the same number of edges for any groups
-        drawn = across & (rng.random(len(a)) < chance)
+        probability = min(1.0, density * len(a) / max(1, int(across.sum())))  # the same number of edges for any groups
+        drawn = across & (rng.random(len(a)) < probability)
         return nodes, np.stack([a[drawn], b[drawn]], axis=1), str(groups), None
 
     return _make("multipartite", graphs, seed, make, options)

@@ -266,16 +266,16 @@ def guess(
 
     option: by which setting the column can be named; None = by no one, so it must get a usual name.
     """
-    found = find(header, named, usual, path)
-    if found is None and looks_like_data(header):
+    column = find(header, named, usual, path)
+    if column is None and looks_like_data(header):
         raise no_header(header, path)
-    if found is None:
+    if column is None:
         columns = ", ".join(map(repr, header))
         raise DataError(
             f"{path}: no column is called {' or '.join(usual[:3])}; the columns are {columns}. "
             + (f"Call the one that holds {what} {usual[0]!r}" if option is None else _say(option, what))
         )
-    return found
+    return column
 
 
 def looks_like_data(header: Sequence[str]) -> bool:
@@ -317,10 +317,10 @@ def column_of(header: Sequence[str], named: str, path: Path) -> int:
 
 def refuse_several(header: Sequence[str], usual: Sequence[str], path: Path, option: str, what: str) -> None:
     """Where more than one column has a usual name, ask instead of taking one of them."""
-    found = [name for name in header if name.lower() in usual]
-    if len(found) > 1:
+    matches = [name for name in header if name.lower() in usual]
+    if len(matches) > 1:
         raise DataError(
-            f"{path}: one column with {what} expected, {' and '.join(map(repr, found))} came. " + _say(option, what)
+            f"{path}: one column with {what} expected, {' and '.join(map(repr, matches))} came. " + _say(option, what)
         )
 
 

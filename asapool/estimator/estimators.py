@@ -83,8 +83,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         """Set parameters by name; model__NAME and train__NAME set single entries of model_options and train_options."""
         rest = dict(params)
         for name in params:
-            group, found, setting = name.partition("__")
-            if found and group in GROUPS:
+            group, separator, setting = name.partition("__")
+            if separator and group in GROUPS:
                 options = dict(getattr(self, GROUPS[group]) or {})
                 setattr(self, GROUPS[group], options | {setting: rest.pop(name)})
         return super().set_params(**rest)

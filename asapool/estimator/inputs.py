@@ -72,12 +72,14 @@ def _molecules(smiles: Sequence[Any]) -> GraphSet:
     for place, item in enumerate(smiles):
         if not isinstance(item, str):
             raise DataError(f"X[{place}]: a SMILES text as in the others expected, got {item!r}. Leave it out")
-    found = read_smiles(smiles)
-    if found.failed:
-        place, reason = found.failed[0]
-        raise DataError(f"X[{place}]: {reason}. {len(found.failed)} of {len(smiles)} cannot be read: leave them out")
+    molecules = read_smiles(smiles)
+    if molecules.failed:
+        place, reason = molecules.failed[0]
+        raise DataError(
+            f"X[{place}]: {reason}. {len(molecules.failed)} of {len(smiles)} cannot be read: leave them out"
+        )
     recipe = {"version": VERSION, "kind": "smiles", "smiles": "smiles", "target": None}
-    return pack_molecules(found, source_text=tuple(smiles), recipe=recipe)
+    return pack_molecules(molecules, source_text=tuple(smiles), recipe=recipe)
 
 
 def check_meaning(made: Mapping[str, Any], fitted: Mapping[str, Any], who: str) -> None:
@@ -221,13 +223,13 @@ def class_labels(y: npt.ArrayLike, G: int) -> npt.NDArray[Any]:
     return given
 
 
-def hold_out_of(graphs: GraphSet, fraction: Any, chance: np.random.Generator) -> SimpleNamespace:
+def hold_out_of(graphs: GraphSet, fraction: Any, rng: np.random.Generator) -> SimpleNamespace:
     """As hold_out, for any target: measured values by their quantiles, yes/no tasks by the rarest yes."""
     groups = graphs.y if graphs.y.ndim == 1 else strata(graphs, min(10, len(graphs)), "a held-out part", "Add graphs")
-    return hold_out(groups, fraction, chance)
+    return hold_out(groups, fraction, rng)
 
 
-def hold_out(y: Ints, fraction: Any, chance: np.random.Generator) -> SimpleNamespace:
+def hold_out(y: Ints, fraction: Any, rng: np.random.Generator) -> SimpleNamespace:
     """Numbers of the graphs to learn from and to choose the epoch by; every class keeps at least one to learn from.
 
     >>> parts = hold_out(np.array([0] * 10 + [1] * 20), 0.1, np.random.default_rng(0))
@@ -239,7 +241,7 @@ def hold_out(y: Ints, fraction: Any, chance: np.random.Generator) -> SimpleNames
         raise ConfigError(f"validation_fraction must lie in [0, 1), got {fraction!r}")
     held = []
     for c in np.unique(y):
-        members = chance.permutation(np.flatnonzero(y == c))
+        members = rng.permutation(np.flatnonzero(y == c))
         held.append(members[: min(round(fraction * len(members)), len(members) - 1)])
     val = np.sort(np.concatenate(held))
     return SimpleNamespace(train=np.setdiff1d(np.arange(len(y)), val), val=val)

@@ -79,20 +79,20 @@ def _line(record: RunRecord) -> dict[str, Any]:
     run["model"] = _changed(run["model"], FIRST_MODEL, "method")
     run["train"] = _changed(run["train"], FIRST_TRAIN)
     scores = {part: _scores(getattr(record, part)) for part in ("validation", "test")}
-    own = {name: getattr(record, name) for name in OWN if getattr(record, name) is not None}
-    there = {part: values for part, values in scores.items() if values is not None}
-    return {"key": record.run.key, **run, **there, **own, "machine": _name(record.machine)}
+    outcome = {name: getattr(record, name) for name in OWN if getattr(record, name) is not None}
+    parts = {part: values for part, values in scores.items() if values is not None}
+    return {"key": record.run.key, **run, **parts, **outcome, "machine": _name(record.machine)}
 
 
 def _record(plain: Mapping[str, Any], machines: Mapping[str, Any]) -> RunRecord:
     names = ("data", "fingerprint", "model", "train", "seed", "fold", "folds", "protocol")
     splits = {"splits": plain["splits"]} if "splits" in plain else {}
     run = Run.from_dict({name: plain[name] for name in names} | splits)
-    own = {name: plain[name] for name in OWN if name in plain}
+    outcome = {name: plain[name] for name in OWN if name in plain}
     scores: dict[str, Any] = {
         part: None if part not in plain else dict.fromkeys(SCORES) | plain[part] for part in ("validation", "test")
     }
-    return RunRecord(**{"run": run, "machine": machines[plain["machine"]], **scores, **own})
+    return RunRecord(**{"run": run, "machine": machines[plain["machine"]], **scores, **outcome})
 
 
 def _changed(values: Mapping[str, Any], default: Mapping[str, Any], *always: str) -> dict[str, Any]:
@@ -158,9 +158,11 @@ def merge(*places: str | PathLike[str], into: str | PathLike[str]) -> int:
                 if key not in best:
                     best[key] = number, record
                     continue
-                held, there = best[key]
-                in_store = held < 0 and there.finished  # such a record is never replaced, but must not be contradicted
-                if better(there, record) is record and not in_store:
+                held, current = best[key]
+                in_store = (
+                    held < 0 and current.finished
+                )  # such a record is never replaced, but must not be contradicted
+                if better(current, record) is record and not in_store:
                     best[key] = number, record
         count = 0
         for number, place in enumerate(places):

@@ -82,8 +82,8 @@ def execute(
                 if on_record is not None:
                     on_record(known)
         waiting = again
-    found = store.records()
-    return [found[run.key] for run in runs if run.key in found]
+    records_by_key = store.records()
+    return [records_by_key[run.key] for run in runs if run.key in records_by_key]
 
 
 def model_path(models: Path, run: Run) -> Path:

@@ -67,10 +67,10 @@ class TableFiles:
         lines = []
         for plan in self.plans:
             for cell in plan.cells:
-                found = (self.records.get(run.key) for run in plan.runs_of(cell, self.graphs))
+                records = (self.records.get(run.key) for run in plan.runs_of(cell, self.graphs))
                 lines += [
                     [plan.name, cell.row, cell.column, *_result(record, names)]
-                    for record in found
+                    for record in records
                     if record is not None
                 ]
         write_csv(self.folder / "results.csv", [*head, "best_epoch", "seconds", "version", "failure"], lines)

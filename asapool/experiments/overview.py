@@ -68,8 +68,8 @@ def overview(folder: str | PathLike[str]) -> list[RunGroup]:
     for record in read_records(folder, light=True).values():
         groups.setdefault(replace(record.run, seed=0, fold=0), []).append(record)
     plans = read_plans(folder)
-    found = [_group(run, records, plans) for run, records in groups.items()]
-    return sorted(found, key=lambda s: (_place(s, plans), s.data))
+    summaries = [_group(run, records, plans) for run, records in groups.items()]
+    return sorted(summaries, key=lambda s: (_place(s, plans), s.data))
 
 
 def differences(first: str | PathLike[str], second: str | PathLike[str]) -> list[Difference]:
@@ -81,15 +81,15 @@ def differences(first: str | PathLike[str], second: str | PathLike[str]) -> list
     others = overview(second)
     named = {(one.data, name): one for one in others for name in one.names}
     alike = {(one.data, one.settings): one for one in others}
-    found = []
+    differences = []
     for series in overview(first):
         names = [name for name in series.names if (series.data, name) in named]
-        found += [_difference(name, series, named[series.data, name]) for name in names]
+        differences += [_difference(name, series, named[series.data, name]) for name in names]
         if not names and (series.data, series.settings) in alike:
-            found.append(_difference(series.names[0], series, alike[series.data, series.settings]))
-    if not found:
+            differences.append(_difference(series.names[0], series, alike[series.data, series.settings]))
+    if not differences:
         raise DataError(f"{first} and {second} have no cell in common. Compare stores of the same plan")
-    return found
+    return differences
 
 
 def merge_folders(folders: Sequence[str | PathLike[str]], into: str | PathLike[str]) -> int:
@@ -102,9 +102,9 @@ def merge_folders(folders: Sequence[str | PathLike[str]], into: str | PathLike[s
     with working_in(into) as path:
         for folder in folders:
             for file in sorted(Path(folder).glob("*.plan.json")):
-                plan, there = read_json(file), path / file.name
-                if not there.exists() or _size(read_json(there)) < _size(plan):
-                    write_json(there, plan)
+                plan, target = read_json(file), path / file.name
+                if not target.exists() or _size(read_json(target)) < _size(plan):
+                    write_json(target, plan)
     return count
 
 

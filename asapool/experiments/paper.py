@@ -189,8 +189,8 @@ def nearest(data: str, row: str, plan: str = "table2") -> PaperNumber | None:
     other = STAND_INS.get(canonical(data))
     if other is None:
         return claim(data, row, plan)
-    found = claim(other, row, plan)
-    return None if found is None else found._replace(other=other)
+    number = claim(other, row, plan)
+    return None if number is None else number._replace(other=other)
 
 
 def canonical(data: str) -> str:

@@ -92,9 +92,9 @@ def table3(graphs: Mapping[str, GraphSet]) -> StatisticsTable:
         counted = some.summary()
         means = round(counted.nodes_mean, 2), round(counted.edges_mean, 2)
         ours = Statistics(counted.graphs, counted.classes, *means)
-        own = canonical(name)
-        other = STAND_INS.get(own, "")
-        rows.append(DataRow(name=name, ours=ours, paper=STATISTICS.get(other or own), other=other))
+        known_name = canonical(name)
+        other = STAND_INS.get(known_name, "")
+        rows.append(DataRow(name=name, ours=ours, paper=STATISTICS.get(other or known_name), other=other))
     return StatisticsTable(rows=tuple(rows))
 
 
@@ -165,15 +165,15 @@ def table1(models: Mapping[str, ModelConfig] | None = None, seed: int = 0) -> Pr
     """The four properties of the paper's four hierarchical methods, or of other models by name."""
     if models is None:
         models = {method: ModelConfig.from_dict({"method": method, "hidden": F}) for method in TICKS}
-    found = {}
+    findings = {}
     for name, config in models.items():
         ticks = TICKS.get(name)
         measured = measure(layer_of(config), seed)
-        found[name] = {
+        findings[name] = {
             p: PropertyCell(holds=holds, evidence=evidence, paper=None if ticks is None else p in ticks)
             for p, (holds, evidence) in measured.items()
         }
-    return PropertyTable(findings=found)
+    return PropertyTable(findings=findings)
 
 
 def layer_of(config: ModelConfig) -> Make:

@@ -99,10 +99,10 @@ class Plan:
     @property
     def sources(self) -> dict[str, DataConfig]:
         """Where the graphs of each column come from."""
-        found: dict[str, DataConfig] = {}
+        sources: dict[str, DataConfig] = {}
         for cell in self.cells:
-            found.setdefault(cell.column, cell.source)
-        return found
+            sources.setdefault(cell.column, cell.source)
+        return sources
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: every cell with all its settings."""
@@ -248,8 +248,10 @@ def _folds(file: PlanFile, splits: Mapping[str, SplitFile]) -> int:
     stated = {entry.name for entry in file.data if entry.splits_digest is not None}  # the plan has their number too
     counts = {name: file.folds if name in stated else len(one.folds) for name, one in splits.items()}
     if len(set(counts.values())) > 1:
-        found = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise ConfigError(f"{file.place}: the split files have different numbers of folds ({found}). Use one plan each")
+        counted = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise ConfigError(
+            f"{file.place}: the split files have different numbers of folds ({counted}). Use one plan each"
+        )
     return next(iter(counts.values()), file.folds)
 
 
@@ -291,10 +293,10 @@ def load_graphs(plans: Sequence[Plan]) -> dict[str, GraphSet]:
 
 def _source(entry: DataEntry, data_root: str | PathLike[str] | None) -> DataConfig:
     root = {} if data_root is None else {"data_root": str(data_root)}
-    own = dict(entry.source)
-    if "/" in own.get("source", "") and not own["source"].startswith("synthetic:"):
-        own["source"] = str(_located(own["source"], data_root))
-    return DataConfig(**{"source": entry.name} | root | own).settled()
+    source = dict(entry.source)
+    if "/" in source.get("source", "") and not source["source"].startswith("synthetic:"):
+        source["source"] = str(_located(source["source"], data_root))
+    return DataConfig(**{"source": entry.name} | root | source).settled()
 
 
 def _seeds(file: PlanFile, count: int | None) -> tuple[int, ...]:

@@ -121,13 +121,13 @@ def plan_names() -> list[str]:
 def read_plan(path_or_name: str | PathLike[str]) -> PlanFile:
     """Read a file, or the plan of asapool with that name."""
     path = Path(path_or_name)
-    own = FOLDER / f"{path_or_name}.toml"
+    shipped = FOLDER / f"{path_or_name}.toml"
     if path.suffix != ".toml":
-        if not own.is_file():
+        if not shipped.is_file():
             raise ConfigError(
                 f"there is no plan {str(path_or_name)!r}. Known are {', '.join(plan_names())}, and any FILE.toml"
             )
-        path = own
+        path = shipped
     return _plan(load_toml(path), path)
 
 
@@ -226,8 +226,8 @@ def _data(entry: dict[str, Any], path: Path) -> DataEntry:
 
 
 def _or_instead(entry: DataEntry, root: str | PathLike[str] | None) -> DataEntry:
-    there = entry.source or local_tu(entry.name, None if root is None else Path(root)) is not None
-    return entry if there or entry.name not in INSTEAD else DataEntry(INSTEAD[entry.name], {}, entry.tables)
+    present = entry.source or local_tu(entry.name, None if root is None else Path(root)) is not None
+    return entry if present or entry.name not in INSTEAD else DataEntry(INSTEAD[entry.name], {}, entry.tables)
 
 
 def _folded(name: str) -> str:

@@ -110,10 +110,10 @@ def run_tasks(
 
 
 def _start(context: Any) -> _Worker[Task]:
-    here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(there,), daemon=True)
+    here, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs,), daemon=True)
     process.start()
-    there.close()  # the worker has the only one: when it dies, what we send or wait for ends at once
+    theirs.close()  # the worker has the only one: when it dies, what we send or wait for ends at once
     return _Worker(process, here)
 
 

@@ -103,15 +103,15 @@ class _Work:
         return self.train.remote(__version__, run.key, task, boxes, self.board)
 
     def _look(self) -> None:
-        """Pass on what the board says; it is news for people, so one that does not answer is no trouble."""
+        """Pass on what the board says; it is for people to read, so one that does not answer is no trouble."""
         if time.monotonic() - self.looked < POLL:
             return
-        self.looked, news = time.monotonic(), {}
+        self.looked, latest = time.monotonic(), {}
         with suppress(self.ray.exceptions.RayError):
-            news = self.ray.get(self.board.news.remote(), timeout=5 * POLL)
+            latest = self.ray.get(self.board.latest.remote(), timeout=5 * POLL)
         for run in self.flying.values():
-            if run.key in news:
-                self.on_progress(run, *news[run.key])
+            if run.key in latest:
+                self.on_progress(run, *latest[run.key])
 
     def _collect(self, reference: Any, run: Run) -> RunRecord | None:
         """The record of a Run that has ended, or None where its machine is lost and it must be done again."""
@@ -201,17 +201,17 @@ class Board:
 
     def __init__(self) -> None:
         self._node: dict[str, str] = {}
-        self._news: dict[str, tuple[int, int, float | None]] = {}
+        self._latest: dict[str, tuple[int, int, float | None]] = {}
 
     def note(self, key: str, node: str, epoch: int, epochs: int, score: float | None) -> None:
         """Take down that the Run of this key has finished so many epochs, and on which node."""
         self._node[key] = node
-        self._news[key] = (epoch, epochs, score)
+        self._latest[key] = (epoch, epochs, score)
 
-    def news(self) -> dict[str, tuple[int, int, float | None]]:
-        """What was noted since the last question."""
-        news, self._news = self._news, {}
-        return news
+    def latest(self) -> dict[str, tuple[int, int, float | None]]:
+        """What was noted since the last call."""
+        latest, self._latest = self._latest, {}
+        return latest
 
     def node(self, key: str) -> str | None:
         """The node that works on a Run, or did last."""

@@ -52,11 +52,13 @@ def to_markdown(table: Table, *, heading: bool = True, marks: bool = True, folde
     parts += [f"{escape(note)}\n" for note in notes(table)]
     if table.choose:
         parts.append("".join(f"- {line}\n" for line in map(escape, choices(table))))
-    found = evaluate_claims(table)
-    if found:
+    verdicts = evaluate_claims(table)
+    if verdicts:
         parts.append("The paper's claims about this table:\n")
-        parts.append("".join(f"- {v.words}: **{v.verdict}**{f' ({v.numbers})' if v.numbers else ''}\n" for v in found))
-        parts.append(" ".join(dict.fromkeys(v.how for v in found)) + "\n")
+        parts.append(
+            "".join(f"- {v.words}: **{v.verdict}**{f' ({v.numbers})' if v.numbers else ''}\n" for v in verdicts)
+        )
+        parts.append(" ".join(dict.fromkeys(v.how for v in verdicts)) + "\n")
     return "\n".join(parts)
 
 
@@ -99,9 +101,9 @@ def choices(table: Table) -> list[str]:
         line += f"its test {label} is {plus_minus(best.test, best.test_over_seeds)}"
         theirs, settings = paper.nearest(column, "asap"), preset(column)
         if theirs is not None:
-            own = {**settings["model"], **settings["train"]}
-            line += f" (paper {theirs}; the authors chose hidden {own['hidden']}, lr {own['lr']}, "
-            line += f"dropout {own['attention_dropout']})"
+            chosen = {**settings["model"], **settings["train"]}
+            line += f" (paper {theirs}; the authors chose hidden {chosen['hidden']}, lr {chosen['lr']}, "
+            line += f"dropout {chosen['attention_dropout']})"
         lines.append(line)
     return lines
 

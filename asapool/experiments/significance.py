@@ -92,10 +92,10 @@ def _wilcoxon(d: npt.NDArray[np.float64]) -> float:
     """Folds without a difference are left out, as Wilcoxon did; equal sizes share their mean rank."""
     from scipy.stats import wilcoxon
 
-    there = np.round(d[np.abs(d) > 1e-12], 12)  # accuracies of equal folds: rounding must not order equal differences
-    ties = len(np.unique(np.abs(there))) < len(there)
+    nonzero = np.round(d[np.abs(d) > 1e-12], 12)  # accuracies of equal folds: rounding must not order equal differences
+    ties = len(np.unique(np.abs(nonzero))) < len(nonzero)
     # the exact distribution holds for few folds without ties; the normal one otherwise
-    return float(wilcoxon(there, method="approx" if ties or len(there) > 50 else "exact").pvalue)
+    return float(wilcoxon(nonzero, method="approx" if ties or len(nonzero) > 50 else "exact").pvalue)
 
 
 def _mean(d: npt.NDArray[np.float64]) -> float:

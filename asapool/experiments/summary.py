@@ -179,10 +179,10 @@ def paired_tests(values: Mapping[str, Sequence[FoldValue]], reference: str, fold
     """
     first = {(seed, fold): value for seed, fold, value in values[reference]}
     tests = {}
-    for row, own in values.items():
+    for row, series in values.items():
         if row == reference:
             continue
-        second = {(seed, fold): value for seed, fold, value in own}
+        second = {(seed, fold): value for seed, fold, value in series}
         both = [key for key in first if key in second]
         tests[row] = paired_test([second[k] for k in both], [first[k] for k in both], test_share=test_share(folds))
     tested = {row: t.p_corrected_t for row, t in tests.items() if t.p_corrected_t is not None}

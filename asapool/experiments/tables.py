@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MAJORITY = "majority class"  # name of the baseline's row
 TRIVIAL = "trivial baseline"  # its name where there are no classes
-Found = Mapping[tuple[str, str], list["RunRecord"]]  # row, column → records in the order of the plan
+RecordsOf = Mapping[tuple[str, str], list["RunRecord"]]  # row, column → records in the order of the plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,10 +190,10 @@ def make_table(plan: Plan, records: Mapping[str, RunRecord], graphs: Mapping[str
         graphs: By column; without them a column's graphs are those that the records name.
     """
     prints = graphs if graphs is not None else _fingerprints(records.values())
-    found: dict[tuple[str, str], list[RunRecord]] = {}
+    records_of: dict[tuple[str, str], list[RunRecord]] = {}
     for cell in plan.cells:
         runs = plan.runs_of(cell, cast("Mapping[str, GraphSet]", prints)) if cell.column in prints else []
-        found[cell.row, cell.column] = [records[run.key] for run in runs if run.key in records]
+        records_of[cell.row, cell.column] = [records[run.key] for run in runs if run.key in records]
     rows, columns = plan.rows, plan.columns
     first = "asap" if "asap" in rows and not plan.comparison else rows[0]
     reference = first if plan.metric == "test" else None
@@ -201,24 +201,24 @@ def make_table(plan: Plan, records: Mapping[str, RunRecord], graphs: Mapping[str
     for column in columns:
         cells = [cell for cell in plan.cells if cell.column == column]
         for cell in cells:
-            made[cell.row, column] = _fill(plan, cell, found[cell.row, column])
-        tests = _tests({cell.row: found[cell.row, column] for cell in cells}, reference, plan.folds)
+            made[cell.row, column] = _fill(plan, cell, records_of[cell.row, column])
+        tests = _tests({cell.row: records_of[cell.row, column] for cell in cells}, reference, plan.folds)
         made |= {(row, column): replace(made[row, column], against=test) for row, test in tests.items()}
         if plan.choose:
-            made |= _choice([made[cell.row, column] for cell in cells], found, plan.folds)
-    baselines = [_baseline(plan, column, found) for column in columns] if plan.comparison else []
+            made |= _choice([made[cell.row, column] for cell in cells], records_of, plan.folds)
+    baselines = [_baseline(plan, column, records_of) for column in columns] if plan.comparison else []
     return Table(
         name=plan.name, title=plan.title, metric=plan.metric, rows=rows, columns=columns,
         cells=tuple(made[cell.row, cell.column] for cell in plan.cells),
         baselines=tuple(cell for cell in baselines if cell is not None), seeds=tuple(plan.seeds), folds=plan.folds,
         protocol=plan.protocol, choose=plan.choose, reference=reference,
-        versions=tuple(sorted({record.version for some in found.values() for record in some})),
+        versions=tuple(sorted({record.version for some in records_of.values() for record in some})),
         comparison=plan.comparison,
     )  # fmt: skip
 
 
-def _fill(plan: Plan, cell: Cell, found: Sequence[RunRecord]) -> TableCell:
-    total, score = summarise(found, plan.folds, plan.metric), headline_of_records(found)
+def _fill(plan: Plan, cell: Cell, records: Sequence[RunRecord]) -> TableCell:
+    total, score = summarise(records, plan.folds, plan.metric), headline_of_records(records)
     factor = score.factor
     number = paper.nearest(cell.column, cell.row, "table2" if plan.comparison else plan.name)
     filled = TableCell(
@@ -238,7 +238,7 @@ def _fill(plan: Plan, cell: Cell, found: Sequence[RunRecord]) -> TableCell:
         seconds=round(total.seconds, 3) if plan.comparison and total.seconds is not None else None,
         values=_shown_values(total.values, factor),
         score=score.name,
-        runs=tuple(record.run.key for record in found if record.finished),
+        runs=tuple(record.run.key for record in records if record.finished),
         settings={"model": settings_of(cell.model), "train": settings_of(cell.train)},
     )
     if number is None or number.other or filled.mean is None:
@@ -253,13 +253,13 @@ def _fill(plan: Plan, cell: Cell, found: Sequence[RunRecord]) -> TableCell:
     return replace(filled, difference=difference, verdict=verdict)
 
 
-def _baseline(plan: Plan, column: str, found: Found) -> TableCell | None:
+def _baseline(plan: Plan, column: str, records: RecordsOf) -> TableCell | None:
     """The trivial baseline on the test parts of the row that has most trainings.
 
     Of classes it is the most frequent one of the data set, of measured values the mean of the training graphs. None
     where the records do not say (compact files).
     """
-    rows = [[r for r in found[cell.row, column] if r.finished] for cell in plan.cells if cell.column == column]
+    rows = [[r for r in records[cell.row, column] if r.finished] for cell in plan.cells if cell.column == column]
     most = max(rows, key=len)
     score = headline_of_records(most)
     known = [(r.run.seed, r.run.fold, score.of((r.test or {}).get("trivial"))) for r in most]
@@ -290,7 +290,7 @@ def _baseline_cell(row: str, column: str, values: tuple[FoldValue, ...], folds: 
     )  # fmt: skip
 
 
-def _choice(cells: list[TableCell], found: Found, folds: int) -> dict[tuple[str, str], TableCell]:
+def _choice(cells: list[TableCell], records: RecordsOf, folds: int) -> dict[tuple[str, str], TableCell]:
     """The best row of a column by validation accuracy, whatever the table shows, with its test accuracy.
 
     There is none before all rows are done.
@@ -300,7 +300,7 @@ def _choice(cells: list[TableCell], found: Found, folds: int) -> dict[tuple[str,
         return {}
     score = headline_named(cells[0].score)
     best = cells[means.index(max(means) if score.greater else min(means))]  # the first of equals
-    total = summarise(found[best.row, best.column], folds)
+    total = summarise(records[best.row, best.column], folds)
     test, deviation = _shown(total.mean, score.factor), _shown(total.over_seeds, score.factor)
     chosen = replace(best, chosen=True, test=test, test_over_seeds=deviation)
     return {(best.row, best.column): chosen}

@@ -60,8 +60,8 @@ class TimeLeft:
         """Take note of a Run that ended."""
         key, kind = record.run.key, _kind(record.run)
         if record.history:
-            own, count = median(row["seconds"] for row in record.history), self.count.get(kind, 0) + 1
-            self.pace[kind] = self.pace.get(kind, 0.0) + (own - self.pace.get(kind, 0.0)) / count
+            pace, count = median(row["seconds"] for row in record.history), self.count.get(kind, 0) + 1
+            self.pace[kind] = self.pace.get(kind, 0.0) + (pace - self.pace.get(kind, 0.0)) / count
             self.count[kind] = count
         if record.finished and self.left.pop(key, None) is not None:
             self.epochs[kind] -= record.run.train.epochs

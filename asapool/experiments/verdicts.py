@@ -92,21 +92,21 @@ def evaluate_claims(table: Table) -> list[Verdict]:
     """
     if not table.comparable:
         return []
-    own = [column for column in table.columns if canonical(column) in SETS]
+    columns = [column for column in table.columns if canonical(column) in SETS]
     others = [column for column in table.columns if canonical(column) in STAND_INS]
     verdicts = []
     for statement in claims(table.name):
         if statement.kind == "gain":
-            found = [_gain(table, statement, own)] if own else []
+            findings = [_gain(table, statement, columns)] if columns else []
         else:
             # other data are adjusted for among themselves: they must not weaken what the paper's own say
-            found = [*_findings(table, statement, own), *_findings(table, statement, others)]
-            there = {canonical(column) for column in own}
-            absent = [name for name in SETS if name not in there] if statement.everywhere and found else []
-            found += [ColumnVerdict(column=n, verdict="not enough runs", numbers="not in the table") for n in absent]
-        overall = _worst([finding.verdict for finding in found if not finding.other])
+            findings = [*_findings(table, statement, columns), *_findings(table, statement, others)]
+            present = {canonical(column) for column in columns}
+            absent = [name for name in SETS if name not in present] if statement.everywhere and findings else []
+            findings += [ColumnVerdict(column=n, verdict="not enough runs", numbers="not in the table") for n in absent]
+        overall = _worst([finding.verdict for finding in findings if not finding.other])
         how = HOW[statement.kind]
-        verdicts.append(Verdict(words=statement.words, verdict=overall, how=how, findings=tuple(found)))
+        verdicts.append(Verdict(words=statement.words, verdict=overall, how=how, findings=tuple(findings)))
     return verdicts
 
 
@@ -170,8 +170,8 @@ def worthless(table: Table, column: str) -> str | None:
 
 def _p_better(one: TableCell, other: TableCell, sign: int, folds: int) -> float:
     """The p value of a cell being better than another on the folds that both have; 1 where its mean is worse."""
-    own = {(seed, fold): value for seed, fold, value in one.values}
-    pairs = [(own[seed, fold], value) for seed, fold, value in other.values if (seed, fold) in own]
+    values = {(seed, fold): value for seed, fold, value in one.values}
+    pairs = [(values[seed, fold], value) for seed, fold, value in other.values if (seed, fold) in values]
     test = paired_test([a for a, _ in pairs], [b for _, b in pairs], test_share=test_share(folds))
     if sign * test.difference <= 0:
         return 1.0
@@ -187,14 +187,14 @@ def _findings(table: Table, statement: PaperClaim, columns: Sequence[str]) -> li
     }  # fmt: skip
     looked = {column: compare[statement.kind](table, statement, column) for column in columns}
     adjusted = iter(holm([one.p for some in looked.values() for one in some if one is not None]))
-    found = []
+    verdicts = []
     for column, some in looked.items():
         sure = [one._replace(p=next(adjusted)) for one in some if one is not None]
         words = [_word(one, statement.ties) for one in sure]
         words += ["not enough runs"] * (len(some) - len(sure))
         numbers, other = _together(sure) or MISSING[statement.kind], canonical(column) in STAND_INS
-        found.append(ColumnVerdict(column=column, verdict=_worst(words), numbers=numbers, other=other))
-    return found
+        verdicts.append(ColumnVerdict(column=column, verdict=_worst(words), numbers=numbers, other=other))
+    return verdicts
 
 
 def _word(one: Compared, ties: bool) -> Word:
@@ -204,28 +204,28 @@ def _word(one: Compared, ties: bool) -> Word:
 
 
 def _above(table: Table, statement: PaperClaim, column: str) -> list[Compared | None]:
-    found: list[Compared | None] = []
+    compared: list[Compared | None] = []
     for first, second in statement.pairs:
         both = _shared(table, [(first, column), (second, column)])
         if both is None:
-            found.append(None)
+            compared.append(None)
             continue
         gap, p = higher(*both)
-        found.append(Compared(first, f"{signed(gap)} over {second}", both.shape[1], gap, p))
-    return found
+        compared.append(Compared(first, f"{signed(gap)} over {second}", both.shape[1], gap, p))
+    return compared
 
 
 def _steadier(table: Table, statement: PaperClaim, column: str) -> list[Compared | None]:
-    found: list[Compared | None] = []
+    compared: list[Compared | None] = []
     for first, second in statement.pairs:
         both = _shared(table, [(first, column), (second, column)])
         if both is None or both.shape[1] < STEADY:
-            found.append(None)
+            compared.append(None)
             continue
         a, b = (float(np.std(row.mean(axis=1), ddof=1)) for row in both)
         rest = f"± {b:.2f} of {second}"
-        found.append(Compared(f"{first} ± {a:.2f} against", rest, both.shape[1], *steadier(*both)))
-    return found
+        compared.append(Compared(f"{first} ± {a:.2f} against", rest, both.shape[1], *steadier(*both)))
+    return compared
 
 
 def _rising(table: Table, statement: PaperClaim, column: str) -> list[Compared | None]:

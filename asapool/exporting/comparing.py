@@ -32,12 +32,12 @@ def sample_graphs(loaded: LoadedModel, most: int) -> Sample:
     """At most that many graphs: of the run's validation and training parts, of the data it names, or generated."""
     for find in (_of_run, _of_summary, _molecules):
         try:
-            found = find(loaded)
-            if found is not None:
-                loaded.check(found.graphs)
-                small = np.flatnonzero(np.diff(found.graphs.ptr) <= LARGEST)[:most]
+            reading = find(loaded)
+            if reading is not None:
+                loaded.check(reading.graphs)
+                small = np.flatnonzero(np.diff(reading.graphs.ptr) <= LARGEST)[:most]
                 if len(small):
-                    return Sample(found.graphs.subset(small), found.source)
+                    return Sample(reading.graphs.subset(small), reading.source)
         except (AsapoolError, OSError, ValueError):  # the data may have moved since
             continue
     return Sample(generated(loaded, most), "generated graphs")

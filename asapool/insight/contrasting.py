@@ -60,8 +60,8 @@ def similarities(graphs: GraphSet, index: int) -> Floats:
     mine = counts[[index]]
     both = np.asarray(counts.minimum(_tiled(mine, counts.shape[0])).sum(axis=1)).ravel()
     total = np.asarray(counts.sum(axis=1)).ravel() + float(mine.sum()) - both
-    found: Floats = both / np.maximum(total, 1e-12)
-    return found
+    similarity: Floats = both / np.maximum(total, 1e-12)
+    return similarity
 
 
 def common_nodes(graphs: GraphSet, a: int, b: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -196,8 +196,8 @@ def contrast(
 def _first(graphs: GraphSet, order: Ints, predicted: dict[int, int], name: str, c: int) -> int | None:
     """The most similar graph with this label; without any labels the most similar one that is predicted so."""
     if graphs.labelled.any() and name in graphs.class_names:
-        own = order[graphs.y[order] == graphs.class_names.index(name)]
-        return int(own[0]) if len(own) else None
+        same_class = order[graphs.y[order] == graphs.class_names.index(name)]
+        return int(same_class[0]) if len(same_class) else None
     return next((i for i, answer in predicted.items() if answer == c), None)
 
 

@@ -59,19 +59,19 @@ def explain(
     """
     for kind in importance:
         choose("importance", kind, tuple(KINDS))
-    found, classes, one = model_and_graph(model, graph, index)
-    batch = cut(found, one, np.zeros(1, np.int64))
-    meaning = found.target or Target(classes=classes)
+    network, classes, one = model_and_graph(model, graph, index)
+    batch = cut(network, one, np.zeros(1, np.int64))
+    meaning = network.target or Target(classes=classes)
     task = task_of(meaning)
     if against is not None and meaning.noun != "classes":
         raise ConfigError(f"against compares two classes, and the model has a {meaning.kind} target. Leave it out")
-    with frozen(found):
+    with frozen(network):
         with torch.no_grad():
-            probability: Floats = task.answers(logits_of(found, batch).double(), meaning)[0].numpy()
-        levels, note = levels_of(found, batch)
+            probability: Floats = task.answers(logits_of(network, batch).double(), meaning)[0].numpy()
+        levels, note = levels_of(network, batch)
         c = _class(target, classes, probability, meaning)
         other = None if against is None else _class(against, classes, probability, meaning)
-        question = Question(found, batch, levels, c, occlude, other)
+        question = Question(network, batch, levels, c, occlude, other)
         scores = {
             kind: row.compute(question)
             for kind, row in KINDS.items()
@@ -80,7 +80,7 @@ def explain(
     row = np.repeat(np.arange(len(one.x)), np.diff(one.rowptr))
     text = None if one.source_text is None else one.source_text[0]
     return Hierarchy(
-        id=one.ids[0], data=one.name, method=found.config.method, classes=classes, probability=probability, target=c,
+        id=one.ids[0], data=one.name, method=network.config.method, classes=classes, probability=probability, target=c,
         against=other, nodes=len(one.x), source=one.col.copy(), target_node=row,
         weight=np.ones(len(row)) if one.weight is None else one.weight.astype(np.float64),
         levels=levels, importance=scores, names=_names(one, text, row), text=text, note=note,

@@ -117,7 +117,7 @@ def importance_of(
     model: GraphModel, graphs: GraphSet, kinds: Sequence[str], classes: Ints | None = None
 ) -> dict[str, list[Floats]]:
     """Every kind of importance of every graph; about the predicted class unless others are named, (G,)."""
-    found: dict[str, list[Floats]] = {}
+    values: dict[str, list[Floats]] = {}
     about = answers_of(model, graphs).argmax(axis=1) if classes is None else classes
     for g in range(len(graphs)):
         batch = cut(model, graphs, np.array([g]))
@@ -125,8 +125,8 @@ def importance_of(
         question = Question(model, batch, levels, int(about[g]), "remove")
         for kind in kinds:
             if levels or not KINDS[kind].needs_levels:
-                found.setdefault(kind, []).append(KINDS[kind].compute(question))
-    return found
+                values.setdefault(kind, []).append(KINDS[kind].compute(question))
+    return values
 
 
 def faithful(model: GraphModel, graphs: GraphSet, scores: Sequence[Floats]) -> dict[str, Floats]:
@@ -168,15 +168,15 @@ def _agreement(
     scores: dict[str, list[Floats]], graphs: GraphSet, others: Sequence[Any], kinds: Sequence[str]
 ) -> dict[str, Floats]:
     """Mean rank correlation (G,) of each kind with that of other models, for the class that those predict."""
-    found: dict[str, list[Floats]] = {}
+    correlations: dict[str, list[Floats]] = {}
     for other in others:
         network, _, _ = model_and_set(other, graphs)
         with frozen(network):
             for kind, values in importance_of(network, graphs, kinds).items():
                 if kind in scores:
                     pairs = zip(scores[kind], values, strict=True)
-                    found.setdefault(kind, []).append(np.array([rank_correlation(a, b) for a, b in pairs]))
-    return {kind: np.mean(values, axis=0) for kind, values in found.items()}
+                    correlations.setdefault(kind, []).append(np.array([rank_correlation(a, b) for a, b in pairs]))
+    return {kind: np.mean(values, axis=0) for kind, values in correlations.items()}
 
 
 def rank_correlation(a: Floats, b: Floats) -> float:

@@ -70,9 +70,9 @@ def flip(model: GraphModel, one: GraphSet, c: int, against: int) -> Flip:
         margin = np.log(np.maximum(p[:, against], 1e-300)) - np.log(np.maximum(p[:, c], 1e-300))
         order = np.argsort(-margin, kind="stable")
         won = [int(k) for k in order if margin[k] > 0]
-        found = [_describe(states[k], p[k], one, row, pieces, True) for k in won[:50]]
-        if found:
-            return next((change for change in found if change.connected), found[0])
+        changes = [_describe(states[k], p[k], one, row, pieces, True) for k in won[:50]]
+        if changes:
+            return next((change for change in changes if change.connected), changes[0])
         first = int(order[0])
         if best is None or margin[first] > best[0]:
             best = float(margin[first]), _describe(states[first], p[first], one, row, pieces, False)
@@ -97,7 +97,7 @@ def branches(N: int, source: Ints, target: Ints) -> list[frozenset[int]]:
         if a != b:
             around[a].add(b)
             around[b].add(a)
-    found = set()
+    branches = set()
     for a in range(N):
         for b in around[a]:
             side, frontier = {a}, [a]
@@ -108,8 +108,8 @@ def branches(N: int, source: Ints, target: Ints) -> list[frozenset[int]]:
                         side.add(w)
                         frontier.append(w)
             if b not in side and 1 < len(side) <= BRANCH and 2 * len(side) < N:
-                found.add(frozenset(side))
-    return sorted(found, key=sorted)
+                branches.add(frozenset(side))
+    return sorted(branches, key=sorted)
 
 
 def _next(state: _State, edges: list[tuple[int, int]], groups: list[frozenset[int]], N: int) -> list[_State]:
@@ -130,7 +130,7 @@ def _answers(model: GraphModel, one: GraphSet, states: list[_State], row: Ints) 
     place: dict[tuple[int, int], list[int]] = {}
     for e, pair in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
         place.setdefault(pair, []).append(e)
-    found = []
+    probabilities = []
     step = max(1, PIECE // N)
     with torch.no_grad():
         for first in range(0, len(states), step):
@@ -141,8 +141,8 @@ def _answers(model: GraphModel, one: GraphSet, states: list[_State], row: Ints) 
                 nodes[[k * N + v for v in state.nodes]] = False
                 edges[[k * E + e for pair in state.edges for e in place[pair]]] = False
             cutoff = drop_edges(batch, edges)
-            found.append(answers(model, drop_nodes(cutoff, nodes)).softmax(dim=1).numpy())
-    return np.concatenate(found)
+            probabilities.append(answers(model, drop_nodes(cutoff, nodes)).softmax(dim=1).numpy())
+    return np.concatenate(probabilities)
 
 
 def _describe(state: _State, p: Floats, one: GraphSet, row: Ints, pieces: int, flipped: bool) -> Flip:

@@ -216,11 +216,11 @@ def advise(
     sentences = [guarantee(ratio, hops)]
     at: dict[tuple[str, int], LevelForecast] = {(level.method, level.level): level for level in levels}
     for method in ("topk", "asap"):
-        own = [level for level in levels if level.method == method]
-        apart = next((level for level in own if level.isolated >= ISOLATED or level.split >= SPLIT), None)
+        of_method = [level for level in levels if level.method == method]
+        apart = next((level for level in of_method if level.isolated >= ISOLATED or level.split >= SPLIT), None)
         if apart:
             sentences.append(_apart(apart, at, ratio, pieces_at))
-        dense = next((level for level in own if level.density >= DENSE and level.nodes >= FEW), None)
+        dense = next((level for level in of_method if level.density >= DENSE and level.nodes >= FEW), None)
         if dense:
             sentences.append(_dense(dense))
     few = next((level for level in levels if level.method == "asap" and level.nodes < FEW), None)

@@ -230,9 +230,9 @@ def _node(hierarchy: Hierarchy, v: int) -> dict[str, Any]:
 
 def _clusters(hierarchy: Hierarchy, level: int) -> list[dict[str, Any]]:
     here, composed = hierarchy.levels[level - 1], hierarchy.assignment(level).tocsc()
-    found = []
+    clusters = []
     for k in range(len(here)):
         span = slice(composed.indptr[k], composed.indptr[k + 1])
         members = dict(zip(composed.indices[span].tolist(), composed.data[span].tolist(), strict=True))
-        found.append({"medoid": int(here.medoid[k]), "fitness": float(here.kept_fitness[k]), "members": members})
-    return found
+        clusters.append({"medoid": int(here.medoid[k]), "fitness": float(here.kept_fitness[k]), "members": members})
+    return clusters

@@ -144,9 +144,9 @@ def neighbourhood_importance(model: GraphModel, batch: Batch, c: int, against: i
     little. A neighbourhood that is the whole graph counts as the node alone. Call it within `frozen`.
     """
     N = batch.x.size(0)
-    own = occlusion_importance(model, batch, c, "remove", against)
+    removed = occlusion_importance(model, batch, c, "remove", against)
     if N < 2:
-        return own
+        return removed
     row = torch.repeat_interleave(batch.rowptr.diff())
     step = max(1, PIECE // N)
     drops = []
@@ -167,7 +167,7 @@ def neighbourhood_importance(model: GraphModel, batch: Batch, c: int, against: i
     loops = row == batch.col  # a self-loop is no second neighbour
     total = total.index_add(0, row[loops], -drop[row[loops]])
     count = 1 + batch.rowptr.diff() - torch.bincount(row[loops], minlength=N)
-    scores: Floats = own + (total / count).double().numpy()
+    scores: Floats = removed + (total / count).double().numpy()
     return scores
 
 

@@ -112,16 +112,16 @@ def find_graph(graphs: GraphSet, word: str) -> int:
     if not equals or column not in ("graph", "id"):
         column, value = "", word
     by_id = column == "id" or (column == "" and graphs.named)
-    found = [
+    matches = [
         i
-        for i, (place, own) in enumerate(zip(graphs.places.tolist(), graphs.ids, strict=True))
-        if (column != "id" and str(place) == value) or (by_id and own == value)
+        for i, (place, graph_id) in enumerate(zip(graphs.places.tolist(), graphs.ids, strict=True))
+        if (column != "id" and str(place) == value) or (by_id and graph_id == value)
     ]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        fitting = " and ".join(f"graph {graphs.places[i]} (id {graphs.ids[i]!r})" for i in found[:3])
-        choices = " or ".join(f"graph={graphs.places[i]}" for i in found[:3])
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        fitting = " and ".join(f"graph {graphs.places[i]} (id {graphs.ids[i]!r})" for i in matches[:3])
+        choices = " or ".join(f"graph={graphs.places[i]}" for i in matches[:3])
         raise DataError(f"{graphs.name}: {word!r} could be {fitting}. Say which one is meant: {choices}")
     some = ", ".join(map(repr, graphs.ids[:3])) + (", …" if len(graphs) > 3 else "")
     raise DataError(

@@ -132,19 +132,19 @@ def _level(
 ) -> Level:
     assert after is not None  # the edges of the last level were asked for too
     (source, target), weight = kernels.list_edges(after, backend="reference")  # once per level
-    there = weight != 0  # the packed form keeps a place for edges whose weight came out as 0
+    present = weight != 0  # the packed form keeps a place for edges whose weight came out as 0
     kept = _ints(perm)
     return Level(
         kept=kept, medoid=origin[kept], fitness=_floats(fitness), cluster=cluster, member=member, attention=attention,
-        source=_ints(source[there]), target=_ints(target[there]), weight=_floats(weight[there]),
+        source=_ints(source[present]), target=_ints(target[present]), weight=_floats(weight[present]),
     )  # fmt: skip
 
 
 def _ints(values: Tensor) -> Ints:
-    found: Ints = values.numpy().astype(np.int64)
-    return found
+    array: Ints = values.numpy().astype(np.int64)
+    return array
 
 
 def _floats(values: Tensor) -> Floats:
-    found: Floats = values.double().numpy()
-    return found
+    array: Floats = values.double().numpy()
+    return array

@@ -74,8 +74,8 @@ class DirectModel(GraphModel):
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *args: Any) -> None:
         # the sizes are those of the training data, so they come from the file and not from the config
-        own = {name.removeprefix(prefix): value for name, value in state_dict.items() if name.startswith(prefix)}
-        self.set_arrays(**own)
+        arrays = {name.removeprefix(prefix): value for name, value in state_dict.items() if name.startswith(prefix)}
+        self.set_arrays(**arrays)
 
 
 class Majority(DirectModel):

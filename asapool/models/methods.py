@@ -284,7 +284,7 @@ def _load_plugins() -> None:
                 register(loaded)
             if point.name not in _TABLE:
                 raise ConfigError(f"{point.value} is neither a Method nor registers one of that name")
-        except Exception as error:  # somebody else's code: it must not stop ours
+        except Exception as error:  # code of another package: it must not stop ours
             warnings.warn(
                 f"the method {point.name!r} of the entry point {point.value} is left out: "
                 f"{type(error).__name__}: {error}",

@@ -223,24 +223,24 @@ class DiffPooling(nn.Module):
         S = self.gnn(x, graph).softmax(dim=1)  # (N, K)
         AS = kernels.propagate(pattern, graph.weight, S, backend=self.backend)
         size = pattern.ptr.diff()
-        there = size > 0
+        nonempty = size > 0
         S_b = _padded(S, pattern).mT  # (B, K, n)
         X = S_b @ _padded(x if z is None else z, pattern)  # (B, K, C)
-        ptr = torch.cat([size.new_zeros(1), (there * self.clusters).cumsum(0)])
+        ptr = torch.cat([size.new_zeros(1), (nonempty * self.clusters).cumsum(0)])
         after = None
         if edges:
             A = S_b @ _padded(AS, pattern)  # (B, K, K)
-            after = Graph(complete(ptr, self.clusters, self.backend), A[there].flatten())
+            after = Graph(complete(ptr, self.clusters, self.backend), A[nonempty].flatten())
         penalty = self.link_weight * self._link(S, AS, S_b, graph) + self.entropy_weight * self._entropy(S, pattern)
-        return Coarse(X[there].flatten(0, 1), ptr, after, S=S, penalty=penalty)
+        return Coarse(X[nonempty].flatten(0, 1), ptr, after, S=S, penalty=penalty)
 
     def _link(self, S: Tensor, AS: Tensor, S_b: Tensor, graph: Graph) -> Tensor:
         """Mean over the graphs of ‖A − SSᵀ‖_F / n²."""
         pattern = graph.pattern
         n = pattern.ptr.diff()
         gram = (S_b @ S_b.mT).square().sum((1, 2))  # ‖SᵀS‖² = ‖SSᵀ‖²
-        own = S.new_zeros(n.numel()).index_add(0, pattern.batch, -2 * (S * AS).sum(1))
-        square = gram + own.index_add(0, pattern.batch[pattern.row], graph.weight.square().to(own.dtype))
+        per_graph = S.new_zeros(n.numel()).index_add(0, pattern.batch, -2 * (S * AS).sum(1))
+        square = gram + per_graph.index_add(0, pattern.batch[pattern.row], graph.weight.square().to(per_graph.dtype))
         # a distance of zero has no direction: the clamp gives it the gradient 0 instead of 0/0
         return (square.clamp(min=1e-12).sqrt() * (n > 0) / n.clamp(min=1).square()).sum() / (n > 0).sum().clamp(min=1)
 

@@ -51,7 +51,7 @@ def check_hops(hops: int) -> int:
 
 
 def check_edges(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, x: Tensor) -> Tensor | None:
-    """The edge weights as (E,) in the dtype of x, after all of the edges were found sound."""
+    """The edge weights as (E,) in the dtype of x, after all edges were validated."""
     N = x.size(0)
     if not isinstance(edge_index, Tensor) or edge_index.dtype != torch.int64:
         raise InputError(
@@ -114,9 +114,9 @@ def _check_values(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor 
                 f"node {i} in graph {int(graph_i[e])}; edges must stay within one graph"
             )
     if edge_weight is not None:
-        sound = edge_weight.detach() >= 0  # NaN compares false
-        if not bool((sound & edge_weight.detach().isfinite()).all()):
-            e = int((~(sound & edge_weight.detach().isfinite())).nonzero()[0])
+        valid = edge_weight.detach() >= 0  # NaN compares false
+        if not bool((valid & edge_weight.detach().isfinite()).all()):
+            e = int((~(valid & edge_weight.detach().isfinite())).nonzero()[0])
             raise InputError(f"edge_weight must be finite and not negative, got {edge_weight[e].item()} at edge {e}")
 
 
@@ -183,7 +183,7 @@ def pack_graph(
     x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, ptr: Tensor, backend: str,
     edge_attr: Tensor | None = None,
 ) -> Graph:  # fmt: skip
-    """The packed graph of sound edges; an edge without weight counts 1."""
+    """The packed graph of validated edges; an edge without weight counts 1."""
     pattern, slot = kernels.pack(edge_index, ptr, x.size(0), backend=backend)
     given = x.new_ones(slot.numel()) if edge_weight is None else edge_weight
     wide = torch.promote_types(x.dtype, torch.float32)  # a sum in bfloat16 stands still at 256

@@ -178,8 +178,8 @@ def _page(folder: Path, plan: Plan, made: Table, records: Mapping[str, RunRecord
     [data], several = made.columns, len(made.rows) > 1
     heading = f"{data}: {'a comparison of methods' if several else made.rows[0]}"
     seeds = ", ".join(map(str, made.seeds))
-    own = [method_view(cell.row, [records[key] for key in cell.runs], graphs) for cell in made.cells]
-    views = [view for view in own if view is not None]
+    by_method = [method_view(cell.row, [records[key] for key in cell.runs], graphs) for cell in made.cells]
+    views = [view for view in by_method if view is not None]
     failed = [record for record in records.values() if not record.finished]
     return render(
         "comparison.html", heading=heading, title=f"asapool: {heading}",
@@ -219,8 +219,13 @@ def _spread(made: Table) -> dict[str, Any] | None:
     seeds = {cell.row: by_seed(sorted(cell.values)) for cell in made.cells if cell.values}
     if not seeds:
         return None
-    named = {row: {f"seed {seed}": values for seed, values in own.items()} for row, own in seeds.items()}
-    lines = [([row], str(seed), values) for row, own in seeds.items() for seed, values in own.items()]
+    named = {
+        row: {f"seed {seed}": values for seed, values in values_by_seed.items()}
+        for row, values_by_seed in seeds.items()
+    }
+    lines = [
+        ([row], str(seed), values) for row, values_by_seed in seeds.items() for seed, values in values_by_seed.items()
+    ]
     score = made.headline
     label, axis = f"test {score.label} of every fold", f"test {score.axis}"
     chart = strip_chart(named, label, axis, percent=score.factor == 100)

@@ -52,32 +52,32 @@ def contrast_kind(path: Path) -> str:
     return kind
 
 
-def write_contrast(path: Path, found: Sequence[Contrast], graphs: GraphSet, chosen: Sequence[int]) -> None:
+def write_contrast(path: Path, contrasts: Sequence[Contrast], graphs: GraphSet, chosen: Sequence[int]) -> None:
     """Write a page, or JSON, as the name ends."""
     if contrast_kind(path) == "json":
-        write_text(path, "[" + ",\n".join(c.to_json() for c in found) + "]\n")
+        write_text(path, "[" + ",\n".join(c.to_json() for c in contrasts) + "]\n")
     else:
-        write_text(path, contrast_page(found, graphs, chosen))
+        write_text(path, contrast_page(contrasts, graphs, chosen))
 
 
-def contrast_page(found: Sequence[Contrast], graphs: GraphSet, chosen: Sequence[int]) -> str:
+def contrast_page(contrasts: Sequence[Contrast], graphs: GraphSet, chosen: Sequence[int]) -> str:
     """One self-contained HTML page for some graphs of a set."""
-    views = [_view(c, graphs, at, f"g{k}") for k, (c, at) in enumerate(zip(found, chosen, strict=True))]
-    links = [(f"g{k}", title_of(c.hierarchy)) for k, c in enumerate(found)] if len(found) > 1 else []
-    names = sorted({c.hierarchy.about for c in found})
+    views = [_view(c, graphs, at, f"g{k}") for k, (c, at) in enumerate(zip(contrasts, chosen, strict=True))]
+    links = [(f"g{k}", title_of(c.hierarchy)) for k, c in enumerate(contrasts)] if len(contrasts) > 1 else []
+    names = sorted({c.hierarchy.about for c in contrasts})
     return render(
-        "contrast.html", heading=f"Why {', '.join(names)}", about=f"{graphs.name} · method {found[0].hierarchy.method}",
-        links=links, contrasts=views,
+        "contrast.html", heading=f"Why {', '.join(names)}", links=links, contrasts=views,
+        about=f"{graphs.name} · method {contrasts[0].hierarchy.method}",
     )  # fmt: skip
 
 
 def _view(c: Contrast, graphs: GraphSet, at: int, key: str) -> ContrastView:
     h = c.hierarchy
-    own, other = h.classes[h.target], c.against
+    predicted, other = h.classes[h.target], c.against
     b = h.classes.index(other)
-    words = f"p({own}) = {h.probability[h.target]:.3f}, p({other}) = {h.probability[b]:.3f}"
+    words = f"p({predicted}) = {h.probability[h.target]:.3f}, p({other}) = {h.probability[b]:.3f}"
     p = c.flip.probability
-    changed = f"p({own}) = {p[h.target]:.3f}, p({other}) = {p[b]:.3f}"
+    changed = f"p({predicted}) = {p[h.target]:.3f}, p({other}) = {p[b]:.3f}"
     mol, N, source, target = graph_of(graphs, at)
     marked = [*c.flip.nodes, *(v for edge in c.flip.edges for v in edge)]
     left = [v for v in range(N) if v not in c.flip.nodes]
@@ -87,7 +87,7 @@ def _view(c: Contrast, graphs: GraphSet, at: int, key: str) -> ContrastView:
     after = "" if not small else fragment_svg(mol, source, target, left, "changed", 420, c.flip.edges)
     pairs = [
         (f"Most similar graph of {name}", *_pair(c, graphs, at, n))
-        for n, name in zip(c.nearest, (own, other), strict=False)
+        for n, name in zip(c.nearest, (predicted, other), strict=False)
     ]
     if c.pair is not None and c.pair.index not in [n.index for n in c.nearest]:
         pairs.append((f"Most similar graph that the model answers with {other}", *_pair(c, graphs, at, c.pair)))

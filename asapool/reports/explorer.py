@@ -13,11 +13,11 @@ from asapool.insight.drawing.overlays import (
     CROWDED,
     PALETTE,
     cluster_numbers,
+    coloring,
     hulls,
     links,
     marks,
     node_numbers,
-    territory,
 )
 from asapool.insight.importance import KINDS
 from asapool.reports.page import TableView, script_data
@@ -109,12 +109,12 @@ def rounded(values: Any) -> list[float]:
 
 def strongest(shares: Any) -> list[list[Any]]:
     """Per row (or column) of a sparse array: number of entries, then pairs of place and share, strongest first."""
-    found: list[list[Any]] = []
+    rows: list[list[Any]] = []
     for a, b in zip(shares.indptr[:-1], shares.indptr[1:], strict=True):
         order = np.argsort(-shares.data[a:b], kind="stable")[:LISTED]
         places, values = shares.indices[a:b][order].tolist(), rounded(shares.data[a:b][order])
-        found.append([int(b - a), [[p, v] for p, v in zip(places, values, strict=True)]])
-    return found
+        rows.append([int(b - a), [[p, v] for p, v in zip(places, values, strict=True)]])
+    return rows
 
 
 def _importance(hierarchy: Hierarchy) -> TableView:
@@ -195,7 +195,7 @@ def page_data(hierarchy: Hierarchy, meaning: dict[str, str]) -> dict[str, Any]:
     levels = []
     for depth, level in enumerate(hierarchy.levels, 1):
         shares = hierarchy.assignment(depth)
-        home, colour = territory(hierarchy, depth)
+        home, colour = coloring(hierarchy, depth)
         levels.append(
             {
                 "medoid": level.medoid.tolist(), "fitness": rounded(level.kept_fitness), "home": home.tolist(),

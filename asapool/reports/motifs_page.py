@@ -79,7 +79,7 @@ class MotifView(NamedTuple):
     examples: list[ExampleView]
 
 
-def motifs_page(found: Motifs, graphs: GraphSet, links: Mapping[int, str] | None = None) -> str:
+def motifs_page(motifs: Motifs, graphs: GraphSet, links: Mapping[int, str] | None = None) -> str:
     """One self-contained HTML page.
 
     Args:
@@ -88,48 +88,49 @@ def motifs_page(found: Motifs, graphs: GraphSet, links: Mapping[int, str] | None
         links: Address of the page of a graph, by its place in the source.
     """
     index = {place: g for g, place in enumerate(graphs.places.tolist())}
-    rows = found.rows[:ROWS]
+    rows = motifs.rows[:ROWS]
     reach = max([abs(v) for m in rows for v in (*m.low, *m.high) if math.isfinite(v)], default=1.0) or 1.0
-    views = [_row(found, m, graphs, index, reach, links or {}) for m in rows]
-    alone = sum(m.variant_of is None for m in found)
-    words = WORDS[found.kind]
+    views = [_row(motifs, m, graphs, index, reach, links or {}) for m in rows]
+    alone = sum(m.variant_of is None for m in motifs)
+    words = WORDS[motifs.kind]
     facts = [
-        Fact("graphs", f"{found.graphs:,}"),
-        Fact("substructures", f"{len(found):,}", f"{alone:,} without variants"),
+        Fact("graphs", f"{motifs.graphs:,}"),
+        Fact("substructures", f"{len(motifs):,}", f"{alone:,} without variants"),
         *(
-            Fact(words.raises.format(name), f"{sum(m.strength(c) > 0 for m in found):,}", "whole interval above 0")
-            for c, name in enumerate(found.outputs[:4])
+            Fact(words.raises.format(name), f"{sum(m.strength(c) > 0 for m in motifs):,}", "whole interval above 0")
+            for c, name in enumerate(motifs.outputs[:4])
         ),
     ]
     what = {"clusters": "members of kept clusters", "BRICS": "BRICS fragments", "query": "matches of the query"}
     return render(
-        "motifs.html", heading="Which substructures decide", title=f"Motifs of {found.data}",
-        about=f"{found.data} · method {found.method} · {what[found.source]}", facts=facts, views=views, note=found.note,
-        outputs=found.outputs, words=words, left=len(found) - len(rows), molecules=graphs.source_text is not None,
-        query=found.source == "query", variants=any(m.variant_of for m in rows),
+        "motifs.html", heading="Which substructures decide", title=f"Motifs of {motifs.data}",
+        about=f"{motifs.data} · method {motifs.method} · {what[motifs.source]}", facts=facts, views=views,
+        note=motifs.note, outputs=motifs.outputs, words=words, left=len(motifs) - len(rows),
+        molecules=graphs.source_text is not None, query=motifs.source == "query",
+        variants=any(m.variant_of for m in rows),
     )  # fmt: skip
 
 
-def write_motifs(path: Path, found: Motifs, graphs: GraphSet, links: Mapping[int, str] | None = None) -> None:
+def write_motifs(path: Path, motifs: Motifs, graphs: GraphSet, links: Mapping[int, str] | None = None) -> None:
     """Write a page, a table or JSON, as the name ends."""
     if motifs_kind(path) == "html":
-        write_text(path, motifs_page(found, graphs, links))
+        write_text(path, motifs_page(motifs, graphs, links))
     else:
-        found.save(path)
+        motifs.save(path)
 
 
 def _row(
-    found: Motifs, m: Motif, graphs: GraphSet, index: Mapping[int, int], reach: float, links: Mapping[int, str]
+    motifs: Motifs, m: Motif, graphs: GraphSet, index: Mapping[int, int], reach: float, links: Mapping[int, str]
 ) -> MotifView:
     c = m.main
-    examples = [_example(found, e, c, graphs, index[e.graph], links) for e in m.examples]
+    examples = [_example(motifs, e, c, graphs, index[e.graph], links) for e in m.examples]
     first = m.examples[0]
     mol, _, source, target = graph_of(graphs, index[first.graph])
-    drawing = fragment_svg(mol, source, target, first.nodes, m.name) if found.source != "query" else ""
+    drawing = fragment_svg(mol, source, target, first.nodes, m.name) if motifs.source != "query" else ""
     low, high = m.low[c], m.high[c]
     known = math.isfinite(low)
     return MotifView(
-        motif=m, supports=found.outputs[c], svg=Markup(drawing), contribution=_signed(m.contribution[c]),
+        motif=m, supports=motifs.outputs[c], svg=Markup(drawing), contribution=_signed(m.contribution[c]),
         interval=f"{_signed(low)} to {_signed(high)}" if known else "one graph only",
         bar=Markup(_bar(m.contribution[c], low, high, reach) if known else ""), odds=_odds(m.enrichment[c]),
         p=_p(m.p_value[c]), examples=examples,
@@ -140,7 +141,7 @@ def _row(
     )  # fmt: skip
 
 
-def _example(found: Motifs, e: Example, c: int, graphs: GraphSet, g: int, links: Mapping[int, str]) -> ExampleView:
+def _example(motifs: Motifs, e: Example, c: int, graphs: GraphSet, g: int, links: Mapping[int, str]) -> ExampleView:
     mol, N, source, target = graph_of(graphs, g)
     title = e.id if graphs.named else f"Graph {e.graph}"
     svg = ""
@@ -148,7 +149,7 @@ def _example(found: Motifs, e: Example, c: int, graphs: GraphSet, g: int, links:
         colour = PLUS if e.change[c] >= 0 else MINUS
         svg = marked_svg(graph_canvas(mol, N, source, target), source, target, e.nodes, title, colour=colour)
     label = "" if e.label is None else f", label {e.label}"
-    unit = WORDS[found.kind].unit.format(found.outputs[c])
+    unit = WORDS[motifs.kind].unit.format(motifs.outputs[c])
     about = f"predicted {e.predicted}{label}; {unit}: {_signed(-e.change[c])} without it"
     return ExampleView(title, Markup(svg), about, links.get(e.graph, ""))
 
@@ -192,10 +193,10 @@ def _number(v: float) -> float:
     return v if math.isfinite(v) else -1.0
 
 
-def example_pages(path: Path, found: Motifs, model: LoadedModel, graphs: GraphSet, count: int) -> dict[int, str]:
+def example_pages(path: Path, motifs: Motifs, model: LoadedModel, graphs: GraphSet, count: int) -> dict[int, str]:
     """Write the page of some example graphs beside the page of motifs; returns their addresses by place."""
     index = {place: g for g, place in enumerate(graphs.places.tolist())}
-    places = dict.fromkeys(m.examples[0].graph for m in found.top(count=count) if m.examples)
+    places = dict.fromkeys(m.examples[0].graph for m in motifs.top(count=count) if m.examples)
     beside = path.with_name(f"{path.stem}-graphs.html")
     write_text(beside, explain_page([explain(model, graphs, index[place]) for place in places]))
     return {place: f"{quote(beside.name)}#g{k}" for k, place in enumerate(places)}

@@ -99,7 +99,8 @@ def seed_table(
     [['asap', '8971', '2', '71.00', '70.00', '72.00']]
     """
     lines = [
-        [*own, seed, str(len(v)), f"{sum(v) / len(v):.2f}", f"{min(v):.2f}", f"{max(v):.2f}"] for own, seed, v in rows
+        [*labels, seed, str(len(v)), f"{sum(v) / len(v):.2f}", f"{min(v):.2f}", f"{max(v):.2f}"]
+        for labels, seed, v in rows
     ]
     return TableView(
         [*names, "seed", "folds", "mean", "lowest", "highest"], lines, "By seed, in percent" if percent else "By seed"

@@ -85,17 +85,17 @@ def _headline(results: Results, verdicts: list[Verdict]) -> list[Fact]:
 
 
 def _properties(plain: dict[str, Any]) -> dict[str, Any]:
-    found = plain["findings"]
+    findings = plain["findings"]
     rows = []
     for name in PROPERTIES:
         marks = []
-        for row in found.values():
+        for row in findings.values():
             paper, holds = row[name]["paper"], row[name]["holds"]
             same = "" if paper in (None, holds) else f" (the paper: {'yes' if paper else 'no'})"
             marks.append(("✓\u00a0yes" if holds else "–\u00a0no") + same)  # mark and word stay on one line
         rows.append([name, *marks])
-    why = [[name, *(row[name]["evidence"] for row in found.values())] for name in PROPERTIES]
-    head = ["property", *found]
+    why = [[name, *(row[name]["evidence"] for row in findings.values())] for name in PROPERTIES]
+    head = ["property", *findings]
     lead = "Measured by running the pooling layers. " + (
         "The paper's table says the same." if plain["agrees"] else "The paper's table differs where marked."
     )

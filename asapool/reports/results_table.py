@@ -65,19 +65,19 @@ def read_results(folder: Path, *, curves: bool = True) -> Results:
 
 def _curves(path: Path, records: dict[str, RunRecord]) -> dict[str, dict[str, Floats]]:
     """The histories, one record at a time: all of them as records would not fit into the memory."""
-    found: dict[str, dict[str, Floats]] = {}
+    values_by_key: dict[str, dict[str, Floats]] = {}
     if not path.is_file():
-        return found
+        return values_by_key
     with open(path, "rb") as lines:
         for line in lines:
             if not line.endswith(b"\n"):
                 break
             record = RunRecord.from_line(line)
             if record.history and record.run.key in records:
-                found[record.run.key] = {
+                values_by_key[record.run.key] = {
                     name: np.array([_or_nan(epoch.get(name)) for epoch in record.history]) for name in CURVES
                 }
-    return found
+    return values_by_key
 
 
 def _or_nan(value: Any) -> float:
@@ -151,12 +151,12 @@ def _curve_charts(results: Results, made: Table) -> tuple[Charts, str]:
         cells = [cell for cell in cells if cell.chosen]
     drawn: Charts = []
     for cell in cells[:MOST]:
-        own = [results.curves[key] for key in cell.runs if key in results.curves]
+        curves = [results.curves[key] for key in cell.runs if key in results.curves]
         losses = [
-            mean_line(name, [one[column] for one in own])
+            mean_line(name, [one[column] for one in curves])
             for name, column in (("training", "loss"), ("validation", "val_loss"))
         ]
-        accuracy = mean_line("validation", [100 * one["val_accuracy"] for one in own])
+        accuracy = mean_line("validation", [100 * one["val_accuracy"] for one in curves])
         name = f"{cell.row} on {cell.column}"
         charts = [line_chart([s for s in losses if s.x], f"{name}: loss by epoch", "epoch", "loss", whole=True)]
         if accuracy.x:
@@ -171,14 +171,14 @@ def _settings(made: Table) -> dict[str, Any]:
         {f"{part}.{k}": v for part, values in cell.settings.items() for k, v in values.items()} for cell in made.cells
     ]
     shared = {k: v for k, v in every[0].items() if all(one.get(k) == v for one in every)}
-    own = list(dict.fromkeys(k for one in every for k in one if k not in shared))
+    varied = list(dict.fromkeys(k for one in every for k in one if k not in shared))
     rows = [
-        [cell.row, cell.column, *(str(one.get(k, "–")) for k in own)]
+        [cell.row, cell.column, *(str(one.get(k, "–")) for k in varied)]
         for cell, one in zip(made.cells, every, strict=True)
     ]
     seeds = ", ".join(map(str, made.seeds))
     return {
         "seeds": f"Seeds: {seeds}; {made.folds} folds ({made.protocol}).",
-        "differing": TableView(["row", "data", *own], rows, "Where cells differ") if own else None,
+        "differing": TableView(["row", "data", *varied], rows, "Where cells differ") if varied else None,
         "shared": json.dumps(shared, indent=1, ensure_ascii=False),
     }

@@ -27,26 +27,26 @@ def is_search(folder: Path) -> bool:
 def tuning_page(folder: Path) -> str:
     """Read search.json and tune.json, and write their page."""
     try:
-        found, about = read_json(folder / "search.json"), read_json(folder / "tune.json")
-        return _page(folder, found, about)
+        search, about = read_json(folder / "search.json"), read_json(folder / "tune.json")
+        return _page(folder, search, about)
     except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise CheckpointError(
             f"{folder}: its files do not fit together ({type(error).__name__}: {error}). Run the command again"
         ) from None
 
 
-def _page(folder: Path, found: Mapping[str, Any], about: Mapping[str, Any]) -> str:
-    trials, metric = found["trials"], found["metric"]
-    best = next(t for t in trials if t["number"] == found["best"])
+def _page(folder: Path, search: Mapping[str, Any], about: Mapping[str, Any]) -> str:
+    trials, metric = search["trials"], search["metric"]
+    best = next(t for t in trials if t["number"] == search["best"])
     finished = [t for t in trials if t["validation"] is not None]
     default = about["base"]["model"] | about["base"]["train"]
-    heading = f"{found['data']}: a search for settings"
+    heading = f"{search['data']}: a search for settings"
     rows = [
         [name, _short(value), _short(default.get(name.split(".")[1], "–"))] for name, value in best["chosen"].items()
     ]
     names = list(about["space"])
     return render(
-        "tuning.html", heading=heading, title=f"asapool: {heading}", links=[], sentence=found["sentence"],
+        "tuning.html", heading=heading, title=f"asapool: {heading}", links=[], sentence=search["sentence"],
         about=f"{len(trials)} trials, chosen by validation {metric}",
         glance=[
             Fact("best trial", str(best["number"]), "0 has the default settings"),
@@ -55,8 +55,8 @@ def _page(folder: Path, found: Mapping[str, Any], about: Mapping[str, Any]) -> s
             Fact("finished", str(len(finished)), f"{sum(t['pruned'] for t in trials)} pruned"),
         ],
         best=TableView(["setting", "best", "default"], rows or [["the default settings", "", ""]], classes=""),
-        history=_history(finished, metric, found["greater"]), importance=_importance(folder, names),
-        parallel=_parallel(finished, about["space"], found["greater"]),
+        history=_history(finished, metric, search["greater"]), importance=_importance(folder, names),
+        parallel=_parallel(finished, about["space"], search["greater"]),
         trials=TableView(
             ["trial", f"validation {metric}", "epochs", "seconds", *names, "remark"],
             [

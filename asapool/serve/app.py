@@ -45,7 +45,7 @@ class Meters:
         self.batch = Histogram("asapool_batch_graphs", "Graphs of a batch", buckets=sizes, registry=self.registry)
 
     def count(self, path: str, status: int, seconds: float) -> None:
-        """Note a request; addresses that do not exist are one, so that nobody can fill the memory with names."""
+        """Note a request; addresses that do not exist are one, so that the names of requests cannot fill the memory."""
         name = path if path in KNOWN else "other"
         self.requests.labels(name, str(status)).inc()
         self.seconds.labels(name).observe(seconds)

@@ -22,7 +22,7 @@ def count(job: Job) -> int:
 class Batcher:
     """One thread that owns the model, and a queue before it.
 
-    A request is answered at once when the model is idle, so a lone client waits for nobody; under load the queue fills
+    A request is answered at once when the model is idle, so a single client does not wait; under load the queue fills
     while a batch runs, and the next batch takes all of it, up to `most` graphs.
 
     Args:

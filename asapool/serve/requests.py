@@ -119,9 +119,13 @@ def _table(request: Mapping[str, Any], settings: ServeSettings) -> Molecules:
     if place is None:
         raise Refusal(422, f"csv: no column {' or '.join(wanted)[:100]!r}; name the one with the SMILES in `column`")
     body = rows[1:] if header else rows
-    own = next((lower.index(name) for name in ("id", "name", "compound_id") if name in lower), None) if header else None
+    id_column = (
+        next((lower.index(name) for name in ("id", "name", "compound_id") if name in lower), None) if header else None
+    )
     smiles = [row[place].strip() if place < len(row) else "" for row in body]
-    ids = [row[own][:200] if own is not None and own < len(row) else str(k) for k, row in enumerate(body)]
+    ids = [
+        row[id_column][:200] if id_column is not None and id_column < len(row) else str(k) for k, row in enumerate(body)
+    ]
     return _checked(smiles, ids, settings)
 
 

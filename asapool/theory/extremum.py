@@ -119,8 +119,8 @@ def gcn_must_fail(alpha: Tensor, beta: Tensor) -> bool:
     >>> gcn_must_fail(torch.ones(2), torch.tensor([[0., -.5], [-.5, 0.]]))         # f is the mean of the two
     False
     """
-    own = alpha + beta.sum(dim=1)
-    return bool((own[:, None] * beta > 0).any())
+    self_weight = alpha + beta.sum(dim=1)
+    return bool((self_weight[:, None] * beta > 0).any())
 
 
 Task = Literal["above", "maximum"]

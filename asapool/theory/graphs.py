@@ -79,7 +79,7 @@ def components(graph: Any) -> list[list[int]]:
     """
     nb = neighbours(graph)
     seen = [False] * len(nb)
-    found = []
+    paths = []
     for start in range(len(nb)):
         if seen[start]:
             continue
@@ -90,8 +90,8 @@ def components(graph: Any) -> list[list[int]]:
                 if not seen[j]:
                     seen[j] = True
                     walk.append(j)
-        found.append(walk)
-    return found
+        paths.append(walk)
+    return paths
 
 
 def distances(graph: Any) -> np.ndarray[Any, np.dtype[np.int64]]:

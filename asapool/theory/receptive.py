@@ -69,14 +69,14 @@ def probe(
     D = torch.from_numpy(distances(graph))
     edges = undirected_edges(graph)
     generator = torch.Generator().manual_seed(seed)
-    found = []
+    influences = []
     for _ in range(points):
         x = torch.randn(D.size(0), channels, generator=generator, dtype=torch.float64)
         w = 0.5 + torch.rand(edges.size(1), generator=generator, dtype=torch.float64)
-        found.append(influence(operator, x, w))
-    node = torch.stack([at.node for at in found]).any(dim=0)
-    edge = torch.stack([at.edge for at in found]).any(dim=0)
-    joined = torch.stack([at.joined for at in found]).any(dim=0)
+        influences.append(influence(operator, x, w))
+    node = torch.stack([at.node for at in influences]).any(dim=0)
+    edge = torch.stack([at.edge for at in influences]).any(dim=0)
+    joined = torch.stack([at.joined for at in influences]).any(dim=0)
     whole = bool(node.all() and edge.all())
     if perm is None:
         return ReceptiveField(node=None, span=None, edge=None, whole=whole)

@@ -103,7 +103,7 @@ def _verify(max_nodes: int, seed: int, note: Progress) -> Report:
     note("relabelling and misprints", 0, 1)
     before, after = tied_spectra()
     ties_differ = max(abs(a - b) for a, b in zip(before, after, strict=True)) > 0.1
-    found = [
+    checked = [
         *claims.lemma_claims(rows),
         *claims.theorem_claims(brute),
         *claims.field_claims(fields),
@@ -113,7 +113,7 @@ def _verify(max_nodes: int, seed: int, note: Progress) -> Report:
     misprints = tuple(CheckedMisprint(s.where, s.printed, s.right, s.check.__name__, s.check()) for s in MISPRINTS)
     note("done", 1, 1)
     return Report(
-        max_nodes=max_nodes, claims=tuple(found), misprints=misprints, trees=tuple(rows), selections=tuple(brute),
+        max_nodes=max_nodes, claims=tuple(checked), misprints=misprints, trees=tuple(rows), selections=tuple(brute),
         fields=fields, powers=tuple(powers), trainings=tuple(runs),
     )  # fmt: skip
 

@@ -76,10 +76,12 @@ def shapes(pooled: Pattern, weight: Tensor) -> tuple[Tensor, Tensor]:
     from scipy.sparse.csgraph import connected_components
 
     row, col, batch = pooled.row, pooled.col, pooled.batch
-    there = (row != col) & (weight != 0)
+    present = (row != col) & (weight != 0)
     B, K = pooled.ptr.numel() - 1, pooled.diag.numel()
-    edges = torch.bincount(batch[row[there]], minlength=B) // 2
-    matrix = csr_array((torch.ones(int(there.sum())).numpy(), (row[there].numpy(), col[there].numpy())), shape=(K, K))
+    edges = torch.bincount(batch[row[present]], minlength=B) // 2
+    matrix = csr_array(
+        (torch.ones(int(present.sum())).numpy(), (row[present].numpy(), col[present].numpy())), shape=(K, K)
+    )
     count, label = connected_components(matrix, directed=False)
     graph_of = torch.zeros(count, dtype=torch.long)
     graph_of[torch.from_numpy(label).long()] = batch

@@ -23,9 +23,9 @@ def resolve_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device(next(k for k in ("cuda", "mps", "cpu") if present[k]))
     if not present[name]:
-        there = ", ".join(k for k, is_there in present.items() if is_there)
+        available = ", ".join(k for k, exists in present.items() if exists)
         raise ConfigError(
-            f"the device {name!r} is not there; this machine and this torch have {there}. Use one of these"
+            f"the device {name!r} is not there; this machine and this torch have {available}. Use one of these"
         )
     return torch.device(name)
 

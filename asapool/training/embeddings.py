@@ -185,8 +185,8 @@ def print_vectors(out: Any, parts: Iterable[Vectors]) -> None:
             table.writerow(part.names)
             begun = True
         nodes: Sequence[list[Any]] = [[]] * len(part.id) if part.node is None else [[n] for n in part.node.tolist()]
-        for own, node, row in zip(part.id, nodes, part.x, strict=True):
-            table.writerow([own, *node, *(f"{v:.9g}" for v in row.tolist())])
+        for graph_id, node, row in zip(part.id, nodes, part.x, strict=True):
+            table.writerow([graph_id, *node, *(f"{v:.9g}" for v in row.tolist())])
 
 
 def _csv(out: IO[bytes], parts: Iterable[Vectors]) -> None:
@@ -200,7 +200,7 @@ def _csv(out: IO[bytes], parts: Iterable[Vectors]) -> None:
 
 def _npz(out: IO[bytes], parts: Iterable[Vectors]) -> None:
     held = list(parts)
-    arrays: dict[str, Any] = {"id": np.array([own for part in held for own in part.id])}
+    arrays: dict[str, Any] = {"id": np.array([graph_id for part in held for graph_id in part.id])}
     nodes = [part.node for part in held if part.node is not None]
     if nodes:
         arrays["node"] = np.concatenate(nodes)

@@ -53,12 +53,12 @@ def take_weights(model: GraphModel, source: GraphModel, where: str = "the other 
             f"{where}: holds a model of the method {source.config.method!r}, and the weights of "
             f"{model.config.method!r} cannot start from it. Leave --method out, or choose another model"
         )
-    own, theirs = model.state_dict(), source.state_dict()
+    ours, theirs = model.state_dict(), source.state_dict()
     head: list[str] = []
     left: list[str] = []
     encoder = 0
     with no_grad():
-        for name, value in own.items():
+        for name, value in ours.items():
             if name.startswith("descriptors."):
                 continue  # the scale of descriptors is that of the new training graphs
             fits = name in theirs and theirs[name].shape == value.shape

@@ -235,11 +235,11 @@ class Validation:
         """Cut the graphs named by val; with several processes only the pieces of this one."""
         all_pieces = pieces(graphs, val)
         first, step = (0, 1) if shard is None else shard
-        own = all_pieces[first::step]
-        held = None if graphs.mapped is not None else [cut(model, graphs, piece) for piece in own]
+        mine = all_pieces[first::step]
+        held = None if graphs.mapped is not None else [cut(model, graphs, piece) for piece in mine]
 
         def batches() -> Iterable[Batch]:
-            return (cut(model, graphs, piece) for piece in own) if held is None else held
+            return (cut(model, graphs, piece) for piece in mine) if held is None else held
 
         return cls(all_pieces, [graphs.targets(piece) for piece in all_pieces], batches, shard)
 
@@ -250,8 +250,8 @@ class Validation:
             return answers
         size = self.shard.size
         rows = [[len(piece) for piece in self.pieces[r::size]] for r in range(size)]
-        own = torch.cat(answers) if answers else torch.zeros(0, model.num_classes)
-        everything = all_rows(own, [sum(counts) for counts in rows], self.shard)
+        outputs = torch.cat(answers) if answers else torch.zeros(0, model.num_classes)
+        everything = all_rows(outputs, [sum(counts) for counts in rows], self.shard)
         parts: list[Any] = [None] * len(self.pieces)
         for r, held in enumerate(torch.split(everything, [sum(counts) for counts in rows])):
             parts[r::size] = torch.split(held, rows[r])

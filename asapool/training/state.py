@@ -227,9 +227,9 @@ def averaged(progress: Progress, model: nn.Module) -> Iterator[None]:
     if not progress.mean:
         yield
         return
-    own = snapshot(model)
+    current = snapshot(model)
     model.load_state_dict(progress.mean)
     try:
         yield
     finally:
-        model.load_state_dict(own)
+        model.load_state_dict(current)

@@ -235,12 +235,12 @@ class Uncertainty:
 
     def distance_quantile(self, vectors: npt.NDArray[np.float32]) -> Floats:
         """The share of training graphs that lie closer to the training set than each graph, mean over members, (G,)."""
-        start, found = 0, []
+        start, quantiles = 0, []
         for reference in self.trust.references:
             width = len(reference.mean)
-            found.append(reference.quantile(vectors[:, start : start + width]))
+            quantiles.append(reference.quantile(vectors[:, start : start + width]))
             start += width
-        mean: Floats = np.mean(found, axis=0)
+        mean: Floats = np.mean(quantiles, axis=0)
         return mean
 
 

@@ -19,9 +19,9 @@ def finished(folder):
 
 def test_cv_shows_the_mean_and_both_deviations_by_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = call("cv", *SMALL, "--method", "mlp", "--seeds", 2, "--engine", "inline").stdout
+    output = call("cv", *SMALL, "--method", "mlp", "--seeds", 2, "--engine", "inline").stdout
     for word in ("± over seeds", "± over folds", "mlp", "seeds 8971, 85688", "folder  runs/cv-synthetic-cycles-"):
-        assert word in said
+        assert word in output
     folder = next((tmp_path / "runs").iterdir())
     before = (folder / "runs.jsonl").read_bytes()
     assert before.count(b"\n") == 6
@@ -36,24 +36,24 @@ def test_cv_shows_the_mean_and_both_deviations_by_name(tmp_path, monkeypatch):
 
 
 def test_compare_tests_the_others_against_the_first(tmp_path):
-    said = call("compare", *SMALL, "--methods", "mlp,none", "--out", tmp_path, "--seed", 3)
-    assert "difference to" in said.stdout
-    assert "p (corrected t)" in said.stdout
-    assert "seeds 3" in said.stdout
+    output = call("compare", *SMALL, "--methods", "mlp,none", "--out", tmp_path, "--seed", 3)
+    assert "difference to" in output.stdout
+    assert "p (corrected t)" in output.stdout
+    assert "seeds 3" in output.stdout
     table = json.loads((tmp_path / "cv.json").read_text())
     assert table["reference"] == "mlp"
     assert [cell["against"] and cell["against"]["n"] for cell in table["cells"]] == [None, 3]
-    assert "majority class" in said.stdout
-    assert "ahead of" in said.stdout
+    assert "majority class" in output.stdout
+    assert "ahead of" in output.stdout
     with pytest.raises(ConfigError, match="--methods takes different words"):
         call("compare", *SMALL, "--methods", "mlp,mlp")
 
 
 def test_failed_folds_end_with_code_1_and_their_reason(tmp_path):
-    said = call("cv", *SMALL, "--method", "mlp", "--lr", 1e30, "--out", tmp_path)
-    assert said.exit_code == 1
-    assert "mlp, synthetic:cycles, seed 8971, fold 0: failed in attempt 1" in said.stderr
-    assert "3 of 3 trainings failed" in said.stderr
+    output = call("cv", *SMALL, "--method", "mlp", "--lr", 1e30, "--out", tmp_path)
+    assert output.exit_code == 1
+    assert "mlp, synthetic:cycles, seed 8971, fold 0: failed in attempt 1" in output.stderr
+    assert "3 of 3 trainings failed" in output.stderr
     with pytest.raises(ConfigError, match=r"--address is the address of a Ray cluster\. Add --engine ray"):
         call("cv", *SMALL, "--address", "127.0.0.1:6379")
 
@@ -92,7 +92,7 @@ def test_ctrl_c_ends_the_workers_and_the_same_command_goes_on(tmp_path):
 def test_published_splits_take_the_place_of_folds(tmp_path):
     splits = [{"train": [*range(20)], "val": [20, 21, 22, 23], "test": [24 + k, 29 - k]} for k in range(3)]
     (tmp_path / "splits.json").write_text(json.dumps(splits))
-    said = call(
+    output = call(
         "cv",
         *SMALL,
         "--method",
@@ -105,7 +105,7 @@ def test_published_splits_take_the_place_of_folds(tmp_path):
         "inline",
         "--json",
     )
-    table = json.loads(said.stdout)
+    table = json.loads(output.stdout)
     assert (table["protocol"], table["folds"], table["cells"][0]["folds"]) == ("splits", 3, 9)  # three seeds per fold
     with pytest.raises(DataError, match="cannot be read"):
         call("cv", *SMALL, "--splits", tmp_path / "none.json", "--out", tmp_path / "b")

@@ -141,7 +141,7 @@ def test_scaffold_and_given_splits(asapool, tmp_path):
     assert (code, err) == (2, "asapool: --method given needs the split file. Write --split FILE instead\n")
 
 
-def test_skipped_rows_are_told_on_standard_error(asapool, tmp_path):
+def test_skipped_rows_are_reported_on_standard_error(asapool, tmp_path):
     (tmp_path / "m.csv").write_text("smiles,label\nC,0\nC(,1\nCC,1\n" + "N(,1\n" * 25)
     code, out, err = asapool("data", "info", tmp_path / "m.csv")
     assert (code, out) == (2, "")

@@ -22,10 +22,10 @@ def model(tmp_path_factory):
 
 
 def test_it_writes_one_page_for_the_graphs_named(model, tmp_path):
-    said = call("explain", model, SOURCE, "--graph", 3, "--graph", 1, "-o", tmp_path / "page.html")
-    assert said.exit_code == 0
-    assert said.stdout.splitlines()[-1].split() == ["out", str(tmp_path / "page.html")]
-    assert "nodes 14 → 7 → 4 → 2" in said.stdout
+    output = call("explain", model, SOURCE, "--graph", 3, "--graph", 1, "-o", tmp_path / "page.html")
+    assert output.exit_code == 0
+    assert output.stdout.splitlines()[-1].split() == ["out", str(tmp_path / "page.html")]
+    assert "nodes 14 → 7 → 4 → 2" in output.stdout
     page = (tmp_path / "page.html").read_text()
     assert page.index('id="g0-title">Graph 3<') < page.index('id="g1-title">Graph 1<')
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
@@ -33,14 +33,14 @@ def test_it_writes_one_page_for_the_graphs_named(model, tmp_path):
 
 
 def test_json_is_what_the_library_says(model, tmp_path):
-    said = call("explain", model, SOURCE, "--graph", 2, "-o", tmp_path / "p.html", "--target", "ring", "--json")
-    (told,) = json.loads(said.stdout)
-    assert told == json.loads(asapool.explain(model, load(SOURCE), 2, target="ring").to_json())
+    output = call("explain", model, SOURCE, "--graph", 2, "-o", tmp_path / "p.html", "--target", "ring", "--json")
+    (reported,) = json.loads(output.stdout)
+    assert reported == json.loads(asapool.explain(model, load(SOURCE), 2, target="ring").to_json())
 
 
 def test_kinds_of_importance_can_be_chosen(model, tmp_path):
-    said = call("explain", model, SOURCE, "-o", tmp_path / "p.html", "--importance", "gradient", "--json")
-    assert list(json.loads(said.stdout)[0]["importance"]) == ["gradient"]
+    output = call("explain", model, SOURCE, "-o", tmp_path / "p.html", "--importance", "gradient", "--json")
+    assert list(json.loads(output.stdout)[0]["importance"]) == ["gradient"]
 
 
 def test_it_takes_what_the_column_graph_says_and_tells_what_was_skipped(tmp_path):
@@ -52,11 +52,11 @@ def test_it_takes_what_the_column_graph_says_and_tells_what_was_skipped(tmp_path
     words = ("explain", tmp_path / "run", tmp_path / "m.csv", "--skip-invalid", "-o", tmp_path / "p.html")
     rows = call("predict", *words[1:4]).stdout.splitlines()[1:]
     for row, text in zip(rows, ("C", "CC", "CCC"), strict=True):
-        said = call(*words, "--graph", row.split(",")[0], "--json")
-        assert json.loads(said.stdout)[0]["text"] == text
-        assert "skipped line 3: 'C(' is not SMILES" in said.stderr
-    said = call(*words, "--graph", 3, "--graph", "id=5")
-    assert [line.split("  ")[0] for line in said.stdout.splitlines()] == ["graph 3", "out"]
+        output = call(*words, "--graph", row.split(",")[0], "--json")
+        assert json.loads(output.stdout)[0]["text"] == text
+        assert "skipped line 3: 'C(' is not SMILES" in output.stderr
+    output = call(*words, "--graph", 3, "--graph", "id=5")
+    assert [line.split("  ")[0] for line in output.stdout.splitlines()] == ["graph 3", "out"]
 
 
 def test_mistakes_are_refused_in_a_sentence(model, tmp_path):

@@ -53,9 +53,9 @@ def test_a_full_disk_behind_standard_output_is_one_sentence_and_code_1(words, un
 def test_predictions_need_somewhere_to_go(model, full):
     for more in ([], ["--json"]):
         assert fork("predict", model, SOURCE, *more, stdout=full) == (1, "", FULL)
-        code, said = shell("predict", model, SOURCE, *more, then=">&-")
-        assert (code, said.count("\n")) == (1, 1)
-        assert "standard output is closed" in said
+        code, output = shell("predict", model, SOURCE, *more, then=">&-")
+        assert (code, output.count("\n")) == (1, 1)
+        assert "standard output is closed" in output
 
 
 def test_a_full_disk_behind_a_file_is_code_1_whatever_is_written(model, mount):
@@ -65,9 +65,9 @@ def test_a_full_disk_behind_a_file_is_code_1_whatever_is_written(model, mount):
         ("explain", model, SOURCE, "--importance", "attention", "-o", mount / "p.html"),
         ("data", "convert", SOURCE, mount / "p.jsonl"),
     ):
-        code, _, said = fork(*words)
-        assert (code, said.count("\n")) == (1, 1), said
-        assert said.startswith(f"asapool: {words[-1]}: cannot be written (No space left on device)")
+        code, _, output = fork(*words)
+        assert (code, output.count("\n")) == (1, 1), output
+        assert output.startswith(f"asapool: {words[-1]}: cannot be written (No space left on device)")
     assert [path.name for path in mount.iterdir()] == ["filler"]
 
 

@@ -50,7 +50,7 @@ def test_an_option_has_one_help_text_in_all_commands():
         for word, option in options(name).items():
             if word not in HIDDEN.get(name, ()) and word not in differ:
                 texts.setdefault(word, {}).setdefault(option.help, []).append(name)
-    assert {word: found for word, found in texts.items() if len(found) > 1} == {}
+    assert {word: result for word, result in texts.items() if len(result) > 1} == {}
 
 
 def test_cv_and_compare_read_data_as_train_does():

@@ -26,9 +26,9 @@ def folder(tmp_path_factory):
 
 def test_rows_go_to_a_file_or_to_standard_output(folder, tmp_path):
     model = folder / "run" / "model.safetensors"
-    said = call("predict", model, folder / "train.csv", "-o", tmp_path / "out.csv", "--chunk", 5)
-    assert "graphs" in said.stdout
-    assert "12" in said.stdout
+    output = call("predict", model, folder / "train.csv", "-o", tmp_path / "out.csv", "--chunk", 5)
+    assert "graphs" in output.stdout
+    assert "12" in output.stdout
     printed = call("predict", model, folder / "train.csv").stdout
     assert [row["id"] for row in csv.DictReader(io.StringIO(printed))] == [f"m{k}" for k in range(12)]
     assert (
@@ -43,21 +43,21 @@ def test_json_in_both_forms(folder, tmp_path):
     rows = json.loads(call("predict", model, folder / "new.csv", "--skip-invalid", "--json").stdout)
     assert [(row["graph"], row["id"]) for row in rows["predictions"]] == [(0, "n1"), (2, "n3")]
     assert rows["skipped"][0]["line"] == 3
-    said = json.loads(
+    output = json.loads(
         call("predict", model, folder / "new.csv", "--skip-invalid", "--json", "-o", tmp_path / "o.csv").stdout
     )
-    assert said["graphs"] == 2
-    assert said["skipped"][0]["line"] == 3
-    assert sum(said["predicted"].values()) == 2
+    assert output["graphs"] == 2
+    assert output["skipped"][0]["line"] == 3
+    assert sum(output["predicted"].values()) == 2
 
 
-def test_a_row_that_cannot_be_read_is_refused_or_told(folder, tmp_path):
+def test_a_row_that_cannot_be_read_is_refused_or_reported(folder, tmp_path):
     model = folder / "run" / "model.safetensors"
     with pytest.raises(DataError, match="line 3"):
         call("predict", model, folder / "new.csv", "-o", tmp_path / "o.csv")
     assert not (tmp_path / "o.csv").exists()
-    said = call("predict", model, folder / "new.csv", "--skip-invalid", "-o", tmp_path / "o.csv")
-    assert "skipped line 3" in said.stderr
+    output = call("predict", model, folder / "new.csv", "--skip-invalid", "-o", tmp_path / "o.csv")
+    assert "skipped line 3" in output.stderr
     assert len((tmp_path / "o.csv").read_text().splitlines()) == 3
 
 
@@ -86,15 +86,15 @@ def test_a_run_folder_stands_for_its_model(folder, tmp_path):
 
 def test_evaluate_tells_what_it_took_for_no_class(folder, tmp_path):
     (tmp_path / "told.csv").write_text("smiles,label\nCCO,a\nCCN,NA\nCC,b\n")
-    said = call("evaluate", folder / "run", tmp_path / "told.csv", "--json")
-    assert json.loads(said.stdout)["graphs"] == 2
-    assert "treated as missing labels: 'NA' (1 rows)" in said.stderr
+    output = call("evaluate", folder / "run", tmp_path / "told.csv", "--json")
+    assert json.loads(output.stdout)["graphs"] == 2
+    assert "treated as missing labels: 'NA' (1 rows)" in output.stderr
 
 
 def test_evaluate_shows_the_scores_and_warns_of_the_training_graphs(folder):
-    said = call("evaluate", folder / "run" / "model.safetensors", folder / "train.csv")
-    assert "balanced accuracy" in said.stdout
-    assert "was trained on" in said.stderr
+    output = call("evaluate", folder / "run" / "model.safetensors", folder / "train.csv")
+    assert "balanced accuracy" in output.stdout
+    assert "was trained on" in output.stderr
     scores = json.loads(call("evaluate", folder / "run" / "model.safetensors", folder / "train.csv", "--json").stdout)
     assert scores["graphs"] == 12
     assert sum(map(sum, scores["confusion"])) == 12

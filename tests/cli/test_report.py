@@ -16,7 +16,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_train_leaves_a_report_unless_told_not_to(folder, tmp_path):
+def test_train_leaves_a_report_unless_switched_off(folder, tmp_path):
     assert "synthetic:cycles: asap" in (folder / "report.html").read_text()
     assert call("train", *SMALL, "--out", tmp_path / "quiet", "--no-report").exit_code == 0
     assert not (tmp_path / "quiet" / "report.html").exists()
@@ -32,8 +32,8 @@ def test_cross_validations_leave_one_too(command, tmp_path):
 
 
 def test_a_report_can_be_written_again_elsewhere_and_the_same(folder, tmp_path):
-    said = call("report", folder, "-o", tmp_path / "r.html")
-    assert said.stdout == f"report  {tmp_path / 'r.html'}\n"
+    output = call("report", folder, "-o", tmp_path / "r.html")
+    assert output.stdout == f"report  {tmp_path / 'r.html'}\n"
     assert (tmp_path / "r.html").read_text() == (folder / "report.html").read_text()
 
 
@@ -42,10 +42,10 @@ def test_a_report_that_cannot_be_written_does_not_spoil_the_run(tmp_path, monkey
         raise WriteError(f"{folder}/report.html: cannot be written (No space left on device)")
 
     monkeypatch.setattr("asapool.reports.write_report", full)
-    said = call("train", *SMALL, "--out", tmp_path / "run")
-    assert said.exit_code == 0
-    assert "the report is missing or incomplete" in said.stderr
-    assert "test accuracy" in said.stdout
+    output = call("train", *SMALL, "--out", tmp_path / "run")
+    assert output.exit_code == 0
+    assert "the report is missing or incomplete" in output.stderr
+    assert "test accuracy" in output.stdout
 
 
 def test_a_folder_that_holds_nothing_is_refused(tmp_path):

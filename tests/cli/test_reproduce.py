@@ -51,12 +51,12 @@ def plan(tmp_path_factory):
 def undisturbed(plan, tmp_path_factory):
     """The bytes of the tables of an experiment that nobody stopped."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    said = call("reproduce", "--plan", plan, "--out", folder, "--json")
-    assert said.exit_code == 0, said.stderr
-    assert json.loads(said.stdout)["tables"]["mine"] == json.loads((folder / "mine.json").read_text())
-    assert said.stderr.count(": test ") == 12  # a plain line per training where nobody is looking
-    assert "12/12  mine, wide, cycles, seed 85688, fold 2: test" in said.stderr
-    assert "; left: " in said.stderr
+    output = call("reproduce", "--plan", plan, "--out", folder, "--json")
+    assert output.exit_code == 0, output.stderr
+    assert json.loads(output.stdout)["tables"]["mine"] == json.loads((folder / "mine.json").read_text())
+    assert output.stderr.count(": test ") == 12  # a plain line per training where nobody is looking
+    assert "12/12  mine, wide, cycles, seed 85688, fold 2: test" in output.stderr
+    assert "; left: " in output.stderr
     assert (folder / "report.html").is_file()
     return {name: (folder / name).read_bytes() for name in FILES}
 
@@ -114,10 +114,10 @@ def test_killed_worker_ctrl_c_killed_driver_and_a_torn_line_end_in_the_same_byte
     with open(tmp_path / "runs.jsonl", "ab") as file:
         file.write(b'{"version":1,"key":"0123')  # as a kill in the middle of a write leaves it
 
-    said = call(*args)
-    assert said.exit_code == 0, said.stderr
-    assert "of 12 trainings were finished before" in said.stderr
-    assert "Two widths" in said.stdout
+    output = call(*args)
+    assert output.exit_code == 0, output.stderr
+    assert "of 12 trainings were finished before" in output.stderr
+    assert "Two widths" in output.stdout
     assert tables(tmp_path) == undisturbed
     records = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
     finished = [record["key"] for record in records if "failure" not in record]
@@ -147,9 +147,9 @@ def test_a_full_disk_is_a_sentence_and_it_goes_on_when_there_is_room(plan, mount
 
 
 def test_all_of_it_on_tiny_data(tmp_path):
-    said = call("reproduce", "all", "--smoke", "--out", tmp_path, "--json")
-    assert said.exit_code == 0, said.stderr
-    made = json.loads(said.stdout)["tables"]
+    output = call("reproduce", "all", "--smoke", "--out", tmp_path, "--json")
+    assert output.exit_code == 0, output.stderr
+    made = json.loads(output.stdout)["tables"]
     assert list(made) == [
         "table1", "table2", "table3", "table-aggregation", "table-attention", "table-fitness", "table-edges",
         "figure-ratio", "table-hyper",
@@ -164,13 +164,13 @@ def test_all_of_it_on_tiny_data(tmp_path):
     assert (tmp_path / "figure-ratio.svg").is_file()
 
 
-def test_failed_trainings_are_told_with_their_reason(tmp_path):
+def test_failed_trainings_are_reported_with_their_reason(tmp_path):
     (tmp_path / "p.toml").write_text(PLAN.replace("epochs = 120\nlr = 0.0003", "epochs = 1\nlr = 1e30"))
     args = ("reproduce", "--plan", tmp_path / "p.toml", "--out", tmp_path / "o", "--methods", "wide", "--seeds", 1)
-    said = call(*args, "--no-report")
-    assert said.exit_code == 1
-    assert said.stderr.count("asapool: cycles, mlp, seed 8971, fold 1: cycles: the loss was not a number") == 1
-    assert "3 of 3 trainings failed; the same command tries them again" in said.stderr
+    output = call(*args, "--no-report")
+    assert output.exit_code == 1
+    assert output.stderr.count("asapool: cycles, mlp, seed 8971, fold 1: cycles: the loss was not a number") == 1
+    assert "3 of 3 trainings failed; the same command tries them again" in output.stderr
     assert {record.attempts for record in Store.read(tmp_path / "o").values()} == {2}
 
 
@@ -190,7 +190,7 @@ def test_mistakes_are_refused_in_a_sentence(args, says, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_data_set_that_cannot_be_found_is_told_before_anything_is_trained(tmp_path, monkeypatch):
+def test_a_data_set_that_cannot_be_found_is_reported_before_anything_is_trained(tmp_path, monkeypatch):
     from asapool.data import download
 
     def no_network(name, folder):
@@ -205,9 +205,9 @@ def test_a_data_set_that_cannot_be_found_is_told_before_anything_is_trained(tmp_
 
 
 def test_tables_without_training_need_no_store_of_trainings(tmp_path, shared_datasets):
-    said = call("reproduce", "table3", "--datasets", "PROTEINS", "--data-root", shared_datasets, "--out", tmp_path)
-    assert said.exit_code == 0
-    assert "1113" in said.stdout
+    output = call("reproduce", "table3", "--datasets", "PROTEINS", "--data-root", shared_datasets, "--out", tmp_path)
+    assert output.exit_code == 0
+    assert "1113" in output.stdout
     assert (tmp_path / "table3.csv").is_file()
     assert lines(tmp_path) == 0
 

@@ -13,9 +13,9 @@ from tests.experiments.test_overview import PLAN, VALUES, store_of
 
 
 def test_a_folder_is_shown_as_a_table(tmp_path):
-    said = call("results", store_of(tmp_path, PLAN, VALUES)).stdout
+    output = call("results", store_of(tmp_path, PLAN, VALUES)).stdout
     for words in ("NCI1", "table2: asap", "70.00", "14.14", "10.00", "table2: topk", "2 (1 failed)"):
-        assert words in said
+        assert words in output
     plain = json.loads(call("results", tmp_path, "--json").stdout)
     assert [s["names"] for s in plain[str(tmp_path)]] == [["table2: asap"], ["table2: topk"]]
 
@@ -24,14 +24,14 @@ def test_two_folders_are_compared_and_merged(tmp_path):
     a = store_of(tmp_path / "a", PLAN, VALUES)
     same = {("asap", "NCI1"): VALUES["asap", "NCI1"]}
     b = store_of(tmp_path / "b", plan_of(("asap", "more"), ("NCI1",)), same)
-    said = call("results", a, b, "--compare").stdout
-    assert "+0.00" in said
-    assert "no fold differs" in said
+    output = call("results", a, b, "--compare").stdout
+    assert "+0.00" in output
+    assert "no fold differs" in output
     plain = json.loads(call("results", a, b, "--compare", "--json").stdout)
     assert [(d["name"], d["test"]["n"]) for d in plain["differences"]] == [("table2: asap", 6)]
-    said = call("results", a, b, "--merge", tmp_path / "all")
-    assert f"9 records came into {tmp_path / 'all'}" in said.stderr
-    assert "2 (1 failed)" in said.stdout
+    output = call("results", a, b, "--merge", tmp_path / "all")
+    assert f"9 records came into {tmp_path / 'all'}" in output.stderr
+    assert "2 (1 failed)" in output.stdout
 
 
 def test_reproduce_carries_on_from_committed_results(tmp_path):
@@ -41,10 +41,10 @@ def test_reproduce_carries_on_from_committed_results(tmp_path):
     records = Store.read(tmp_path / "first")
     (tmp_path / "results").mkdir()
     write_compact(tmp_path / "results" / "tiny.jsonl", list(records.values())[1:])  # one training is missing
-    said = call("results", tmp_path / "results", "--merge", tmp_path / "second")
-    assert f"{len(records) - 1} records came into {tmp_path / 'second'}" in said.stderr
-    said = call(*smoke, tmp_path / "second")
-    assert f"{len(records) - 1} of {len(records)} trainings were finished before" in said.stderr
+    output = call("results", tmp_path / "results", "--merge", tmp_path / "second")
+    assert f"{len(records) - 1} records came into {tmp_path / 'second'}" in output.stderr
+    output = call(*smoke, tmp_path / "second")
+    assert f"{len(records) - 1} of {len(records)} trainings were finished before" in output.stderr
     for name in ("table-edges.md", "table-edges.csv", "table-edges.json"):
         assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
     assert "report.html" in call("report", tmp_path / "second").stdout

@@ -59,7 +59,7 @@ def test_a_check_that_fails_ends_with_code_1(ready, monkeypatch):
     assert "NOT as documented" in result.stdout
 
 
-def test_a_file_in_the_way_is_said_before_any_work(tmp_path):
+def test_a_file_in_the_way_is_reported_before_any_work(tmp_path):
     (tmp_path / "taken").write_text("")
     result = run.invoke(app, ["theory", "-o", str(tmp_path / "taken")])
     assert isinstance(result.exception, WriteError)

@@ -29,7 +29,7 @@ def undisturbed(tmp_path_factory):
 
 def test_it_trains_scores_and_says_where(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = call("train", *SMALL, "--epochs", 3)
+    output = call("train", *SMALL, "--epochs", 3)
     for word in (
         "test accuracy",
         "balanced accuracy",
@@ -39,8 +39,8 @@ def test_it_trains_scores_and_says_where(tmp_path, monkeypatch):
         "confusion",
         "majority class",
     ):
-        assert word in said.stdout
-    assert "runs/synthetic-cycles-asap\n" in said.stdout
+        assert word in output.stdout
+    assert "runs/synthetic-cycles-asap\n" in output.stdout
     assert checkpoint.load(tmp_path / "runs/synthetic-cycles-asap/model.safetensors").config.hidden == 8
     assert (
         "runs/synthetic-cycles-asap-2\n" in call("train", *SMALL, "--epochs", 1).stdout
@@ -48,9 +48,9 @@ def test_it_trains_scores_and_says_where(tmp_path, monkeypatch):
 
 
 def test_json_is_the_object_of_the_file(tmp_path):
-    said = json.loads(call("train", *SMALL, "--epochs", 2, "--out", tmp_path, "--json", "--no-report").stdout)
-    assert said.pop("folder") == str(tmp_path)
-    assert said == json.loads((tmp_path / "metrics.json").read_text())
+    output = json.loads(call("train", *SMALL, "--epochs", 2, "--out", tmp_path, "--json", "--no-report").stdout)
+    assert output.pop("folder") == str(tmp_path)
+    assert output == json.loads((tmp_path / "metrics.json").read_text())
 
 
 def test_overwriting_without_a_report_removes_the_old_one(tmp_path):
@@ -72,13 +72,15 @@ def test_a_scaffold_split_takes_its_seed(tmp_path):
     assert first["test"] != second["test"]
 
 
-def test_what_is_left_out_and_what_comes_twice_is_told(tmp_path):
+def test_what_is_left_out_and_what_comes_twice_is_reported(tmp_path):
     molecules = [f"{'C' * (k % 11 + 1)}{'ON'[k % 2]},{'ab'[k % 2]}" for k in range(24)]
     rows = ["C(,a", "C,", "CC,NA", "CCC,none", "OC,b", *molecules]
     (tmp_path / "m.csv").write_text("smiles,Active\n" + "\n".join(rows) + "\n")
     words = ("train", tmp_path / "m.csv", "--skip-invalid", "--epochs", 1, "--hidden", 4, "--no-report")
-    said = call(*words, "--out", tmp_path / "r")
-    notes = [line for line in said.stderr.splitlines() if not line.startswith("Warning: ")]  # of two validation graphs
+    output = call(*words, "--out", tmp_path / "r")
+    notes = [
+        line for line in output.stderr.splitlines() if not line.startswith("Warning: ")
+    ]  # of two validation graphs
     assert notes == [
         "skipped line 2: 'C(' is not SMILES that RDKit can read",
         "treated as missing labels: 'NA' (1 rows), 'none' (1 rows). Rename the value in the file if it is a class",
@@ -87,12 +89,12 @@ def test_what_is_left_out_and_what_comes_twice_is_told(tmp_path):
         "2 molecules occur more than once (5 graphs), 1 of them with different labels; --split scaffold keeps "
         "duplicates in one part",
     ]
-    assert "class column" in said.stdout
-    told = json.loads((tmp_path / "r" / "metrics.json").read_text())["data"]
-    assert (told["class_column"], told["skipped_rows"], told["without_class"]) == ("Active", 1, 3)
-    said = call("cv", *words[1:], "--folds", 3, "--method", "mlp", "--out", tmp_path / "cv")
-    assert "skipped line 2" in said.stderr
-    assert "left out: 3" in said.stderr
+    assert "class column" in output.stdout
+    reported = json.loads((tmp_path / "r" / "metrics.json").read_text())["data"]
+    assert (reported["class_column"], reported["skipped_rows"], reported["without_class"]) == ("Active", 1, 3)
+    output = call("cv", *words[1:], "--folds", 3, "--method", "mlp", "--out", tmp_path / "cv")
+    assert "skipped line 2" in output.stderr
+    assert "left out: 3" in output.stderr
 
 
 def test_options_files_and_assignments_become_settings(tmp_path):

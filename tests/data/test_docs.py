@@ -17,8 +17,8 @@ BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 def expected(code):
     """What the comments behind print(...) promise, one line each."""
-    found = [line.split("  # ")[1:] for line in code.splitlines() if line.lstrip().startswith("print(")]
-    return [text for texts in found for text in texts]
+    result = [line.split("  # ")[1:] for line in code.splitlines() if line.lstrip().startswith("print(")]
+    return [text for texts in result for text in texts]
 
 
 def test_the_examples(tmp_path, monkeypatch):

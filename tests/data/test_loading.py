@@ -94,7 +94,7 @@ def test_pygs_class_knows_how_to_download(tmp_path, monkeypatch):
     assert seen == [(str(tmp_path / "TINY" / "raw"), False, "TINY")]
 
 
-def test_too_little_memory_is_said(tmp_path, monkeypatch):
+def test_too_little_memory_is_reported(tmp_path, monkeypatch):
     from asapool.data import loading
 
     def greedy(source, options):

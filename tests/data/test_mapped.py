@@ -184,7 +184,7 @@ def test_rows_take_as_few_bits_as_they_need():
     ):
         blocks = [encode(rows[:300]), encode(rows[300:])]
         np.testing.assert_array_equal(np.concatenate([decode(block) for block in blocks]), rows)
-        found, table = plan(blocks)
-        stored = np.concatenate([Packer(found, table).pack(block) for block in blocks])
-        assert (found, stored.nbytes) == (kind, bytes_per_row * len(rows))
-        np.testing.assert_array_equal(unpack(found, stored, table, rows.shape[1]), rows)
+        result, table = plan(blocks)
+        stored = np.concatenate([Packer(result, table).pack(block) for block in blocks])
+        assert (result, stored.nbytes) == (kind, bytes_per_row * len(rows))
+        np.testing.assert_array_equal(unpack(result, stored, table, rows.shape[1]), rows)

@@ -48,11 +48,11 @@ def test_the_atoms_and_bonds_of_small_molecules(tmp_path):
 
 
 def test_odd_elements_charges_and_bonds():
-    found = read_smiles(["[U+4]", "[Fe-3]", "C~C", "[NH3]->[Fe]", "C$C", "[2H]O[2H]"])
-    x = atom_features(found.codes)
+    result = read_smiles(["[U+4]", "[Fe-3]", "C~C", "[NH3]->[Fe]", "C$C", "[2H]O[2H]"])
+    x = atom_features(result.codes)
     assert named(x[0], ATOM_NAMES) >= {"element=other", "charge>=2", "neighbours=0"}
     assert "charge<=-2" in named(x[1], ATOM_NAMES)
-    assert found.kinds[:, 0].tolist() == [4, 4, 0, 0, 4, 4, 0, 0, 0, 0]  # other, single for dative both ways, other
+    assert result.kinds[:, 0].tolist() == [4, 4, 0, 0, 4, 4, 0, 0, 0, 0]  # other, single for dative both ways, other
     assert named(x[-3], ATOM_NAMES) >= {"element=H"}
 
 
@@ -185,7 +185,7 @@ def test_the_lines_of_a_table_that_names_its_separator(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["NA", "n/a", "#N/A", "NaN", "nan", "NULL", "None", "?", "-", "<NA>"])
-def test_words_for_a_missing_class_are_no_class_and_are_told(tmp_path, word):
+def test_words_for_a_missing_class_are_no_class_and_are_reported(tmp_path, word):
     reading = read(write(tmp_path / "m.csv", f"smiles,label\nC,0\nCC,{word}\nCCC,1\nCCO, {word}\n"))
     graphs = reading.graphs
     assert (graphs.y.tolist(), graphs.class_names, reading.missing) == ([0, -1, 1, -1], ("0", "1"), {word: 2})
@@ -215,8 +215,8 @@ def test_new_molecules_with_the_recipe_of_old_ones(tmp_path):
     old = load(write(tmp_path / "old.csv", "smiles,toxic\nC,no\nCC,yes\n"))
     plain = load(write(tmp_path / "new.csv", "smiles,price\nCO,3.5\n"), recipe=old.recipe)
     assert (plain.y.tolist(), plain.class_names, plain.feature_names) == ([-1], ("no", "yes"), old.feature_names)
-    told = load(write(tmp_path / "new.csv", "smiles,toxic\nCO,yes\n"), recipe=old.recipe)
-    assert told.y.tolist() == [1]
+    reported = load(write(tmp_path / "new.csv", "smiles,toxic\nCO,yes\n"), recipe=old.recipe)
+    assert reported.y.tolist() == [1]
     with pytest.raises(DataError, match=r"new\.csv, line 2: class 'maybe', expected one of 'no', 'yes'"):
         load(write(tmp_path / "new.csv", "smiles,toxic\nCO,maybe\n"), recipe=old.recipe)
     with pytest.raises(DataError, match="the recipe is for sources of kind 'graph', and this one is 'smiles'"):
@@ -238,7 +238,7 @@ def test_streaming_a_table(tmp_path):
     assert next(stream(path, chunk=2)).y.tolist() == [-1, -1]  # without a recipe the classes are unknown
 
 
-def test_without_rdkit_the_way_to_get_it_is_said(tmp_path, monkeypatch):
+def test_without_rdkit_the_way_to_get_it_is_reported(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdkit", None)
     with pytest.raises(MissingExtraError, match=r'rdkit is not installed. Run: pip install "asapool\[chem\]"'):
         load(write(tmp_path / "m.csv", "smiles,label\nC,0\n"))

@@ -200,10 +200,10 @@ def test_a_scaffold_split_takes_its_seed_seriously_and_shows_every_class(tmp_pat
     ]
     rows = [f"{ring}{'C' * k},{int(r == 0)}" for r, ring in enumerate(rings) for k in range(1, 4)] + ["CC,1", "CCC,1"]
     graphs = load(write(tmp_path / "m.csv", "smiles,y\n" + "\n".join(rows)))
-    found = [splits.scaffold_split(graphs, 0.2, 0.2, seed=seed) for seed in (0, 0, 1, 2)]
-    assert found[0].to_json() == found[1].to_json()
-    assert len({tuple(split.test.tolist()) for split in found}) == 3
-    for split in found:
+    result = [splits.scaffold_split(graphs, 0.2, 0.2, seed=seed) for seed in (0, 0, 1, 2)]
+    assert result[0].to_json() == result[1].to_json()
+    assert len({tuple(split.test.tolist()) for split in result}) == 3
+    for split in result:
         scaffold = [{int(i) // 3 for i in part if i < 30} for part in (split.train, split.val, split.test)]
         assert not scaffold[0] & scaffold[1]
         assert not scaffold[0] & scaffold[2]

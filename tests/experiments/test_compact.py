@@ -92,15 +92,15 @@ def test_the_page_says_what_the_store_says(table2_store, tmp_path):
     (results / "notes" / "table2.md").write_text("Why *topk* is low.\n")
     (results / "notes" / "odds.md").write_text("## Odds and ends\n")
     assert [path.name for path in results.glob("*.jsonl")] == ["NCI1.jsonl"]
-    said = accuracy.page(results)
-    assert "| asap | NCI1 | 71.00 | – | 0.00 | 1 × 10 | 71.48 ± 0.42 | −0.48 | outside |" in said
-    assert "| topk | NCI1 | 60.00 | – | 0.00 | 1 × 10 | 67.02 ± 2.25 | −7.02 | outside | −11.00 |" in said
-    assert "| ASAP has the highest accuracy on every data set | **not enough runs** | – | `table2` |" in said
-    assert "| mlp | NCI1 |" not in said  # neither we nor the paper have it
-    assert said.index("Why *topk* is low.") < said.index("## Odds and ends") < said.index("## Measure it again")
+    output = accuracy.page(results)
+    assert "| asap | NCI1 | 71.00 | – | 0.00 | 1 × 10 | 71.48 ± 0.42 | −0.48 | outside |" in output
+    assert "| topk | NCI1 | 60.00 | – | 0.00 | 1 × 10 | 67.02 ± 2.25 | −7.02 | outside | −11.00 |" in output
+    assert "| ASAP has the highest accuracy on every data set | **not enough runs** | – | `table2` |" in output
+    assert "| mlp | NCI1 |" not in output  # neither we nor the paper have it
+    assert output.index("Why *topk* is low.") < output.index("## Odds and ends") < output.index("## Measure it again")
     missing = ("table-plus", "ablation-plus", "pooling-helps", "table-rates", "table-semantics", "table-agg")
-    assert "Not measured yet: `" + "`, `".join(missing) in said  # one shared row is no table
-    assert "| 20 | 0.0 | abacus | 1 |" in said
+    assert "Not measured yet: `" + "`, `".join(missing) in output  # one shared row is no table
+    assert "| 20 | 0.0 | abacus | 1 |" in output
     before = (results / "NCI1.jsonl").read_bytes()
     accuracy.add([table2_store], results)
     assert (results / "NCI1.jsonl").read_bytes() == before

@@ -11,13 +11,13 @@ GRAPHS = graphs_of()
 PLAN = plan_of(rows=("mlp",))
 
 
-def test_what_is_finished_is_skipped_and_progress_is_told(tmp_path):
-    seen, told = [], []
+def test_what_is_finished_is_skipped_and_progress_is_reported(tmp_path):
+    seen, reported = [], []
     with Store.open(tmp_path) as store:
-        first = execute(PLAN, GRAPHS, store, Here(), seen.append, lambda *words: told.append(words))
+        first = execute(PLAN, GRAPHS, store, Here(), seen.append, lambda *words: reported.append(words))
         assert [r.run for r in first] == [r.run for r in seen] == PLAN.runs(GRAPHS)
         assert seen[0].history is not None  # whoever listens gets all of it; the memory keeps the scores
-        assert [words[:3] for words in told[:3]] == [(PLAN.runs(GRAPHS)[0], k, 2) for k in range(3)]
+        assert [words[:3] for words in reported[:3]] == [(PLAN.runs(GRAPHS)[0], k, 2) for k in range(3)]
         again = Here()
         assert execute(PLAN, GRAPHS, store, again) == first
         assert again.tried == []

@@ -15,25 +15,25 @@ RUNS = plan_of(rows=("mlp", "none"), seeds=(8971,)).runs({"cycles": GRAPHS})
 
 def workers():
     """Processes that this one has started to train in, and that still live."""
-    found = set()
+    result = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             state, parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[:2]
             if parent == str(os.getpid()) and state != "Z" and b"spawn_main" in (folder / "cmdline").read_bytes():
-                found.add(int(folder.name))
+                result.add(int(folder.name))
         except OSError:
             continue
-    return found
+    return result
 
 
 def test_numbers_epochs_a_killed_worker_an_error_and_an_early_end():
     """All in one, because every worker takes seconds to start."""
-    before, told, killed, records = workers(), [], [], []
+    before, reported, killed, records = workers(), [], [], []
     lost = replace(RUNS[0], fingerprint="of other graphs")
     shared = {GRAPHS.fingerprint: GRAPHS, lost.fingerprint: GRAPHS}
 
     def progress(run, epoch, epochs, score):
-        told.append((run, epoch, epochs))
+        reported.append((run, epoch, epochs))
         if run == RUNS[0] and not killed:
             killed.extend(workers() - before)
             for pid in killed:
@@ -54,7 +54,7 @@ def test_numbers_epochs_a_killed_worker_an_error_and_an_early_end():
     assert records[1].machine["torch"]
     for record in records[2:]:
         assert timeless(record) == timeless(run(GRAPHS, record.run))
-        assert (record.run, 0, 2) in told
+        assert (record.run, 0, 2) in reported
 
 
 def test_the_number_of_processes_changes_no_number():

@@ -94,7 +94,7 @@ def test_the_committed_results_come_back_byte_for_byte(tmp_path):
     assert compact(read_records(tmp_path / "store").values()) == compact(read_records(accuracy.RESULTS).values())
 
 
-def test_what_is_no_place_is_told(tmp_path):
+def test_what_is_no_place_is_reported(tmp_path):
     with pytest.raises(DataError, match="nowhere: there is no such folder or file"):
         read_records(tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"holds no runs\.jsonl"):

@@ -43,8 +43,8 @@ def test_one_series_in_two_plans_is_one_line_and_without_plans_it_has_its_settin
     assert [s.names for s in overview(folder)] == [("table2: asap", "x: both"), ("table2: topk",)]
     bare = store_of(tmp_path / "b", PLAN, VALUES, planned=False)
     assert [s.names for s in overview(bare)] == [("asap, hidden 8",), ("asap, hidden 9",)]
-    found = differences(folder, bare)
-    assert [(d.name, d.test["n"]) for d in found] == [("table2: asap", 6), ("table2: topk", 2)]
+    result = differences(folder, bare)
+    assert [(d.name, d.test["n"]) for d in result] == [("table2: asap", 6), ("table2: topk", 2)]
 
 
 def test_differences_pair_the_trainings_that_both_have(tmp_path):

@@ -53,7 +53,7 @@ train = { epochs = 9 }
 
 
 @pytest.fixture
-def own(tmp_path):
+def plan_file(tmp_path):
     (tmp_path / "mine.toml").write_text(OWN)
     return tmp_path / "mine.toml"
 
@@ -77,15 +77,15 @@ def test_cells_with_the_same_settings_share_their_runs():
     assert len(twice.runs(graphs)) == len(plan.runs(graphs)) == 6
 
 
-def test_a_plan_becomes_plain_data_and_back(own):
-    plan = load_plan(own)
+def test_a_plan_becomes_plain_data_and_back(plan_file):
+    plan = load_plan(plan_file)
     assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
     with pytest.raises(CheckpointError, match="not a plan"):
         Plan.from_dict({"cells": [{}]})
 
 
-def test_a_file_of_ones_own(own):
-    plan = load_plan(own)
+def test_a_file_of_ones_own(plan_file):
+    plan = load_plan(plan_file)
     assert (plan.name, plan.title, plan.metric, plan.seeds, plan.folds, plan.protocol) == (
         "mine", "My molecules", "test", (3, 4), 5, "stratified",
     )  # fmt: skip
@@ -97,37 +97,37 @@ def test_a_file_of_ones_own(own):
     assert wide.train.lr == 0.25  # a row wins over its data set, that over [train]
 
 
-def test_a_row_may_set_something_on_one_data_set_alone(own):
+def test_a_row_may_set_something_on_one_data_set_alone(plan_file):
     """Last of all: over the row, which lies over the data set."""
     rate = "train = { lr = 0.25 }"
-    own.write_text(OWN.replace(rate, rate + "\non = { nci1 = { train = { lr = 0.125 } } }"))
-    cells = load_plan(own, datasets=["cycles", "NCI1"], methods=["wide", "topk"]).cells
+    plan_file.write_text(OWN.replace(rate, rate + "\non = { nci1 = { train = { lr = 0.125 } } }"))
+    cells = load_plan(plan_file, datasets=["cycles", "NCI1"], methods=["wide", "topk"]).cells
     assert [(c.row, c.column, c.train.lr) for c in cells] == [
         ("wide", "cycles", 0.25), ("wide", "NCI1", 0.125), ("topk", "cycles", 0.5), ("topk", "NCI1", 0.01),
     ]  # fmt: skip
 
 
-def test_options_cut_it_down(own):
-    plan = load_plan(own, datasets=["nci1", "cycles"], methods=["topk"], seeds=1, folds=4, epochs=2)
+def test_options_cut_it_down(plan_file):
+    plan = load_plan(plan_file, datasets=["nci1", "cycles"], methods=["topk"], seeds=1, folds=4, epochs=2)
     assert (plan.columns, plan.rows, plan.seeds, plan.folds) == (("NCI1", "cycles"), ("topk",), (3,), 4)
     assert {cell.train.epochs for cell in plan.cells} == {2}
     assert plan.cells[0].train.batch_size == 128
     assert plan.cells[0].source.source == "NCI1"
-    assert load_plan(own, methods=["asap"]).rows == ("wide",)  # a row is chosen by its method too
+    assert load_plan(plan_file, methods=["asap"]).rows == ("wide",)  # a row is chosen by its method too
 
 
-def test_semantics_are_those_of_asap_alone(own):
-    wide, topk = load_plan(own, semantics="authors").cells
+def test_semantics_are_those_of_asap_alone(plan_file):
+    wide, topk = load_plan(plan_file, semantics="authors").cells
     assert (wide.model.semantics, topk.model.semantics) == ("authors", "paper")  # topk: its default, untouched
     by_row = load_plan("table-semantics", semantics="authors", smoke=True)
     assert {c.row: c.model.semantics for c in by_row.cells} == {"authors": "authors", "paper": "paper"}
 
 
-def test_files_beside_the_plan_are_found_from_anywhere(own, tmp_path, monkeypatch):
+def test_files_beside_the_plan_are_found_from_anywhere(plan_file, tmp_path, monkeypatch):
     (tmp_path / "m.csv").write_text("smiles,active\nCCO,0\nCCN,1\n")
-    own.write_text(OWN.replace("synthetic:cycles?graphs=30", "m.csv"))
+    plan_file.write_text(OWN.replace("synthetic:cycles?graphs=30", "m.csv"))
     monkeypatch.chdir("/")
-    assert load_plan(own).cells[0].source.source == str(tmp_path / "m.csv")
+    assert load_plan(plan_file).cells[0].source.source == str(tmp_path / "m.csv")
 
 
 @pytest.mark.parametrize(
@@ -149,20 +149,20 @@ def test_files_beside_the_plan_are_found_from_anywhere(own, tmp_path, monkeypatc
         ('[[data]]\nname = "NCI1"', "[[data]]", "the name of a ..data.. must be"),
     ],
 )  # fmt: skip
-def test_mistakes_in_a_file_are_refused_in_a_sentence(own, old, new, says):
-    own.write_text(OWN.replace(old, new, 1) if old != "[[row]]" else OWN.replace(old, new))
+def test_mistakes_in_a_file_are_refused_in_a_sentence(plan_file, old, new, says):
+    plan_file.write_text(OWN.replace(old, new, 1) if old != "[[row]]" else OWN.replace(old, new))
     with pytest.raises(ConfigError, match=says):
-        load_plan(own)
+        load_plan(plan_file)
 
 
-def test_unknown_words_are_refused_with_the_known_ones(own, tmp_path):
+def test_unknown_words_are_refused_with_the_known_ones(plan_file, tmp_path):
     for options, says in (
         ({"datasets": ["MUTAG"]}, "has no data set 'MUTAG'. It has cycles, NCI1"),
         ({"methods": ["gat"]}, "has no method 'gat'. It has wide, asap, topk"),
         ({"seeds": 3}, "has 2 seeds, not 3"),
     ):
         with pytest.raises(ConfigError, match=says):
-            load_plan(own, **options)
+            load_plan(plan_file, **options)
     with pytest.raises(ConfigError, match=r"there is no plan 'table9'. Known are .*table2"):
         load_plan("table9")
     with pytest.raises(ConfigError, match="cannot be read"):
@@ -244,17 +244,17 @@ def test_all_is_every_table_and_words_are_looked_up_in_all_of_them():
         names_of("table9")
 
 
-def test_graphs_that_cannot_give_the_folds_are_refused_before_training(own):
+def test_graphs_that_cannot_give_the_folds_are_refused_before_training(plan_file):
     with pytest.raises(ConfigError, match="folds must lie between 3 and the 24 graphs"):
-        load_graphs([load_plan(own, smoke=True, folds=25)])
+        load_graphs([load_plan(plan_file, smoke=True, folds=25)])
     with pytest.raises(DataError, match="too few for 20 folds"):
-        load_graphs([load_plan(own, folds=20)])
+        load_graphs([load_plan(plan_file, folds=20)])
 
 
-def test_one_name_for_two_sources_is_refused(own):
-    plan = load_plan(own)
+def test_one_name_for_two_sources_is_refused(plan_file):
+    plan = load_plan(plan_file)
     with pytest.raises(ConfigError, match="has another source in another plan"):
-        load_graphs([plan, load_plan(own.with_name("mine.toml"), smoke=True), _moved(plan)])
+        load_graphs([plan, load_plan(plan_file.with_name("mine.toml"), smoke=True), _moved(plan)])
 
 
 def _moved(plan):
@@ -263,7 +263,7 @@ def _moved(plan):
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "message"),
     [
         ("source = 3", "[[data]] 'd': data.source must be a path or a name in quotes, got 3"),
         ('source = ["a"]', "[[data]] 'd': data.source must be a path or a name in quotes, got ['a']"),
@@ -279,12 +279,12 @@ def _moved(plan):
         ("features = 2", "[[data]] 'd': features must be one of 'auto', "),
     ],
 )
-def test_values_of_a_data_set_that_are_of_a_wrong_kind_are_refused_in_a_sentence(tmp_path, setting, told):
+def test_values_of_a_data_set_that_are_of_a_wrong_kind_are_refused_in_a_sentence(tmp_path, setting, message):
     path = tmp_path / "mine.toml"
     path.write_text(f'[[data]]\nname = "d"\n{setting}\n')
     with pytest.raises(ConfigError) as refused:
         load_plan(path)
-    assert str(refused.value).startswith(f"{path}: {told}")
+    assert str(refused.value).startswith(f"{path}: {message}")
 
 
 @pytest.mark.parametrize(("table", "what"), [("[plan]", "plan.name"), ("[[data]]", "the name of a [[data]]")])

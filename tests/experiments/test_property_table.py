@@ -17,14 +17,14 @@ def ticks(make):
 def test_the_measured_table_is_the_paper_s():
     table = table1()
     for method, properties in paper.TICKS.items():
-        assert {name for name, found in table.findings[method].items() if found.holds} == set(properties)
+        assert {name for name, result in table.findings[method].items() if result.holds} == set(properties)
     assert table.agrees
     assert "| Sparse | – | ✓ | ✓ | ✓ |" in table.to_markdown()
     assert table.to_csv().count("\n") == 17
     assert table.to_dict()["findings"]["diffpool"][VARIABLE]["evidence"] == "64, 64, 64 clusters of 128, 256, 512 nodes"
 
 
-def test_the_same_seed_gives_the_same_bytes_and_leaves_chance_alone():
+def test_the_same_seed_gives_the_same_bytes_and_leaves_the_global_rng_alone():
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
     assert table1().to_csv() == table1().to_csv()

@@ -111,9 +111,9 @@ def expected(epochs):
 def complete(folder, epochs=30):
     """The store holds every Run once, as it should be."""
     assert Counter(line["key"] for line in lines(folder)) == dict.fromkeys(expected(epochs), 1)
-    found = Store.read(folder)
-    assert {key: meaning(record) for key, record in found.items()} == expected(epochs)
-    assert {record.attempts for record in found.values()} == {1}
+    result = Store.read(folder)
+    assert {key: meaning(record) for key, record in result.items()} == expected(epochs)
+    assert {record.attempts for record in result.values()} == {1}
 
 
 def processes(word, parent=None):
@@ -146,7 +146,7 @@ def silent(*_):
     pass
 
 
-def test_without_ray_the_way_to_get_it_is_told(graphs, monkeypatch):
+def test_without_ray_the_way_to_get_it_is_reported(graphs, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r'ray is not installed. Run: pip install "asapool\[cluster\]"'):
         list(RayEngine().work([one(graphs)], {graphs.fingerprint: graphs}, silent))
@@ -157,7 +157,7 @@ def test_without_ray_the_way_to_get_it_is_told(graphs, monkeypatch):
 
 @needs_ray
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         (
             "127.0.0.1:1",
@@ -166,8 +166,8 @@ def test_without_ray_the_way_to_get_it_is_told(graphs, monkeypatch):
         ("ray://127.0.0.1:10001", "--address is auto or HOST:PORT, got 'ray://127.0.0.1:10001'"),
     ],
 )
-def test_an_address_without_a_cluster_is_refused(graphs, address, said):
-    with pytest.raises(ConfigError, match=said):
+def test_an_address_without_a_cluster_is_refused(graphs, address, message):
+    with pytest.raises(ConfigError, match=message):
         list(RayEngine(address).work([one(graphs)], {graphs.fingerprint: graphs}, silent))
 
 
@@ -186,27 +186,27 @@ def test_something_else_that_listens_is_not_waited_for(graphs, monkeypatch):
 def test_a_run_that_fails_is_a_record_with_its_sentence(cluster, graphs):
     good, bad = one(graphs, keep=True), one(graphs, fingerprint="of other graphs")
     records = list(RayEngine().work([good, bad], {graphs.fingerprint: graphs, bad.fingerprint: graphs}, silent))
-    found = {record.run: record for record in records}
+    result = {record.run: record for record in records}
     assert len(records) == 2
     here = run(graphs, good)
-    assert meaning(found[good]) == meaning(here)
-    assert found[good].model == here.model is not None  # the model comes back too, with the same bytes
-    assert found[bad].failure.startswith("cycles: the run is for graphs with fingerprint of other graphs, but these")
-    assert found[bad].test is None
+    assert meaning(result[good]) == meaning(here)
+    assert result[good].model == here.model is not None  # the model comes back too, with the same bytes
+    assert result[bad].failure.startswith("cycles: the run is for graphs with fingerprint of other graphs, but these")
+    assert result[bad].test is None
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_is_a_failed_record_and_its_epochs_were_told(cluster, graphs):
-    endless, told = one(graphs, train=TrainConfig(epochs=10**6)), []
+def test_a_worker_that_dies_is_a_failed_record_and_its_epochs_were_reported(cluster, graphs):
+    endless, reported = one(graphs, train=TrainConfig(epochs=10**6)), []
 
     def on_progress(wanted, epoch, epochs, score):
-        told.append((wanted, epochs))
+        reported.append((wanted, epochs))
         if epoch > 0:
             kill(trainings(cluster))
 
     [record] = RayEngine().work([endless], {graphs.fingerprint: graphs}, on_progress)
     assert record.failure == "the worker process died: its machine may be out of memory, try fewer jobs"
-    assert set(told) == {(endless, 10**6)}
+    assert set(reported) == {(endless, 10**6)}
 
 
 @pytest.mark.slow
@@ -223,8 +223,8 @@ def test_leaving_the_loop_stops_the_training(cluster, graphs):
 @pytest.mark.slow
 def test_another_version_of_asapool_is_refused(cluster, graphs, monkeypatch):
     monkeypatch.setattr(ray_cluster, "__version__", "9.9.9")
-    said = f"has asapool {asapool.__version__}, but this one has asapool 9.9.9. Install the same version on all"
-    with pytest.raises(ConfigError, match=said):
+    output = f"has asapool {asapool.__version__}, but this one has asapool 9.9.9. Install the same version on all"
+    with pytest.raises(ConfigError, match=output):
         list(RayEngine().work([one(graphs)], {graphs.fingerprint: graphs}, silent))
 
 
@@ -247,8 +247,8 @@ def test_a_driver_that_dies_leaves_no_ray_behind_and_another_one_does_the_rest(c
     until(lambda: not set(started) & set(processes("raylet/raylet")))
     assert 1 <= len(lines(tmp_path)) < 8
     with drive(cluster.address) as second:
-        said = second.communicate()
-    assert (second.returncode, *said) == (0, "", "")
+        output = second.communicate()
+    assert (second.returncode, *output) == (0, "", "")
     complete(tmp_path)
 
 

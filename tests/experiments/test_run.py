@@ -50,8 +50,8 @@ def test_the_training_s_seed_follows_from_seed_and_fold(record):
     size = round(float(np.diff(GRAPHS.ptr)[split.train].mean()))
     model = build(RUN.model, GRAPHS.num_features, GRAPHS.num_classes, seed=seed, typical_nodes=size)
     done = fit(model, GRAPHS, split, replace(TRAIN, seed=seed, threads=1))
-    for part, found in ((split.val, record.validation), (split.test, record.test)):
-        assert score(GRAPHS.y[part], predict(model, GRAPHS, part), GRAPHS.class_names).to_dict() == found
+    for part, result in ((split.val, record.validation), (split.test, record.test)):
+        assert score(GRAPHS.y[part], predict(model, GRAPHS, part), GRAPHS.class_names).to_dict() == result
     assert (record.best_epoch, record.epochs, record.stopped) == (done.best_epoch, 2, None)
     assert [row["loss"] for row in record.history] == [epoch.loss for epoch in done.history]
 

@@ -24,9 +24,9 @@ def records():
 
 def test_what_goes_in_comes_out(tmp_path, records):
     fill(tmp_path / "a" / "b", records)
-    found = Store.read(tmp_path / "a" / "b")
-    assert list(found) == [r.run.key for r in records]
-    assert [r.to_line() for r in found.values()] == [r.to_line() for r in records]
+    result = Store.read(tmp_path / "a" / "b")
+    assert list(result) == [r.run.key for r in records]
+    assert [r.to_line() for r in result.values()] == [r.to_line() for r in records]
     with Store.open(tmp_path / "a" / "b") as store:
         assert all(store.finished(r.run.key) for r in records)
         assert store.records()[records[0].run.key] == Store.read(tmp_path / "a" / "b", light=True)[records[0].run.key]
@@ -86,7 +86,7 @@ def test_one_writer_at_a_time_and_any_number_of_readers(tmp_path, records):
         assert len(Store.read(tmp_path)) == 1
 
 
-def test_a_folder_without_a_store_is_told(tmp_path):
+def test_a_folder_without_a_store_is_reported(tmp_path):
     with pytest.raises(DataError, match=r"holds no runs\.jsonl"):
         Store.read(tmp_path)
 

@@ -78,11 +78,11 @@ def test_unfinished_and_failed_trainings_are_marked():
     assert (part.folds, part.seeds, part.over_seeds, part.verdict) == (2, 1, None, None)
     assert part.difference == pytest.approx(75 - 71.48)
     assert (three.folds, three.failed, three.verdict) == (3, 1, "within")  # one seed is whole: 67.00
-    told = to_markdown(table)
-    assert "75.00\\*" in told
-    assert "1 × 2 of 2 × 3" in told
-    assert "1 × 3 of 2 × 3, 1 failed" in told
-    assert "not all trainings of the cell are done" in told
+    reported = to_markdown(table)
+    assert "75.00\\*" in reported
+    assert "1 × 2 of 2 × 3" in reported
+    assert "1 × 3 of 2 × 3, 1 failed" in reported
+    assert "not all trainings of the cell are done" in reported
     assert "not all trainings" not in to_markdown(small())
 
 

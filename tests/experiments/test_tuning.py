@@ -27,7 +27,7 @@ def graphs():
     return load(SOURCE)
 
 
-def found(search):
+def trials_of(search):
     return [(t.number, dict(t.chosen), t.value, t.pruned) for t in search.trials]
 
 
@@ -44,12 +44,12 @@ def test_the_same_seed_gives_the_same_trials_and_a_stopped_search_goes_on_with_t
     with pytest.raises(KeyboardInterrupt):
         tune(graphs, tmp_path / "parts", trials=7, space=SPACE, settings=BASE, on_trial=stop)
     parts = tune(graphs, tmp_path / "parts", trials=7, space=SPACE, settings=BASE)
-    assert found(parts) == found(whole)
+    assert trials_of(parts) == trials_of(whole)
     assert (tmp_path / "parts" / "config.toml").read_bytes() == (tmp_path / "whole" / "config.toml").read_bytes()
     keys = [json.loads(line)["key"] for line in (tmp_path / "parts" / "runs.jsonl").read_text().splitlines()]
     assert len(keys) == len(set(keys)), "a trial was trained twice"
     other = tune(graphs, tmp_path / "other", trials=3, space=SPACE, settings=BASE, seed=1)
-    assert found(other)[1:] != found(whole)[1:3]
+    assert trials_of(other)[1:] != trials_of(whole)[1:3]
 
 
 def test_a_killed_search_goes_on(graphs, tmp_path):
@@ -61,7 +61,7 @@ def test_a_killed_search_goes_on(graphs, tmp_path):
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     again = tune(graphs, tmp_path / "killed", trials=5, space=SPACE, settings=BASE)
-    assert found(again) == found(tune(graphs, tmp_path / "calm", trials=5, space=SPACE, settings=BASE))
+    assert trials_of(again) == trials_of(tune(graphs, tmp_path / "calm", trials=5, space=SPACE, settings=BASE))
 
 
 def test_pruning_stops_trials_early_and_keeps_the_winner(tmp_path):

@@ -22,7 +22,7 @@ def edges(absent, present, column="NCI1"):
     return {("absent", column): absent, ("present", column): present}
 
 
-def test_soft_edges_help_or_do_not_or_nobody_knows():
+def test_soft_edges_help_or_do_not_or_it_is_open():
     held = verdicts("table-edges", edges([0.6] * 6, [0.7] * 6))["Soft edge weights help"]
     assert (held.verdict, held.numbers) == ("holds", "NCI1: present +10.00 over absent (p < 0.001) on 2 seeds")
     assert verdicts("table-edges", edges([0.7] * 6, [0.6] * 6))["Soft edge weights help"].verdict == "does not hold"
@@ -34,12 +34,12 @@ def test_soft_edges_help_or_do_not_or_nobody_knows():
 def test_a_difference_that_may_be_chance_decides_nothing():
     """Differences 1, 3, −1, 1, 3, −1 percent: mean 1, s² = 3.2, t = 1 / √((1/6 + 1) 3.2) = 0.52 with 3 folds."""
     values = edges([0.6] * 6, [0.61, 0.63, 0.59] * 2)
-    found = verdicts("table-edges", values)["Soft edge weights help"]
-    assert (found.verdict, found.numbers) == (
+    result = verdicts("table-edges", values)["Soft edge weights help"]
+    assert (result.verdict, result.numbers) == (
         "too close to call",
         "NCI1: present +1.00 over absent (p 0.63) on 2 seeds",
     )
-    assert found.decided_on == ("NCI1",)
+    assert result.decided_on == ("NCI1",)
     good = edges([0.6] * 6, [0.7] * 6, "FRANKENSTEIN")  # the closer of two decides
     assert verdicts("table-edges", values | good, ("NCI1", "FRANKENSTEIN"))["Soft edge weights help"].verdict == (
         "too close to call"
@@ -79,11 +79,11 @@ def test_every_data_set_means_all_five():
     assert verdicts("table2", values, paper.SETS[:4])[words].verdict == "does not hold"
 
 
-def test_other_data_are_told_but_have_no_say():
+def test_other_data_are_reported_but_have_no_say():
     values = edges([0.6] * 6, [0.7] * 6) | edges([0.7] * 6, [0.6] * 6, "Mutagenicity")
-    found = verdicts("table-edges", values, ("NCI1", "Mutagenicity"))["Soft edge weights help"]
-    assert found.verdict == "holds"
-    assert "Mutagenicity (other data): present −10.00 over absent" in found.numbers
+    result = verdicts("table-edges", values, ("NCI1", "Mutagenicity"))["Soft edge weights help"]
+    assert result.verdict == "holds"
+    assert "Mutagenicity (other data): present −10.00 over absent" in result.numbers
     strange = verdicts("table-edges", edges([0.6] * 6, [0.7] * 6, "NCI1 (synthetic)"), ("NCI1 (synthetic)",))
     assert strange["Soft edge weights help"].verdict == "not enough runs"
 
@@ -96,8 +96,8 @@ APART = [0.64, 0.65, 0.63] * 2  # against 0.6: p = 0.009, and 0.054 as the small
 def against_all_others(asap, others):
     """The claim that ASAP is the highest, on NCI1 alone: its finding there, and the verdict."""
     values = {("asap", "NCI1"): asap} | {(row, "NCI1"): other for row, other in others.items()}
-    found = verdicts("table2", values)["ASAP has the highest accuracy on every data set"]
-    return found.findings[0], found.verdict
+    result = verdicts("table2", values)["ASAP has the highest accuracy on every data set"]
+    return result.findings[0], result.verdict
 
 
 def test_one_of_many_pairs_needs_more_than_chance_to_refute_a_claim():
@@ -119,8 +119,8 @@ def test_other_data_are_no_part_of_the_adjustment():
     """d = 3, 4.2, 1.8 twice: t = 3 / √((1/6 + 1) 1.152) = 2.59, p = 0.049, which would be 0.098 beside a second one."""
     some = [0.63, 0.642, 0.618] * 2
     values = edges([0.6] * 6, some) | edges([0.6] * 6, some, "Mutagenicity")
-    found = verdicts("table-edges", values, ("NCI1", "Mutagenicity"))["Soft edge weights help"]
-    assert (found.verdict, "(p 0.049)" in found.findings[0].numbers) == ("holds", True)
+    result = verdicts("table-edges", values, ("NCI1", "Mutagenicity"))["Soft edge weights help"]
+    assert (result.verdict, "(p 0.049)" in result.findings[0].numbers) == ("holds", True)
     own = edges([0.6] * 6, some) | edges([0.6] * 6, some, "FRANKENSTEIN")
     both = verdicts("table-edges", own, ("NCI1", "FRANKENSTEIN"))["Soft edge weights help"]
     assert (both.verdict, "(p 0.098)" in both.numbers) == ("too close to call", True)
@@ -156,15 +156,15 @@ def gain(asap, sagpool):
     """The claim of 3.9 % over SAGPool, from the means of the seeds in percent, the same on all data sets."""
     values = {(row, column): [mean / 100 for mean in means for _ in range(3)]
               for row, means in (("asap", asap), ("sagpool", sagpool)) for column in paper.SETS}  # fmt: skip
-    found = verdicts("table2", values, paper.SETS, seeds=tuple(range(len(asap))))
-    return found["ASAP is on average 4 % better than SAGPool (3.9 % of its accuracy)"]
+    result = verdicts("table2", values, paper.SETS, seeds=tuple(range(len(asap))))
+    return result["ASAP is on average 4 % better than SAGPool (3.9 % of its accuracy)"]
 
 
 def test_a_gain_is_reached_or_missed_by_its_interval():
     """Gains of 4 and 6 % of 50: 5 ± 12.706 · √2 / √2; t of one degree of freedom is 12.706, of two 4.303."""
     close = gain((52, 53), (50, 50))
-    told = "5 of 5 data sets: 52.50 against 50.00: +5.00 %, between −7.71 and +17.71 on 2 seeds"
-    assert (close.verdict, close.numbers) == ("too close to call", told)
+    reported = "5 of 5 data sets: 52.50 against 50.00: +5.00 %, between −7.71 and +17.71 on 2 seeds"
+    assert (close.verdict, close.numbers) == ("too close to call", reported)
     assert gain((52.4, 52.6, 52.5), (50, 50, 50)).verdict == "holds"  # 5 ± 4.303 · 0.2 / √3 = 4.5 … 5.5
     assert gain((51, 51.2, 50.8), (50, 50, 50)).verdict == "does not hold"  # 2 ± 4.303 · 0.4 / √3 = 1.0 … 3.0
     assert gain((52, 52.4, 51.8), (50, 50, 50)).verdict == "too close to call"  # 4.1 ± 1.5
@@ -177,14 +177,14 @@ def test_the_gain_is_the_mean_over_all_five_data_sets():
         values["asap", column] = [0.7 + k / 100] * 6  # mean 72
         values["sagpool", column] = [0.68 + k / 100] * 6  # mean 70: a gain of 2.86 %
         values["sortpool", column] = [0.67 + k / 100] * 6  # mean 69: a gain of 4.35 %
-    found = {v.words[:40]: v for v in verdicts("table2", values, paper.SETS).values()}
-    sag, sort = found["ASAP is on average 4 % better than SAGPo"], found["ASAP is on average 3.5 % better than Sor"]
-    told = "5 of 5 data sets: 72.00 against 70.00: +2.86 %, between +2.86 and +2.86 on 2 seeds"
-    assert (sag.verdict, sag.numbers) == ("does not hold", told)
+    result = {v.words[:40]: v for v in verdicts("table2", values, paper.SETS).values()}
+    sag, sort = result["ASAP is on average 4 % better than SAGPo"], result["ASAP is on average 3.5 % better than Sor"]
+    reported = "5 of 5 data sets: 72.00 against 70.00: +2.86 %, between +2.86 and +2.86 on 2 seeds"
+    assert (sag.verdict, sag.numbers) == ("does not hold", reported)
     assert sort.verdict == "holds"
     values.pop(("asap", "DD"))
-    found = verdicts("table2", values, paper.SETS)["ASAP is on average 3.5 % better than SortPool (of its accuracy)"]
-    assert (found.verdict, found.findings[0].column) == ("not enough runs", "4 of 5 data sets")
+    result = verdicts("table2", values, paper.SETS)["ASAP is on average 3.5 % better than SortPool (of its accuracy)"]
+    assert (result.verdict, result.findings[0].column) == ("not enough runs", "4 of 5 data sets")
 
 
 def test_accuracy_grows_with_k_by_rank_fold_by_fold():
@@ -195,8 +195,8 @@ def test_accuracy_grows_with_k_by_rank_fold_by_fold():
 
     up, nearly, down = [0.6, 0.65, 0.7, 0.75, 0.8], [0.6, 0.61, 0.7, 0.69, 0.72], [0.8, 0.75, 0.7, 0.65, 0.6]
     assert ratio(up, up, up).verdict == "holds"
-    told = "NCI1: k = 0.5 +12.00 over k = 0.1, rank correlation 0.90 (p < 0.001) on 2 seeds"
-    assert ratio(nearly, nearly, nearly).numbers == told
+    reported = "NCI1: k = 0.5 +12.00 over k = 0.1, rank correlation 0.90 (p < 0.001) on 2 seeds"
+    assert ratio(nearly, nearly, nearly).numbers == reported
     assert ratio(down, down, down).verdict == "does not hold"
     assert ratio(*[[0.7] * 5] * 3).verdict == "does not hold"
     torn = ratio(up, down, up)  # 1, −1, 1 twice: mean 1/3, s² = 16/15, t = 1/3 / √((1/6 + 1) 16/15) = 0.30
@@ -208,8 +208,8 @@ def test_accuracy_grows_with_k_by_rank_fold_by_fold():
 @pytest.mark.parametrize(("name", "kinds"), [("table2", ("above", "steadier", "gain")), ("figure-ratio", ("rising",))])
 def test_every_table_says_once_what_decides(name, kinds):
     plan = plan_of(("asap", "topk"), name=name)
-    told = to_markdown(make_table(plan, {}, Prints(plan.columns)))
-    assert [told.count(HOW[kind]) for kind in HOW] == [int(kind in kinds) for kind in HOW]
+    reported = to_markdown(make_table(plan, {}, Prints(plan.columns)))
+    assert [reported.count(HOW[kind]) for kind in HOW] == [int(kind in kinds) for kind in HOW]
 
 
 def ahead(*rows):

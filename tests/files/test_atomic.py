@@ -17,20 +17,20 @@ from asapool.files import writing
 @pytest.fixture
 def steps(monkeypatch):
     """What the system was told, in order; the calls are carried out."""
-    told, sync, rename = [], os.fsync, os.replace
+    reported, sync, rename = [], os.fsync, os.replace
 
     def fsync(handle):
         about = os.fstat(handle)
-        told.append("sync folder" if stat.S_ISDIR(about.st_mode) else f"sync {about.st_size} bytes")
+        reported.append("sync folder" if stat.S_ISDIR(about.st_mode) else f"sync {about.st_size} bytes")
         sync(handle)
 
     def replace(old, new):
-        told.append(f"name {os.path.basename(new)}")
+        reported.append(f"name {os.path.basename(new)}")
         rename(old, new)
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "replace", replace)
-    return told
+    return reported
 
 
 def test_a_durable_file_has_all_its_bytes_on_the_disk_before_its_name(tmp_path, steps):
@@ -79,12 +79,12 @@ def test_a_folder_that_cannot_be_synced_is_an_error_except_where_there_is_no_suc
 
 
 def test_what_cannot_be_written_keeps_the_system_s_reason_as_its_cause(tmp_path):
-    with pytest.raises(WriteError, match="Choose a folder that exists") as said, writing(tmp_path / "no" / "a"):
+    with pytest.raises(WriteError, match="Choose a folder that exists") as output, writing(tmp_path / "no" / "a"):
         pass
-    assert isinstance(said.value.__cause__, FileNotFoundError)
-    with pytest.raises(WriteError, match=r"cannot be written \(Is a directory\)") as said, writing(tmp_path):
+    assert isinstance(output.value.__cause__, FileNotFoundError)
+    with pytest.raises(WriteError, match=r"cannot be written \(Is a directory\)") as output, writing(tmp_path):
         pass
-    assert isinstance(said.value.__cause__, IsADirectoryError)
+    assert isinstance(output.value.__cause__, IsADirectoryError)
 
 
 def test_a_link_stays_a_link_and_its_file_gets_the_bytes(tmp_path):

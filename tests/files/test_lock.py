@@ -32,7 +32,7 @@ def holder(tmp_path):
     process.communicate()
 
 
-def test_a_second_process_is_refused_and_told_who_works_there(tmp_path, holder):
+def test_a_second_process_is_refused_with_the_name_of_who_works_there(tmp_path, holder):
     with pytest.raises(WriteError, match=f"process {holder.pid} is working in this folder"), working_in(tmp_path):
         pass
 

@@ -52,16 +52,16 @@ def test_the_shares_of_two_levels_are_the_product_of_both():
 
 
 def test_every_cluster_of_every_level_shares_out_exactly_one():
-    told = path_of_eight()
+    reported = path_of_eight()
     for depth in range(3):
-        assert told.assignment(depth).sum(axis=0).tolist() == [1.0] * told.connectivity[depth].nodes
+        assert reported.assignment(depth).sum(axis=0).tolist() == [1.0] * reported.connectivity[depth].nodes
 
 
 def test_level_zero_is_the_graph_itself_and_a_level_too_many_is_refused():
-    told = path_of_eight()
-    assert told.assignment(0).toarray().tolist() == np.eye(8).tolist()
+    reported = path_of_eight()
+    assert reported.assignment(0).toarray().tolist() == np.eye(8).tolist()
     with pytest.raises(ConfigError, match="level must be 0 to 2 for graph 'path', got 3"):
-        told.assignment(3)
+        reported.assignment(3)
 
 
 def test_connectivity_counts_pairs_once_and_no_loops():
@@ -72,8 +72,8 @@ def test_connectivity_counts_pairs_once_and_no_loops():
 
 
 def test_attention_importance_follows_the_flow_through_both_levels():
-    told = path_of_eight()
-    a = attention_importance(8, told.levels)
+    reported = path_of_eight()
+    a = attention_importance(8, reported.levels)
     # node 0: level 1: 1/4 · φ 1 over 4 clusters; level 2: that 1/4 · attention 1/2 · φ 1/2 over 2 clusters
     assert a[0] == pytest.approx(0.25 / 4 + 0.25 * 0.5 * 0.5 / 2)
     # node 7: 1/4 · 1 / 4, then 1/4 · 3/4 · 1/4 / 2
@@ -84,8 +84,8 @@ def test_attention_importance_follows_the_flow_through_both_levels():
 
 
 def test_without_aggregation_only_medoids_go_on():
-    told = path_of_eight()
-    a = attention_importance(8, told.levels, "none")
+    reported = path_of_eight()
+    a = attention_importance(8, reported.levels, "none")
     assert np.flatnonzero(a).tolist() == [1, 3, 4, 6]
     assert a[1] == pytest.approx(1 / 4 + 1 * 0.5 / 2)
     assert a[3] == pytest.approx(0.5 / 4)

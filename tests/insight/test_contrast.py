@@ -39,12 +39,12 @@ def test_the_fewest_removals_that_leave_the_graph_whole_are_found():
     model = EdgesCount()
     with frozen(model):
         # removing one node takes two edges and leaves a path: 2 − 2.5 < 0
-        found = flip(model, cycle, 0, 1)
-    assert found.flipped
-    assert found.connected
-    assert len(found.nodes) == 1
-    assert found.edges == ()
-    assert found.probability[1] == pytest.approx(1 / (1 + np.exp(-0.5)))
+        result = flip(model, cycle, 0, 1)
+    assert result.flipped
+    assert result.connected
+    assert len(result.nodes) == 1
+    assert result.edges == ()
+    assert result.probability[1] == pytest.approx(1 / (1 + np.exp(-0.5)))
     full = GraphSet.from_networkx([nx.complete_graph(9)]).with_fields(x=np.zeros((9, 1), np.float32))
     with frozen(model):
         never = flip(model, full, 0, 1)  # without four nodes ten edges are left
@@ -100,13 +100,13 @@ def test_the_page_and_json(molecules):
     names = graphs.class_names
     answer = asapool.explain(model, graphs, 0, importance=[]).answer
     other = names[1 - names.index(answer)]
-    found = contrast(model, graphs, 0, other)
-    assert found.hierarchy.about == f"{answer} rather than {other}"
-    assert [n.label for n in found.nearest] == [answer, other]
-    plain = json.loads(found.to_json())
+    result = contrast(model, graphs, 0, other)
+    assert result.hierarchy.about == f"{answer} rather than {other}"
+    assert [n.label for n in result.nearest] == [answer, other]
+    plain = json.loads(result.to_json())
     assert plain["against"] == other
     assert asapool.Hierarchy.from_json(json.dumps(plain["hierarchy"])).against == names.index(other)
-    page = contrast_page([found], graphs, [0])
+    page = contrast_page([result], graphs, [0])
     assert f"for {other}</span>" in page
     assert "Most similar graph of a" in page
     with pytest.raises(ConfigError, match="is compared with its own class"):

@@ -31,10 +31,10 @@ def margin(model, graphs):
 
 def test_levels_are_those_of_the_model():
     model = classifier()
-    told, batch = asapool.explain(model, GRAPHS, 2), GRAPHS.batch([2])
+    reported, batch = asapool.explain(model, GRAPHS, 2), GRAPHS.batch([2])
     steps = model.eval().hierarchy(batch.x, batch.ptr, batch.rowptr, batch.col, batch.weight)
     before = np.arange(14)
-    for level, step in zip(told.levels, steps, strict=True):
+    for level, step in zip(reported.levels, steps, strict=True):
         before = before[step.perm.numpy()]
         assert level.medoid.tolist() == before.tolist()
         assert np.allclose(level.S.toarray(), step.S.to_dense().detach().numpy())
@@ -42,25 +42,25 @@ def test_levels_are_those_of_the_model():
         A = np.zeros((len(level), len(level)))
         A[level.target, level.source] = level.weight
         assert np.allclose(A, step.adjacency.to_dense().detach().numpy())
-    assert [len(level) for level in told.levels] == [7, 4, 2]
+    assert [len(level) for level in reported.levels] == [7, 4, 2]
     for depth in range(4):
-        assert np.allclose(told.assignment(depth).sum(axis=0), 1)
+        assert np.allclose(reported.assignment(depth).sum(axis=0), 1)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_probability_is_the_prediction_and_every_method_has_an_importance(method):
     model = classifier(method)
-    told = asapool.explain(model, GRAPHS, 3)
-    assert np.allclose(told.probability, predict(model, GRAPHS, [3])[0])
-    assert {"gradient", "occlusion"} <= set(told.importance)
+    reported = asapool.explain(model, GRAPHS, 3)
+    assert np.allclose(reported.probability, predict(model, GRAPHS, [3])[0])
+    assert {"gradient", "occlusion"} <= set(reported.importance)
     if method in ("asap", "topk", "sagpool", "asap+"):
-        assert len(told.levels) == (2 if method == "asap+" else 3)
-        assert set(told.importance) == {"attention", "gradient", "neighbourhood", "occlusion"}
+        assert len(reported.levels) == (2 if method == "asap+" else 3)
+        assert set(reported.importance) == {"attention", "gradient", "neighbourhood", "occlusion"}
     else:
-        assert told.levels == ()
-        assert "no levels to show" in told.note
+        assert reported.levels == ()
+        assert "no levels to show" in reported.note
         with pytest.raises(ConfigError, match="no levels to show"):
-            told.assignment(1)
+            reported.assignment(1)
 
 
 def test_selected_nodes_are_clusters_of_their_own():
@@ -90,13 +90,15 @@ def test_all_forms_of_a_graph_and_of_a_model_give_the_same(tmp_path):
 
 def test_occlusion_is_what_the_answer_loses_without_the_node():
     model, one = classifier(), GRAPHS.subset([0])
-    told = asapool.explain(model, one, target="house")
+    reported = asapool.explain(model, one, target="house")
     graph = one.to_networkx(0)
     for v in (0, 5, 13):
         rest = graph.copy()
         rest.remove_node(v)
         packed = GraphSet.from_networkx([rest], node_attributes=["x"])
-        assert told.importance["occlusion"][v] == pytest.approx(margin(model, one) - margin(model, packed), abs=1e-5)
+        assert reported.importance["occlusion"][v] == pytest.approx(
+            margin(model, one) - margin(model, packed), abs=1e-5
+        )
     zeroed = one.x.copy()
     zeroed[5] = 0
     blank = asapool.explain(model, one, target="house", occlude="zero").importance["occlusion"][5]
@@ -105,7 +107,7 @@ def test_occlusion_is_what_the_answer_loses_without_the_node():
 
 def test_gradient_times_input_is_the_slope_of_fading_a_node_in():
     model, one = classifier(), GRAPHS.subset([0])
-    told = asapool.explain(model, one, target="house")
+    reported = asapool.explain(model, one, target="house")
     e = 1e-2
     for v in (2, 11):
         ends = []
@@ -113,7 +115,7 @@ def test_gradient_times_input_is_the_slope_of_fading_a_node_in():
             x = one.x.copy()
             x[v] *= s
             ends.append(margin(model, one.with_fields(x=x)))
-        assert told.importance["gradient"][v] == pytest.approx((ends[0] - ends[1]) / (2 * e), abs=2e-3)
+        assert reported.importance["gradient"][v] == pytest.approx((ends[0] - ends[1]) / (2 * e), abs=2e-3)
 
 
 def test_the_other_class_turns_the_signs_around():
@@ -155,10 +157,10 @@ def test_the_smallest_graphs_have_an_explanation(nodes):
     graph = nx.path_graph(nodes)
     nx.set_node_attributes(graph, [1.0, 0.5], "x")
     model = build(ModelConfig(hidden=4), 2, 2, seed=0)
-    told = asapool.explain(model, graph)
-    assert [len(level) for level in told.levels] == [1, 1, 1]
-    assert all(np.isfinite(scores).all() for scores in told.importance.values())
-    assert told.to_svg(1).startswith("<svg")
+    reported = asapool.explain(model, graph)
+    assert [len(level) for level in reported.levels] == [1, 1, 1]
+    assert all(np.isfinite(scores).all() for scores in reported.importance.values())
+    assert reported.to_svg(1).startswith("<svg")
 
 
 def test_what_does_not_fit_is_refused_in_a_sentence(tmp_path):

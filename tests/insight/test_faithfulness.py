@@ -38,14 +38,14 @@ def test_curves_and_fidelities_by_hand():
     # five nodes without edges; the second supports the class alone, the third opposes it
     x = np.array([[0.0], [3.0], [-1.0], [0.0], [0.0]])
     graphs = GraphSet(x=x, ptr=[0, 5], rowptr=[0] * 6, col=[])
-    found = faithful(Sum(), graphs, [np.array([0.1, 0.9, 0.0, 0.2, 0.3])])
+    result = faithful(Sum(), graphs, [np.array([0.1, 0.9, 0.0, 0.2, 0.3])])
     # top 20% is node 1: without it −1 is left, alone it gives 3, and it alone keeps the class
-    assert found["fidelity_plus"][0] == pytest.approx(sigmoid(2) - sigmoid(-1))
-    assert found["fidelity_minus"][0] == pytest.approx(sigmoid(2) - sigmoid(3))
-    assert found["sparsity"][0] == pytest.approx(0.9)
+    assert result["fidelity_plus"][0] == pytest.approx(sigmoid(2) - sigmoid(-1))
+    assert result["fidelity_minus"][0] == pytest.approx(sigmoid(2) - sigmoid(3))
+    assert result["sparsity"][0] == pytest.approx(0.9)
     # shares 0.1 … 0.9 of five nodes remove 1, 1, 2, 2, 3, 3, 4, 4, 4 nodes (one is left): node 2 goes last
-    assert found["deletion_curve"][0].tolist() == pytest.approx([sigmoid(-1)] * 9)
-    assert found["insertion_curve"][0].tolist() == pytest.approx([sigmoid(3)] * 9)
+    assert result["deletion_curve"][0].tolist() == pytest.approx([sigmoid(-1)] * 9)
+    assert result["insertion_curve"][0].tolist() == pytest.approx([sigmoid(3)] * 9)
     worst = faithful(Sum(), graphs, [np.array([0.1, 0.0, 0.9, 0.2, 0.3])])  # node 2 first, node 1 last
     assert worst["fidelity_plus"][0] == pytest.approx(sigmoid(2) - sigmoid(3))
     assert worst["sparsity"][0] == 0.0

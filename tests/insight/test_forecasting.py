@@ -29,7 +29,7 @@ def packed(*graphs):
 
 
 def level(seen, method, number):
-    return next(found for found in seen.levels if (found.method, found.level) == (method, number))
+    return next(result for result in seen.levels if (result.method, result.level) == (method, number))
 
 
 def test_the_input_by_hand():
@@ -148,7 +148,7 @@ def test_a_better_ratio_is_looked_for():
 
 def test_quiet_data_gets_the_guarantee_only():
     seen = forecast(*packed(path_graph(12)), levels=1)
-    calm = [replace(found, isolated=0.0, split=0.0, density=0.2, nodes=9.0) for found in seen.levels]
+    calm = [replace(result, isolated=0.0, split=0.0, density=0.2, nodes=9.0) for result in seen.levels]
     assert advise(calm, 0.5, 1, lambda r: {}) == [guarantee(0.5, 1)]
 
 
@@ -163,7 +163,7 @@ def test_guarantees():
 def test_it_is_plain_json():
     seen = forecast(*packed(path_graph(5)), levels=1)
     assert json.loads(json.dumps(seen.to_dict()))["levels"][0]["method"] == "input"
-    assert [found.level for found in seen.of("asap")] == [0, 1]
+    assert [result.level for result in seen.of("asap")] == [0, 1]
 
 
 def test_proteins(shared_datasets):

@@ -10,7 +10,7 @@ import asapool
 from asapool.data import load
 from asapool.errors import ConfigError, DataError
 from asapool.insight.drawing.canvas import canvas, spread
-from asapool.insight.drawing.overlays import PALETTE, territory
+from asapool.insight.drawing.overlays import PALETTE, coloring
 from asapool.models import ModelConfig, build
 from tests.insight.test_composition import path_of_eight
 
@@ -30,12 +30,12 @@ def molecule():
 
 
 def test_json_gives_back_every_number():
-    told = asapool.explain(MODEL, GRAPHS, 1)
-    again = asapool.Hierarchy.from_json(told.to_json())
-    assert again.to_json() == told.to_json()
-    assert repr(again) == repr(told)
-    assert again.levels[1].attention.tolist() == told.levels[1].attention.tolist()
-    assert again.truth.tolist() == told.truth.tolist()
+    reported = asapool.explain(MODEL, GRAPHS, 1)
+    again = asapool.Hierarchy.from_json(reported.to_json())
+    assert again.to_json() == reported.to_json()
+    assert repr(again) == repr(reported)
+    assert again.levels[1].attention.tolist() == reported.levels[1].attention.tolist()
+    assert again.truth.tolist() == reported.truth.tolist()
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_json_of_something_else_is_refused(text, says):
 
 
 def test_json_with_lists_of_the_wrong_length_is_refused():
-    told = json.loads(asapool.explain(MODEL, GRAPHS, 1).to_json())
-    told["importance"]["gradient"].pop()
+    reported = json.loads(asapool.explain(MODEL, GRAPHS, 1).to_json())
+    reported["importance"]["gradient"].pop()
     with pytest.raises(DataError, match="different lengths"):
-        asapool.Hierarchy.from_json(json.dumps(told))
+        asapool.Hierarchy.from_json(json.dumps(reported))
 
 
 def test_networkx_has_the_clusters_with_their_original_members():
@@ -70,7 +70,7 @@ def test_networkx_has_the_clusters_with_their_original_members():
 
 
 def test_every_node_has_a_home_where_its_share_is_largest():
-    home, colour = territory(path_of_eight(), 1)
+    home, colour = coloring(path_of_eight(), 1)
     assert home.tolist() == [
         0,
         0,
@@ -82,7 +82,7 @@ def test_every_node_has_a_home_where_its_share_is_largest():
         3,
     ]  # 3 and 4 stay in their own clusters, though 2's and 3's share is larger
     assert len(set(colour.tolist())) == 4
-    assert territory(path_of_eight(), 2).home.tolist() == [
+    assert coloring(path_of_eight(), 2).home.tolist() == [
         0,
         0,
         0,
@@ -108,15 +108,15 @@ def test_clusters_that_touch_differ_in_colour_as_far_as_the_colours_go():
 def test_pictures_are_whole_and_escape_what_users_wrote(molecule):
     import dataclasses
 
-    for told in (molecule, path_of_eight()):
-        rude = dataclasses.replace(told, id="<script>alert(1)</script>", classes=("<b>", "&"))
-        for view in [{"level": 1}, {"level": 0}] + [{"colour": kind} for kind in told.importance]:
+    for reported in (molecule, path_of_eight()):
+        rude = dataclasses.replace(reported, id="<script>alert(1)</script>", classes=("<b>", "&"))
+        for view in [{"level": 1}, {"level": 0}] + [{"colour": kind} for kind in reported.importance]:
             root = ET.fromstring(rude.to_svg(**view))
             assert "var(" not in rude.to_svg(**view)
             assert not [e for e in root.iter() if e.tag.endswith("script")]
         page = rude._repr_html_()
         assert "<script" not in page
-        assert page.count("<svg") == len(told.levels) + len(told.importance)
+        assert page.count("<svg") == len(reported.levels) + len(reported.importance)
 
 
 def test_atoms_are_drawn_where_the_canvas_says(molecule):

@@ -131,9 +131,9 @@ def induced_set(graphs, g, nodes):
 
 def test_a_contribution_is_the_mean_loss_of_log_odds(molecules):
     model = model_for(molecules)
-    found = asapool.motifs(model, molecules, query="[N+](=O)[O-]")
-    (row,) = found
-    assert (row.graphs, row.measured, found.source) == (2, 2, "query")
+    result = asapool.motifs(model, molecules, query="[N+](=O)[O-]")
+    (row,) = result
+    assert (row.graphs, row.measured, result.source) == (2, 2, "query")
     with frozen(model):
         whole = log_odds(logits_of(model, cut(model, molecules, np.array([2]))), 1).item()
         part = induced_set(molecules, 2, [3, 4, 5, 6, 7, 8])
@@ -161,8 +161,8 @@ def test_log_odds_of_three_classes():
 
 
 def test_a_weaker_motif_in_the_same_places_is_a_variant(molecules):
-    found = asapool.motifs(model_for(molecules), molecules, min_graphs=2)
-    first, second = found.rows[0], found.rows[0]
+    result = asapool.motifs(model_for(molecules), molecules, min_graphs=2)
+    first, second = result.rows[0], result.rows[0]
     here = Pieces(np.array([0, 2]), np.ones(2, np.int64), np.array([0, 2, 4]), np.array([0, 1, 20, 21]))
     there = replace(here, graph=np.array([1, 3]))
     start = np.array([0, 0, 20, 20])
@@ -171,25 +171,25 @@ def test_a_weaker_motif_in_the_same_places_is_a_variant(molecules):
 
 
 def test_rows_are_complete_and_sorted(molecules):
-    found = asapool.motifs(model_for(molecules), molecules, min_graphs=2)
-    assert found.outputs == ("0", "1")
-    best = [max(abs(m.strength(c)) for c in range(2)) for m in found]
+    result = asapool.motifs(model_for(molecules), molecules, min_graphs=2)
+    assert result.outputs == ("0", "1")
+    best = [max(abs(m.strength(c)) for c in range(2)) for m in result]
     assert best == sorted(best, reverse=True)
-    for m in found:
+    for m in result:
         assert m.graphs >= 2
         assert all(low <= mean <= high for low, mean, high in zip(m.low, m.contribution, m.high, strict=True))
-    plain = json.loads(found.to_json())
-    assert [row["name"] for row in plain["rows"]] == [m.name for m in found]
-    assert found.to_csv().splitlines()[0].startswith("name,nodes,level,graphs,measured,variant_of,contribution:0")
+    plain = json.loads(result.to_json())
+    assert [row["name"] for row in plain["rows"]] == [m.name for m in result]
+    assert result.to_csv().splitlines()[0].startswith("name,nodes,level,graphs,measured,variant_of,contribution:0")
     again = asapool.motifs(model_for(molecules), molecules, min_graphs=2)
-    assert again.to_json() == found.to_json()
+    assert again.to_json() == result.to_json()
 
 
 def test_methods_without_clusters_get_brics_fragments_or_a_reason(molecules):
-    found = asapool.motifs(model_for(molecules, "mlp"), molecules, min_graphs=2)
-    assert found.source == "BRICS"
-    assert "BRICS" in found.note
-    assert "[OH]" not in "".join(m.name for m in found if m.nodes == 1)
+    result = asapool.motifs(model_for(molecules, "mlp"), molecules, min_graphs=2)
+    assert result.source == "BRICS"
+    assert "BRICS" in result.note
+    assert "[OH]" not in "".join(m.name for m in result if m.nodes == 1)
     graphs = load("synthetic:motifs?graphs=6&nodes=7")
     for method in ("mlp", "topk"):
         with pytest.raises(ConfigError, match=r"no clusters to cut out, .* Use a model of the method asap"):
@@ -230,9 +230,9 @@ def test_measured_values_and_yes_no_tasks(tmp_path):
     graphs = load(tmp_path / "r.csv", target="value")
     model = build(ModelConfig(hidden=8, levels=1), graphs.num_features, 1, seed=0)
     model.target = replace(graphs.target, mean=(2.0,), scale=(3.0,))
-    found = asapool.motifs(model, graphs, query="[N+](=O)[O-]")
-    (row,) = found
-    assert (found.kind, found.outputs) == ("regression", ("value",))
+    result = asapool.motifs(model, graphs, query="[N+](=O)[O-]")
+    (row,) = result
+    assert (result.kind, result.outputs) == ("regression", ("value",))
     with frozen(model):
         whole = logits_of(model, cut(model, graphs, np.array([2]))).item()
         rest = logits_of(model, cut(model, induced_set(graphs, 2, [3, 4, 5, 6, 7, 8]), np.zeros(1, np.int64))).item()

@@ -20,15 +20,15 @@ def test_the_mixed_numbers_are_those_of_splitmix64():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("seed", [0, 1, 2**40 + 7, 2**63 - 2])
 def test_both_backends_and_any_threads_give_the_same_factors(seed, dtype, loops_shared):
-    like, found = torch.zeros(1, dtype=dtype), []
+    like, result = torch.zeros(1, dtype=dtype), []
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
         try:
-            found.append(fused.dropout_mask(torch.tensor([seed]), 3 * PLACES, 0.3, like))
+            result.append(fused.dropout_mask(torch.tensor([seed]), 3 * PLACES, 0.3, like))
         finally:
             torch.set_num_threads(1)
-    found.append(reference.dropout_mask(torch.tensor([seed]), 3 * PLACES, 0.3, like))
-    assert all(mask.dtype == dtype and torch.equal(mask, found[0]) for mask in found)
+    result.append(reference.dropout_mask(torch.tensor([seed]), 3 * PLACES, 0.3, like))
+    assert all(mask.dtype == dtype and torch.equal(mask, result[0]) for mask in result)
 
 
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.5, 0.9])

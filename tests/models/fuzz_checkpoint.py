@@ -149,8 +149,8 @@ def main() -> None:
     parser.add_argument("seed", type=int, nargs="?", default=0)
     parser.add_argument("--write", action="store_true", help="keep the result in benchmarks/results")
     args = parser.parse_args()
-    found, outcome = fuzz(args.times, args.seed)
-    for text in found[:20]:
+    result, outcome = fuzz(args.times, args.seed)
+    for text in result[:20]:
         print(text, end="\n\n")
     if args.write:
         from benchmarks.measuring import machine, write
@@ -162,12 +162,12 @@ def main() -> None:
                 "command": f"python -m tests.models.fuzz_checkpoint {args.times} {args.seed}",
                 "files": args.times,
                 "outcomes": dict(outcome.most_common()),
-                "tracebacks": len(found),
+                "tracebacks": len(result),
                 "machine": machine(),
             },
         )
-    print(f"{len(found)} tracebacks in {args.times} files: {dict(outcome)}")
-    sys.exit(bool(found))
+    print(f"{len(result)} tracebacks in {args.times} files: {dict(outcome)}")
+    sys.exit(bool(result))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def test_only_the_direction_of_p_counts(backend):
     torch.testing.assert_close(one.x, thousand.x)
 
 
-def test_scores_too_large_for_tanh_are_still_told_apart(backend):
+def test_scores_too_large_for_tanh_are_still_distinguished(backend):
     x = torch.tensor([[50.0], [60.0], [100.0]], dtype=torch.float64)  # tanh is 1 for all three
     assert topk([1.0], 1, backend)(x, PATH3).perm.tolist() == [2]
 

@@ -68,8 +68,8 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_a_mask_of_ones_changes_nothing(options):
     pool = ASAPooling(8, **options)
-    found = masked(pool, torch.ones(EDGES.size(1)), X, EDGES, WEIGHT, BATCH)
-    for one, other in zip(found, pool(X, EDGES, WEIGHT, BATCH), strict=True):
+    result = masked(pool, torch.ones(EDGES.size(1)), X, EDGES, WEIGHT, BATCH)
+    for one, other in zip(result, pool(X, EDGES, WEIGHT, BATCH), strict=True):
         torch.testing.assert_close(one, other)
 
 
@@ -92,10 +92,10 @@ def test_a_mask_of_zero_is_a_graph_without_the_edge(semantics):
     """Where the query of the attention takes no part; features of kept clusters are the same."""
     pool = ASAPooling(8, ratio=1.0, attention="s2t", semantics=semantics)
     kept = torch.rand(EDGES.size(1), generator=torch.Generator().manual_seed(1)) < 0.7
-    found = masked(pool, kept.float(), X, EDGES, WEIGHT, BATCH)
+    result = masked(pool, kept.float(), X, EDGES, WEIGHT, BATCH)
     expected = pool(X, EDGES[:, kept], WEIGHT[kept], BATCH)
-    order, other = found.perm.argsort(), expected.perm.argsort()
-    torch.testing.assert_close(found.x[order], expected.x[other])
+    order, other = result.perm.argsort(), expected.perm.argsort()
+    torch.testing.assert_close(result.x[order], expected.x[other])
 
 
 class Net(nn.Module):

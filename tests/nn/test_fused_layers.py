@@ -17,7 +17,7 @@ def test_the_steps_one_by_one_give_the_same(semantics, hops, dropout, read, monk
     chosen = {"dynamic": {"attention": "dynamic"}, "members": {"assign": "members"}}
     chosen = chosen.get(semantics, {"semantics": semantics})
     pool = with_random_parameters(ASAPooling(5, hops=hops, dropout=dropout, **chosen).double())
-    found = []
+    result = []
     for one_by_one in (False, True):
         hook = pool.attention.register_forward_hook(lambda *_: None) if one_by_one else None
         assert takes_its_steps(pool, x, edge_index, edge_weight, batch, monkeypatch) == one_by_one
@@ -35,10 +35,10 @@ def test_the_steps_one_by_one_give_the_same(semantics, hops, dropout, read, monk
         wrt = [*inputs, *pool.parameters()]
         grads = torch.autograd.grad(loss, wrt, allow_unused=True)
         zeros = [torch.zeros_like(p) if g is None else g for p, g in zip(wrt, grads, strict=True)]
-        found.append([*outputs.values(), step.perm, *zeros])
+        result.append([*outputs.values(), step.perm, *zeros])
         if hook is not None:
             hook.remove()
-    for ours, theirs in zip(*found, strict=True):
+    for ours, theirs in zip(*result, strict=True):
         torch.testing.assert_close(ours, theirs)
 
 

@@ -17,7 +17,7 @@ ARGS = [
 def chromium():
     """Where Chromium is: $CHROMIUM, or one of its usual names."""
     names = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
-    return next((found for name in names if name and (found := shutil.which(name))), None)
+    return next((result for name in names if name and (result := shutil.which(name))), None)
 
 
 @contextmanager
@@ -43,15 +43,15 @@ def started():
 def opened(browser, path, width=1440, scheme="light"):
     """A page of its own; what it wrote to the console, threw or asked the network for must be nothing."""
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    said, asked = [], []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: (said.append(f"dialog {dialog.message}"), dialog.dismiss()))
+    output, asked = [], []
+    page.on("console", lambda message: output.append(message.text))
+    page.on("pageerror", lambda error: output.append(str(error)))
+    page.on("dialog", lambda dialog: (output.append(f"dialog {dialog.message}"), dialog.dismiss()))
     page.on("request", lambda request: asked.append(request.url))
     try:
         page.goto(path.as_uri())
         yield page
-        assert said == []
+        assert output == []
         assert set(asked) == {path.as_uri()}
         assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page is wider than the screen"
     finally:

@@ -164,7 +164,7 @@ def test_colours_have_a_scale_with_numbers_and_the_name_of_the_class(browser, pa
 def test_the_page_says_what_its_colours_and_words_mean(browser, page_file):
     with opened(browser, page_file) as page:
         words = page.locator("main").inner_text()
-        for said in (
+        for output in (
             "Clusters that touch differ in colour as far as seven colours go",
             "Nodes without colour are in no kept cluster",
             "The node that a cluster was formed around",
@@ -172,7 +172,7 @@ def test_the_page_says_what_its_colours_and_words_mean(browser, page_file):
             "Components: parts of a graph that no edge joins",
             "Density: share of all pairs of nodes that an edge joins",
         ):
-            assert words.count(said) == 1  # once for all graphs
+            assert words.count(output) == 1  # once for all graphs
 
 
 def test_the_table_of_importance_names_the_class_and_says_for_or_against(hierarchies):
@@ -261,9 +261,9 @@ def test_a_graph_of_300_nodes_opens_within_two_seconds_and_six_megabytes(browser
     from asapool.data import load
 
     graphs = load("synthetic:motifs?graphs=2&nodes=295")
-    told = explain(build(ModelConfig(hidden=16), graphs.num_features, 2, seed=0), graphs, 0)
+    reported = explain(build(ModelConfig(hidden=16), graphs.num_features, 2, seed=0), graphs, 0)
     path = tmp_path / "large.html"
-    path.write_text(explain_page([told]), encoding="utf-8")
+    path.write_text(explain_page([reported]), encoding="utf-8")
     assert path.stat().st_size < 6_000_000
     with opened(browser, path) as page:
         devtools = page.context.new_cdp_session(page)  # the page's own processor time: other tests may be running
@@ -278,9 +278,9 @@ def test_a_graph_of_300_nodes_opens_within_two_seconds_and_six_megabytes(browser
 
 def test_without_levels_the_page_says_why_and_shows_importance(browser, run_folder, tmp_path):
     _, graphs = run_folder
-    told = explain(build(ModelConfig(method="mlp", hidden=4), graphs.num_features, 2, seed=0), graphs, 5)
+    reported = explain(build(ModelConfig(method="mlp", hidden=4), graphs.num_features, 2, seed=0), graphs, 5)
     path = tmp_path / "mlp.html"
-    path.write_text(explain_page([told]), encoding="utf-8")
+    path.write_text(explain_page([reported]), encoding="utf-8")
     with opened(browser, path) as page:
         assert "no levels to show" in page.locator(".note").inner_text()
         assert (shown(page, "occlusion"), shown(page, "gradient")) == ([None], [])

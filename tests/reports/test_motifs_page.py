@@ -19,19 +19,19 @@ def made(tmp_path_factory):
     (folder / "m.csv").write_text("smiles,label\n" + "".join(f"{t},{'ab'[k % 2]}\n" for k, t in enumerate(texts)))
     graphs = load(folder / "m.csv")
     model = build(ModelConfig(hidden=8, levels=2), graphs.num_features, 2, seed=0)
-    found = asapool.motifs(model, graphs, min_graphs=2)
-    rows = (replace(found.rows[0], name="<img src=x onerror=alert(1)>", variant_of=None), *found.rows[1:])
-    (folder / "m.html").write_text(motifs_page(replace(found, rows=rows), graphs))
+    result = asapool.motifs(model, graphs, min_graphs=2)
+    rows = (replace(result.rows[0], name="<img src=x onerror=alert(1)>", variant_of=None), *result.rows[1:])
+    (folder / "m.html").write_text(motifs_page(replace(result, rows=rows), graphs))
     (folder / "e.html").write_text(explain_page([asapool.explain(model, graphs, 0)]))
-    return folder, replace(found, rows=rows)
+    return folder, replace(result, rows=rows)
 
 
 @pytest.mark.parametrize("width", [375, 1440])
 def test_the_table_sorts_and_searches(browser, made, width):
-    folder, found = made
+    folder, result = made
     with opened(browser, folder / "m.html", width) as page:
         visible = page.locator("[data-row]:not([hidden])")
-        alone = sum(m.variant_of is None for m in found)
+        alone = sum(m.variant_of is None for m in result)
         assert visible.count() == alone
         page.locator("[data-by=graphs]").click()
         counts = [int(row.get_attribute("data-graphs")) for row in visible.all()]
@@ -40,7 +40,7 @@ def test_the_table_sorts_and_searches(browser, made, width):
         assert [int(row.get_attribute("data-graphs")) for row in visible.all()] == counts[::-1]
         page.locator("[data-search]").fill("onerror")
         assert visible.count() == 1
-        assert page.locator("[data-count]").inner_text() == f"1 of {len(found)}"
+        assert page.locator("[data-count]").inner_text() == f"1 of {len(result)}"
         keep(page, f"motifs-{width}")
 
 

@@ -93,10 +93,10 @@ def test_a_comparison_has_its_table_its_spread_and_its_tests(browser, crossed, t
         assert page.locator("svg.chart").count() == 1 + 2 * 5  # ROC, precision, calibration, loss, accuracy of both
         shown = page.locator("table.confusion").all_inner_texts()
         assert len(shown) == 2
-        for told, row in zip(shown, answer.rows, strict=True):
+        for reported, row in zip(shown, answer.rows, strict=True):
             mine = [r.test["confusion"] for r in records if r.run.model.method == row]
             for n in np.sum(mine, axis=0).ravel():
-                assert f"{n:,}" in told
+                assert f"{n:,}" in reported
         keep(page, f"comparison-{width}-{scheme}")
 
 
@@ -166,8 +166,8 @@ def test_what_the_page_says_of_names_is_text(browser, run_folder, tmp_path):
     folder = tmp_path / "rude"
     shutil.copytree(run_folder[0], folder)
     for name in ("metrics.json", "predictions.csv", "config.toml"):
-        told = (folder / name).read_text().replace("alert", RUDE)
-        (folder / name).write_text(told)
+        reported = (folder / name).read_text().replace("alert", RUDE)
+        (folder / name).write_text(reported)
     path = write_report(folder)
     assert path == folder / "report.html"
     with opened(browser, path) as page:

@@ -214,9 +214,9 @@ def test_the_most_similar_labelled_molecules_stand_beside_an_explanation(path, t
 def test_the_page_in_a_browser(client, browser, width, scheme):
     address = str(client.base_url)
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    said, asked = [], set()
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
+    output, asked = [], set()
+    page.on("console", lambda message: output.append(message.text))
+    page.on("pageerror", lambda error: output.append(str(error)))
     page.on("request", lambda request: asked.add(request.url.split("?")[0]))
     page.goto(address)
     page.focus("#text")
@@ -232,7 +232,7 @@ def test_the_page_in_a_browser(client, browser, width, scheme):
     page.set_input_files("#file", {"name": "m.csv", "mimeType": "text/csv", "buffer": b"smiles\nCCO\nCCN\nCCC\n"})
     page.locator("#table tbody tr:nth-child(3)").wait_for()
     page.locator("#state").get_by_text("3 predictions").wait_for()
-    assert said == []
+    assert output == []
     assert all(url.startswith((address, "data:")) for url in asked)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 

@@ -6,11 +6,11 @@ from asapool.theory import verify
 
 
 @pytest.fixture(scope="session")
-def told():
+def progress():
     """What the report said on the way."""
     return []
 
 
 @pytest.fixture(scope="session")
-def report(told):
-    return verify(max_nodes=9, progress=lambda text, done, total: told.append((text, done / total)))
+def report(progress):
+    return verify(max_nodes=9, progress=lambda text, done, total: progress.append((text, done / total)))

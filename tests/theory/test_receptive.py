@@ -94,9 +94,9 @@ def test_influence_by_hand():
     def operate(x, w):
         return (x[0] + x[1])[None], (w[0] ** 2).view(1, 1)
 
-    found = influence(operate, torch.ones(3, 1), torch.ones(2))
-    assert found.node.tolist() == [[True, True, False]]
-    assert found.edge.tolist() == [[[True, False]]]
+    result = influence(operate, torch.ones(3, 1), torch.ones(2))
+    assert result.node.tolist() == [[True, True, False]]
+    assert result.edge.tolist() == [[[True, False]]]
 
 
 def test_unknown_methods_are_named():

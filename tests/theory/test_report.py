@@ -46,8 +46,8 @@ def test_a_verdict_follows_the_numbers(report):
     jump = [replace(row, step=2) if (row.N, row.h) == (6, 4) else row for row in report.trees]
     assert {c.name: c.verdict for c in claims.lemma_claims(jump)}["Lemma 1"] == "fails"
     odd = [replace(row, mismatches=1) if row.N == 5 else row for row in report.selections]
-    found = {c.name: c.verdict for c in claims.theorem_claims(odd)}
-    assert (found["Operators"], found["Theorem 2"]) == ("fails", "fails")
+    result = {c.name: c.verdict for c in claims.theorem_claims(odd)}
+    assert (result["Operators"], result["Theorem 2"]) == ("fails", "fails")
     broken = replace(report, claims=(*report.claims, claims.CheckedClaim("x", "y", "fails", "z")))
     assert not broken.sound
     assert not replace(report, misprints=(replace(report.misprints[0], confirmed=False),)).sound
@@ -77,10 +77,10 @@ def test_the_same_seed_gives_the_same_report(report):
     assert verify(max_nodes=9) == report
 
 
-def test_progress_is_told(report, told):
-    assert told[0] == ("all trees", 1 / report.max_nodes)
-    assert told[-1] == ("done", 1.0)
-    assert all(0 <= share <= 1 for _, share in told)
+def test_progress_is_reported(report, progress):
+    assert progress[0] == ("all trees", 1 / report.max_nodes)
+    assert progress[-1] == ("done", 1.0)
+    assert all(0 <= share <= 1 for _, share in progress)
 
 
 def test_threads_are_put_back():

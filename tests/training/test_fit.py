@@ -95,7 +95,7 @@ def test_without_a_validation_part_the_last_epoch_stays(graphs):
     assert (done.best_epoch, done.best_score, done.history[-1].val_loss) == (6, None, None)
 
 
-def test_early_stopping_waits_as_long_as_it_was_told(graphs, parts):
+def test_early_stopping_waits_as_long_as_its_patience(graphs, parts):
     _, done = trained(graphs, parts, replace(QUICK, epochs=200, early_stopping=3))
     assert len(done.history) == done.best_epoch + 3
     assert done.stopped == "no better validation accuracy in 3 epochs"

@@ -34,9 +34,9 @@ def test_mlflow_has_every_epoch(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "mlruns").as_uri())
     assert call("train", *SMALL, "--out", tmp_path / "run", "--log", "mlflow").exit_code == 0
-    [found] = mlflow.search_runs(output_format="list")
-    assert found.data.params["model.method"] == "none"
-    history = mlflow.MlflowClient().get_metric_history(found.info.run_id, "loss_train")
+    [result] = mlflow.search_runs(output_format="list")
+    assert result.data.params["model.method"] == "none"
+    history = mlflow.MlflowClient().get_metric_history(result.info.run_id, "loss_train")
     assert [metric.step for metric in history] == [1, 2, 3]
 
 

@@ -77,7 +77,7 @@ def test_sets_are_read_when_they_are_needed(trained, table):
         next(running)
 
 
-def test_unreadable_rows_are_told_and_left_out(trained, table):
+def test_unreadable_rows_are_reported_and_left_out(trained, table):
     lines = table.read_text().splitlines()
     table.write_text("\n".join([*lines[:3], "bad,C1CC,a", *lines[3:]]) + "\n")
     readings = []

@@ -178,7 +178,7 @@ def gaps(tmp_path):
     return {**TABLES, "data": {"source": str(tmp_path / "m.csv"), "skip_invalid": True}}
 
 
-def test_what_was_left_out_is_told_and_kept(gaps, tmp_path):
+def test_what_was_left_out_is_reported_and_kept(gaps, tmp_path):
     settings, reading = resolve_reading(gaps)
     graphs = reading.graphs
     assert ([row.line for row in reading.skipped], reading.missing, reading.unlabelled) == ([2], {"n/a": 1}, 2)
@@ -190,9 +190,9 @@ def test_what_was_left_out_is_told_and_kept(gaps, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         start(settings, graphs, tmp_path / "stopped", reading=reading, on_epoch=stop)
     for metrics in (start(settings, graphs, tmp_path / "run", reading=reading), resume(tmp_path / "stopped")):
-        told = metrics["data"]
-        assert (told["graphs"], told["skipped_rows"], told["without_class"]) == (30, 1, 2)
-        assert told["class_column"] == "activity"
+        reported = metrics["data"]
+        assert (reported["graphs"], reported["skipped_rows"], reported["without_class"]) == (30, 1, 2)
+        assert reported["class_column"] == "activity"
     assert RunSettings.from_file(tmp_path / "run" / "config.toml").data.target == "activity"
 
 

@@ -166,11 +166,11 @@ class Selection:
         """Where edges of the selection are in the files."""
         return self._place(at, self.eptr, self.stored.eptr)
 
-    def _place(self, at: Ints, own: Ints, whole: Ints) -> Ints:
+    def _place(self, at: Ints, pointers: Ints, all_pointers: Ints) -> Ints:
         if self.chosen is None:
             return at
-        graph = _owner(own, at)
-        return at - own[graph] + whole[self.chosen[graph]]
+        graph = _owner(pointers, at)
+        return at - pointers[graph] + all_pointers[self.chosen[graph]]
 
     def _rowptr(self, at: Ints) -> Ints:
         result = np.full(len(at), self.eptr[-1])

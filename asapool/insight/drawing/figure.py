@@ -78,11 +78,11 @@ def _draw(axes: Any, element: ET.Element, inherited: Mapping[str, str], shift: A
     """Add an element and all it contains; points: of a line that is one unit wide."""
     from matplotlib.patches import Circle, PathPatch
 
-    own = dict(re.findall(r"([\w-]+)\s*:\s*([^;]+)", element.get("style", "")))
-    own |= {name: value for name in INHERITED if (value := element.get(name)) is not None}
-    values = {**inherited, **own}
-    if "opacity" in own:  # that of a group and of its children multiply
-        values["opacity"] = str(float(own["opacity"]) * float(inherited.get("opacity", 1)))
+    declared = dict(re.findall(r"([\w-]+)\s*:\s*([^;]+)", element.get("style", "")))
+    declared |= {name: value for name in INHERITED if (value := element.get(name)) is not None}
+    values = {**inherited, **declared}
+    if "opacity" in declared:  # that of a group and of its children multiply
+        values["opacity"] = str(float(declared["opacity"]) * float(inherited.get("opacity", 1)))
     moved = re.match(r"translate\(([-\d.]+)[ ,]+([-\d.]+)\)", element.get("transform", ""))
     shift = shift + np.array([float(v) for v in moved.groups()]) if moved else shift
     tag = element.tag.rpartition("}")[2]

@@ -19,14 +19,14 @@ PALETTE = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#C
 TIED = 1e-5  # shares that differ by less than this part are rounding
 
 
-class Territory(NamedTuple):
+class Coloring(NamedTuple):
     """home (N,): the cluster in which each original node counts most, -1 for none; colour (K,): places in PALETTE."""
 
     home: Ints
     colour: Ints
 
 
-def territory(hierarchy: Hierarchy, level: int) -> Territory:
+def coloring(hierarchy: Hierarchy, level: int) -> Coloring:
     """Give every node the cluster with its largest share (a medoid its own), and colour greedily, big clusters first.
 
     Small graphs fill up soon, and then clusters have the same members with the same shares: of those the one whose
@@ -34,7 +34,7 @@ def territory(hierarchy: Hierarchy, level: int) -> Territory:
     """
     N = hierarchy.nodes
     if level == 0:
-        return Territory(np.full(N, -1), np.zeros(N, np.int64))
+        return Coloring(np.full(N, -1), np.zeros(N, np.int64))
     shares, here = hierarchy.assignment(level).tocsr(), hierarchy.levels[level - 1]
     home = np.full(N, -1)
     unclear: dict[int, Ints] = {}  # nodes whose largest share is in several clusters
@@ -52,7 +52,7 @@ def territory(hierarchy: Hierarchy, level: int) -> Territory:
         for v, tied in unclear.items():
             home[v] = tied[far[np.searchsorted(near, tied), v].argmin()]
     home[here.medoid] = np.arange(len(here))
-    return Territory(home, _colours(home, len(here), hierarchy.source, hierarchy.target_node))
+    return Coloring(home, _colours(home, len(here), hierarchy.source, hierarchy.target_node))
 
 
 def _hops(N: int, source: Ints, target: Ints, medoid: Ints) -> Floats:
@@ -61,8 +61,8 @@ def _hops(N: int, source: Ints, target: Ints, medoid: Ints) -> Floats:
     from scipy.sparse.csgraph import dijkstra
 
     graph = coo_array((np.ones(len(source)), (source, target)), shape=(N, N)).tocsr()
-    found: Floats = dijkstra(graph, directed=False, unweighted=True, indices=medoid)
-    return found
+    hops: Floats = dijkstra(graph, directed=False, unweighted=True, indices=medoid)
+    return hops
 
 
 def _colours(home: Ints, K: int, source: Ints, target: Ints) -> Ints:
@@ -89,7 +89,7 @@ ARCS = 1200  # most pooled edges that are drawn; a pooled graph fills up, and li
 
 def hulls(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
     """Every cluster as an area of colour around its nodes and along the edges between them; rings are medoids."""
-    home, colour = territory(hierarchy, level)
+    home, colour = coloring(hierarchy, level)
     at, r = ground.position, BLOB * ground.unit
     source, target = hierarchy.source, hierarchy.target_node
     segments: list[list[tuple[Floats, Floats]]] = [[] for _ in range(len(colour))]
@@ -185,20 +185,20 @@ def node_numbers(hierarchy: Hierarchy, ground: Canvas) -> str:
     """The number of every node, beside it where there is most room."""
     far = np.where(_written(hierarchy, ground), 0.40, 0.30)[:, None] * ground.unit
     spots = ground.position + far * _arrow(_ways(hierarchy, ground)[0])
-    found = "".join(f'<text x="{x:.1f}" y="{y:.1f}">{v}</text>' for v, (x, y) in enumerate(spots.tolist()))
-    return f'<g class="numbers" font-size="{0.23 * ground.unit:.1f}">{found}</g>'
+    labels = "".join(f'<text x="{x:.1f}" y="{y:.1f}">{v}</text>' for v, (x, y) in enumerate(spots.tolist()))
+    return f'<g class="numbers" font-size="{0.23 * ground.unit:.1f}">{labels}</g>'
 
 
 def cluster_numbers(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
     """The number of every cluster of a level, in a small circle on the ring around its medoid."""
-    medoid, colour = hierarchy.levels[level - 1].medoid, territory(hierarchy, level).colour
+    medoid, colour = hierarchy.levels[level - 1].medoid, coloring(hierarchy, level).colour
     spots = ground.position[medoid] + 0.56 * ground.unit * _arrow(_ways(hierarchy, ground)[1][medoid])
-    found = "".join(
+    labels = "".join(
         f'<g data-cluster="{k}"><circle cx="{x:.1f}" cy="{y:.1f}" r="{0.16 * ground.unit:.1f}" '
         f'stroke="{PALETTE[colour[k]]}"/><text x="{x:.1f}" y="{y:.1f}">{k}</text></g>'
         for k, (x, y) in enumerate(spots.tolist())
     )
-    return f'<g class="badges" font-size="{0.21 * ground.unit:.1f}">{found}</g>'
+    return f'<g class="badges" font-size="{0.21 * ground.unit:.1f}">{labels}</g>'
 
 
 def _written(hierarchy: Hierarchy, ground: Canvas) -> list[bool]:
@@ -232,5 +232,5 @@ def _turn(way: Floats) -> Floats:
     >>> _turn(np.array([0.0]))[0, [0, 4, 8, 12]].round(2).tolist()
     [0.0, 1.57, 3.14, 1.57]
     """
-    found: Floats = np.abs(np.angle(np.exp(1j * (WAYS - way[:, None]))))
-    return found
+    angles: Floats = np.abs(np.angle(np.exp(1j * (WAYS - way[:, None]))))
+    return angles

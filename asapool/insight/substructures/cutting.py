@@ -65,7 +65,7 @@ def cluster_pieces(model: GraphModel, graphs: GraphSet, *, share: float = 0.5, m
         share: Least share of a member of the core, relative to the largest.
         max_nodes: Most nodes of a set.
     """
-    found = []
+    parts = []
     for some in pieces(graphs):
         batch = cut(model, graphs, some)
         base = graphs.ptr[some] - batch.ptr.numpy()[:-1]  # from numbers of the batch to numbers of the set
@@ -82,9 +82,9 @@ def cluster_pieces(model: GraphModel, graphs: GraphSet, *, share: float = 0.5, m
                 continue
             at = owner[member[first[:-1]]]  # the graph of each cluster, within the batch
             whole = Pieces(some[at], np.full(len(at), depth), first, member + base[owner[member]])
-            found.append(whole.take(np.flatnonzero(sizes <= max_nodes)))
-            found.append(_cores(graphs, whole, weight, share))
-    return _distinct(graphs, _joined(found), max_nodes)
+            parts.append(whole.take(np.flatnonzero(sizes <= max_nodes)))
+            parts.append(_cores(graphs, whole, weight, share))
+    return _distinct(graphs, _joined(parts), max_nodes)
 
 
 def brics_pieces(graphs: GraphSet, mols: Sequence[Any]) -> Pieces:
@@ -160,10 +160,10 @@ def _cores(graphs: GraphSet, whole: Pieces, weight: Floats, share: float) -> Pie
     )
 
 
-def _joined(found: Sequence[Pieces]) -> Pieces:
-    sizes = np.concatenate([np.zeros(0, np.int64), *(p.sizes for p in found)])
+def _joined(parts: Sequence[Pieces]) -> Pieces:
+    sizes = np.concatenate([np.zeros(0, np.int64), *(p.sizes for p in parts)])
     graph, level, node = (
-        np.concatenate([np.zeros(0, np.int64), *(getattr(p, name) for p in found)])
+        np.concatenate([np.zeros(0, np.int64), *(getattr(p, name) for p in parts)])
         for name in ("graph", "level", "node")
     )
     return Pieces(graph, level, pointer(sizes), node)

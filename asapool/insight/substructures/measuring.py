@@ -129,8 +129,8 @@ def _column(graphs: GraphSet, target: Target, c: int) -> Floats:
     """1 and 0 for inside and outside of class c, or the values of task c; NaN where missing, (G,)."""
     if target.kind == "classification":
         name = target.classes[c]
-        own = graphs.class_names.index(name) if name in graphs.class_names else -2
-        return np.where(graphs.y < 0, np.nan, graphs.y == own)
+        class_number = graphs.class_names.index(name) if name in graphs.class_names else -2
+        return np.where(graphs.y < 0, np.nan, graphs.y == class_number)
     column: Floats = graphs.y[:, c].astype(np.float64)
     return column
 
@@ -168,12 +168,12 @@ def variants_of(rows: Sequence[Motif], where: Sequence[Pieces], first: Ints) -> 
     for number, (row, pieces) in enumerate(zip(rows, where, strict=True)):
         sign = _direction(row)
         hits: dict[int, int] = {}
-        own = []
+        occurrences = []
         for p, g in enumerate(pieces.graph.tolist()):
             start, bits = int(first[g]), 0
             for v in pieces.nodes(p):
                 bits |= 1 << (v - start)
-            own.append((g, bits))
+            occurrences.append((g, bits))
             for other, theirs in strong.get(g, ()):
                 small = min(bits.bit_count(), theirs.bit_count())
                 if (bits & theirs).bit_count() >= OVERLAP * small and _direction(rows[other]) == sign:
@@ -183,7 +183,7 @@ def variants_of(rows: Sequence[Motif], where: Sequence[Pieces], first: Ints) -> 
             marked.append(replace(row, variant_of=rows[best].name))
             continue
         marked.append(row)
-        for g, bits in own:
+        for g, bits in occurrences:
             strong.setdefault(g, []).append((number, bits))
     return marked
 

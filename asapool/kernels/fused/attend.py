@@ -226,30 +226,30 @@ def _dynamic_rows(start, stop, rowptr, col, query, token, w, slope, s):  # type:
 
 
 @Loop
-def _dynamic_blocks_backward(start, stop, rows, here, there, w, slope, ds, dhere, dw):  # type: ignore[no-untyped-def]
-    """∂here_i = Σ_j ∂s_ij w σ'(here_i + there_j) and, unless dw is empty, ∂w = Σ_ij ∂s_ij σ(·) of each block of rows.
+def _dynamic_blocks_backward(start, stop, rows, centre, neighbour, w, slope, ds, dcentre, dw):  # type: ignore[no-untyped-def]
+    """∂centre_i = Σ_j ∂s_ij w σ'(centre_i + neighbour_j) and, unless dw is empty, ∂w = Σ_ij ∂s_ij σ(·) of each block.
 
     rows: row pointer, columns and positions of the entries in ds (empty: their own).
     """
     rowptr, col, edge = rows
-    (N, F), zero = here.shape, here.dtype.type(0)
+    (N, F), zero = centre.shape, centre.dtype.type(0)
     for b in range(start, stop):
         for f in range(F if dw.size else 0):
             dw[b, f] = zero
         for i in range(b * BLOCK, min((b + 1) * BLOCK, N)):
             for f in range(F):
-                dhere[i, f] = zero
+                dcentre[i, f] = zero
             for k in range(rowptr[i], rowptr[i + 1]):
                 j, above = col[k], ds[edge[k]] if edge.size else ds[k]
                 below = above * slope
                 for f in range(F):
-                    dhere[i, f] += above if here[i, f] + there[j, f] > zero else below
+                    dcentre[i, f] += above if centre[i, f] + neighbour[j, f] > zero else below
                 if dw.size:
                     for f in range(F):
-                        v = here[i, f] + there[j, f]
+                        v = centre[i, f] + neighbour[j, f]
                         dw[b, f] += v * (above if v > zero else below)
             for f in range(F):
-                dhere[i, f] *= w[f]
+                dcentre[i, f] *= w[f]
 
 
 def dynamic_scores(rows: Rows, query: Tensor, token: Tensor, w: Tensor, slope: float) -> Array:

@@ -65,11 +65,11 @@ def _form_rows_backward(start, stop, rowptr, col, score, soft, mask, u, dg, part
     for i in range(start, stop):
         a, b, c = dg[i, 0], dg[i, 1], dg[i, 2]
         q = query[i] if query.size else zero
-        mean, own = zero, place[i] >= 0
+        mean, is_kept = zero, place[i] >= 0
         for e in range(rowptr[i], rowptr[i + 1]):
             j = col[e]
             d = a * u[j, 0] + b * u[j, 1] + c * u[j, 2]
-            if own:
+            if is_kept:
                 d += kept[e]
             if other.size:
                 d += other[e]
@@ -243,8 +243,8 @@ class Form(torch.autograd.Function):
         perm, kept = select_graphs(phi, spec.ptr, spec.keep, fittest_first=False)
         x_p = gather_rows(spec.clusters, alpha, x, phi, perm) if spec.gather else x.new_empty(0, x.size(1))
         ctx.spec = spec
-        own = None if W is None else inner  # without an inner GCN it is x
-        attention = (mask, h, own, token, m, query, soft, Q, T)
+        inner_features = None if W is None else inner  # without an inner GCN it is x
+        attention = (mask, h, inner_features, token, m, query, soft, Q, T)
         ctx.save_for_backward(x, n, A, W, w, v, U, *attention, u, gathered, alpha, phi, perm)
         ctx.mark_non_differentiable(perm, kept)
         ctx.set_materialize_grads(False)
@@ -263,8 +263,11 @@ class Form(torch.autograd.Function):
         dx, dphi, kept = None, grads[2], (array(alpha)[:0], np.full(phi.numel(), -1))
         if grads[0] is not None and spec.gather:
             g = grads[0].contiguous()
-            dalpha, own, place = gather_backward(spec.clusters, g, alpha, x, phi, perm)
-            dphi, kept = torch.from_numpy(own) if dphi is None else dphi + torch.from_numpy(own), (dalpha, place)
+            dalpha, dfitness, place = gather_backward(spec.clusters, g, alpha, x, phi, perm)
+            dphi, kept = (
+                torch.from_numpy(dfitness) if dphi is None else dphi + torch.from_numpy(dfitness),
+                (dalpha, place),
+            )
             dx = scatter_backward(spec.clusters, g, alpha, phi, place) if needs["x"] else None
         dg = torch.zeros_like(u)
         if dphi is not None:

@@ -80,10 +80,10 @@ def _score_rows(start, stop, rowptr, col, weight, u, loops, phi):  # type: ignor
     C, zero, one = phi.shape[1], u.dtype.type(0), u.dtype.type(1)
     for i in range(start, stop):
         for c in range(C):
-            total, own = u[i, c], u[i, C + c]
+            total, u2_i = u[i, c], u[i, C + c]
             for e in range(rowptr[i], rowptr[i + 1]):
                 A = weight[e] if weight.size else one
-                part = A * (own - u[col[e], 2 * C + c])
+                part = A * (u2_i - u[col[e], 2 * C + c])
                 total += part if loops or col[e] != i else zero
             phi[i, c] = total
 
@@ -100,9 +100,9 @@ def _score_rows_backward(start, stop, rowptr, col, weight, u, g, loops, du, dw):
         for c in range(C):
             du[i, c], du[i, C + c] = g[i, c], degree * g[i, c]
         for c in range(C if dw.size else 0):
-            g_i, own = g[i, c], u[i, C + c]
+            g_i, u2_i = g[i, c], u[i, C + c]
             for e in range(rowptr[i], rowptr[i + 1]):
-                part = g_i * (own - u[col[e], 2 * C + c])
+                part = g_i * (u2_i - u[col[e], 2 * C + c])
                 part = part if loops or col[e] != i else zero
                 dw[e] = part if c == 0 else dw[e] + part
 

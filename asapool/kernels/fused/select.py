@@ -49,9 +49,9 @@ def _keep_graphs(start, stop, fitness, ptr, kept_ptr, perm):  # type: ignore[no-
         for i in range(lo, hi):
             tied -= 1 if fitness[i] >= above else 0
         for i in range(lo, hi):
-            surely = fitness[i] >= above
-            if surely or (tied > 0 and (fitness[i] >= least or least == -1)):
-                tied -= 0 if surely else 1
+            above_all = fitness[i] >= above
+            if above_all or (tied > 0 and (fitness[i] >= least or least == -1)):
+                tied -= 0 if above_all else 1
                 perm[at] = i
                 at += 1
 

@@ -51,8 +51,8 @@ def pack(edge_index: Tensor, ptr: Tensor, N: int) -> tuple[Pattern, Tensor]:
 
 def _pack(edge_index: Tensor, ptr: Tensor, N: int) -> tuple[Tensor, ...]:
     j, i = edge_index
-    own = torch.arange(N, device=edge_index.device)
-    key, slot = torch.unique(torch.cat([i, own]) * N + torch.cat([j, own]), return_inverse=True)
+    nodes = torch.arange(N, device=edge_index.device)
+    key, slot = torch.unique(torch.cat([i, nodes]) * N + torch.cat([j, nodes]), return_inverse=True)
     return *from_keys(key, ptr, N).structure, slot[: i.numel()].clone()
 
 
