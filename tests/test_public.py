@@ -23,7 +23,7 @@ def test_public_names():
         "ASAPooling", "Assignment", "BasicLEConv", "DiffPooling", "DynamicAttention", "GCN", "GIN", "GINE",
         "GlobalAttentionPool", "Graph", "GraphNorm", "LEConv", "LayerNorm", "Master2Token", "NodeNorm", "PoolStep",
         "Pooled", "PooledWithFeatures", "Readout", "SAGE", "SAGPooling", "Set2SetPool", "SortPool", "Source2Token",
-        "Token2Token", "TopKPooling", "explainable", "normalisation",
+        "Token2Token", "TopKPooling", "explainable", "normalisation", "pyg_state_dict",
     }  # fmt: skip
 
 

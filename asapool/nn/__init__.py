@@ -9,6 +9,7 @@ from asapool.nn.edge_masks import explainable
 from asapool.nn.leconv import BasicLEConv, LEConv
 from asapool.nn.norms import GraphNorm, LayerNorm, NodeNorm, normalisation
 from asapool.nn.readout import GlobalAttentionPool, Readout, Set2SetPool, SortPool
+from asapool.nn.semantics import pyg_state_dict
 from asapool.nn.step import Pooled, PooledWithFeatures, PoolStep
 
 __all__ = [
@@ -40,4 +41,5 @@ __all__ = [
     "TopKPooling",
     "explainable",
     "normalisation",
+    "pyg_state_dict",
 ]

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from asapool.errors import choose
+import torch
+from torch import Tensor, nn
+
+from asapool.errors import ConfigError, choose
 from asapool.kernels import Loops
 
 
@@ -68,3 +71,43 @@ def translate(state: dict[str, Any], prefix: str = "") -> None:
         for name in [n for n in state if n.startswith(prefix + theirs)]:
             state[prefix + ours + name.removeprefix(prefix + theirs)] = state.pop(name)
     state.pop(prefix + "select.weight", None)
+
+
+def pyg_state_dict(layer: nn.Module) -> dict[str, Tensor]:
+    """The parameters of an ASAPooling or LEConv under torch_geometric's names, for `load_state_dict` of its layer.
+
+    torch_geometric's numbers are those of `semantics="pyg"`; its `select.weight` becomes 1, which keeps the fittest.
+
+    Args:
+        layer: An ASAPooling with its default attention and fitness, or an LEConv.
+
+    Returns:
+        Copies of the parameters.
+
+    >>> from asapool.nn import ASAPooling
+    >>> sorted(pyg_state_dict(ASAPooling(4, semantics="pyg")))[:3]
+    ['att.bias', 'att.weight', 'gnn_score.lin1.bias']
+    """
+    state = {name: value.detach().clone() for name, value in layer.state_dict().items()}
+    parts = [type(part).__name__ for part in (layer, *layer.children())]
+    if parts == ["LEConv"]:
+        return _pyg_leconv(state, "", "")
+    if parts[0] != "ASAPooling" or parts[-2:] != ["Master2Token", "LEConv"]:
+        raise ConfigError(
+            'only an LEConv, or an ASAPooling with attention="m2t" and fitness="leconv", has a torch_geometric form'
+        )
+    found = {theirs: state[PEERS[theirs]] for theirs in ("lin.weight", "lin.bias", "att.weight", "att.bias")}
+    found["att.weight"] = found["att.weight"].view(1, -1)
+    found |= _pyg_leconv(state, "fitness.", "gnn_score.")
+    found |= {"gnn_intra_cluster." + n.removeprefix("inner."): v for n, v in state.items() if n.startswith("inner.")}
+    return found | {"select.weight": torch.ones_like(found["att.bias"]).view(1, 1)}
+
+
+def _pyg_leconv(state: dict[str, Tensor], ours: str, theirs: str) -> dict[str, Tensor]:
+    """LEConv's weights as torch_geometric has them: Σ_j A_ij (lin1 x_j − lin2 x_i) + lin3 x_i."""
+    found = {
+        "lin1.weight": -state[f"{ours}W3"].t(), "lin2.weight": -state[f"{ours}W2"].t(),
+        "lin3.weight": state[f"{ours}W1"].t(),
+    }  # fmt: skip
+    found |= {new: state[ours + old] for new, old in (("lin3.bias", "b1"), ("lin1.bias", "b2")) if ours + old in state}
+    return {theirs + name: value.contiguous() for name, value in found.items()}

@@ -8,7 +8,8 @@ from torch_geometric.nn import ASAPooling as PyGPooling
 from torch_geometric.nn import GCNConv, GraphConv
 from torch_geometric.nn import LEConv as PyGLEConv
 
-from asapool.nn import GCN, ASAPooling, LEConv
+from asapool.errors import ConfigError
+from asapool.nn import GCN, ASAPooling, LEConv, pyg_state_dict
 from tests.graphs import random_batch, with_random_parameters
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")  # torch_geometric goes through torch's sparse tensors
@@ -98,6 +99,24 @@ def test_gcn(backend):
     ours.load_state_dict(theirs.state_dict())
     x, edge_index, edge_weight, _ = random_batch(3, directed=True, loops=True)
     torch.testing.assert_close(ours(x, edge_index, edge_weight), theirs(x, edge_index, edge_weight))
+
+
+@pytest.mark.parametrize("GNN", [None, GCNConv, GraphConv])
+def test_weights_of_ours_go_back_to_torch_geometric(GNN):
+    ours = with_random_parameters(ASAPooling(5, GNN=GNN, semantics="pyg").double(), 3)
+    theirs = PyGPooling(5, GNN=GNN).double()
+    theirs.load_state_dict(pyg_state_dict(ours))  # strict: every name and shape
+    x, edge_index, edge_weight, batch = random_batch(3, weighted=True, dtype=torch.float64)
+    torch.testing.assert_close(ours(x, edge_index, edge_weight, batch)[0], theirs(x, edge_index, edge_weight, batch)[0])
+
+
+def test_weights_of_leconv_go_back_and_other_forms_are_refused():
+    ours, theirs = with_random_parameters(LEConv(5, 2), 1), PyGLEConv(5, 2)
+    theirs.load_state_dict(pyg_state_dict(ours))
+    x, edge_index, edge_weight, _ = random_batch(1, weighted=True, dtype=torch.float32)
+    torch.testing.assert_close(ours(x, edge_index, edge_weight), theirs(x, edge_index, edge_weight))
+    with pytest.raises(ConfigError, match="has a torch_geometric form"):
+        pyg_state_dict(ASAPooling(5, attention="dynamic"))
 
 
 def test_a_state_dict_of_ours_round_trips():
