@@ -172,7 +172,8 @@ def note_duplicates(duplicates: Duplicates, split: str) -> None:
     """Duplicate molecules, and how to keep them in one part of the split."""
     if duplicates.molecules:
         advice = "" if split == "scaffold" else "; --split scaffold keeps duplicates in one part"
+        molecules = "1 molecule occurs" if duplicates.molecules == 1 else f"{duplicates.molecules:,} molecules occur"
         note(
-            f"{duplicates.molecules:,} molecules occur more than once ({duplicates.graphs:,} graphs), "
-            f"{duplicates.contradicting:,} of them with different labels{advice}"
+            f"{molecules} more than once ({duplicates.graphs:,} graphs), {duplicates.contradicting:,} with different "
+            f"labels{advice}"
         )

@@ -45,16 +45,18 @@ def run_rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 def coverage_row(conformal: Mapping[str, Any]) -> dict[str, str]:
-    """How many conformal answers of the test part hold the truth.
+    """How many conformal answers of the test part contain the truth.
 
     >>> coverage_row({"validation": 50, "levels": [{"coverage": 0.9, "covered": 0.875, "size": 1.25}]})
-    {'conformal, 90 %': '0.8750 of the test answers hold the truth (from 50 validation graphs)'}
+    {'conformal, 90 %': '0.8750 of the test answers contain the truth (calibrated on 50 validation graphs)'}
     """
     level = next((one for one in conformal.get("levels", ()) if one["coverage"] == 0.9), None)
     if level is None or level["covered"] is None or level["size"] is None:
         return {}
     graphs = conformal["validation"]
-    text = f"{number(level['covered'])} of the test answers hold the truth (from {graphs} validation graphs)"
+    text = (
+        f"{number(level['covered'])} of the test answers contain the truth (calibrated on {graphs} validation graphs)"
+    )
     return {"conformal, 90 %": text}
 
 
@@ -82,7 +84,8 @@ def score_rows(
         text, notes = number(value), []
         span = spans.get(name)
         if value is not None and span:
-            notes.append(f"{number(span[0])} to {number(span[1])}")
+            lead = "95 % interval " if name == task.shown[0] else ""  # the others follow
+            notes.append(f"{lead}{number(span[0])} to {number(span[1])}")
         if trivial and trivial.get(name) is not None:
             notes.append(f"trivial {number(trivial[name])}")
         why = scores["notes"].get(name)
@@ -111,11 +114,11 @@ def confusion_text(names: Sequence[str], matrix: Sequence[Sequence[int]]) -> str
     """The confusion matrix in one line; of many classes only the most frequent errors.
 
     >>> confusion_text(["no", "yes"], [[5, 1], [2, 7]])
-    "no → {'no': 5, 'yes': 1}; yes → {'no': 2, 'yes': 7}"
+    'true no: 5 no, 1 yes; true yes: 2 no, 7 yes'
     """
     if len(names) <= MATRIX:
-        rows = zip(names, matrix, strict=True)
-        return "; ".join(f"{name} → {dict(zip(names, row, strict=True))}" for name, row in rows)
+        rows = [", ".join(f"{n} {other}" for n, other in zip(row, names, strict=True)) for row in matrix]
+        return "; ".join(f"true {name}: {row}" for name, row in zip(names, rows, strict=True))
     errors = [
         (-count, f"{name} → {other} ({count})")
         for name, row in zip(names, matrix, strict=True)

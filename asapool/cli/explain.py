@@ -79,7 +79,7 @@ def explain(
 ) -> None:
     """Show which nodes decided a prediction and which clusters the model formed, on an HTML page that works offline."""
     from asapool.data import read
-    from asapool.errors import ConfigError
+    from asapool.errors import ConfigError, choose
     from asapool.insight import check_importance, contrast
     from asapool.insight import explain as look
     from asapool.insight.inputs import find_graph, training_graphs
@@ -99,6 +99,9 @@ def explain(
     else:
         kind = explanation_kind(out, len(graph or [""])) if against is None else contrast_kind(out)
     trained = checkpoint.load(o.model_file(model))
+    for option, name in (("--class", target), ("--against", against)):
+        if name is not None:
+            choose(option, name, tuple(trained.classes))
     kinds = o.words_of(importance, "--importance")
     with working(f"Reading {source}"):
         reading = read(source, recipe=trained.recipe, labels="optional", **data.options())

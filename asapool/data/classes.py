@@ -72,9 +72,7 @@ def number_classes(
     for label in sorted(present):
         value = _number(label)
         if value is not None and math.isfinite(value) and not value.is_integer():
-            raise refuse(
-                label, f"a class expected, the measured value {label!r} came. Make classes of the values first"
-            )
+            raise refuse(label, f"expected a class, got the measured value {label!r}. Make classes of the values first")
         if classes is not None and label not in classes:
             known = ", ".join(map(repr, classes))
             raise refuse(label, f"class {label!r}, expected one of {known}. Drop the labels to predict without them")

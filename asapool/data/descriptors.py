@@ -154,7 +154,7 @@ def read_number(cell: Any, where: str, name: str) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise DataError(
-            f"{where}: a finite number expected for the descriptor {name!r}, {text[:40]!r} came. "
+            f"{where}: expected a finite number for the descriptor {name!r}, got {text[:40]!r}. "
             "Correct it, or leave it empty"
         )
     return number

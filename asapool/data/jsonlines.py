@@ -147,7 +147,7 @@ def _parse(text: bytes, at: str) -> dict[str, Any]:
     if b"\\u" in text and not is_text(json.dumps(value, ensure_ascii=False)):
         raise DataError(f"{at}: half of a surrogate pair (\\ud800 to \\udfff) is not text. Correct or remove it")
     if not isinstance(value, dict):
-        raise DataError(f"{at}: a JSON object expected, {type(value).__name__} came. See docs/data.md for the schema")
+        raise DataError(f"{at}: expected a JSON object, got {type(value).__name__}. See docs/data.md for the schema")
     return value
 
 
@@ -184,7 +184,7 @@ def _record(value: dict[str, Any], at: str, line: int, place: int) -> Record:
         nodes = len(nodes)
     if not isinstance(nodes, int) or isinstance(nodes, bool) or not 0 <= nodes <= MAX_NODES:
         raise DataError(
-            f"{at}: 'nodes' must be a whole number up to {MAX_NODES:,} or a list of labels, {str(nodes)[:40]!r} came"
+            f"{at}: 'nodes' must be a whole number up to {MAX_NODES:,} or a list of labels, got {str(nodes)[:40]!r}"
         )
     source, target, weight = _edges(value.get("edges", []), at)
     for key in ("text", "directed"):
@@ -246,8 +246,8 @@ def _table(rows: Any, expected: int, key: str, at: str) -> Floats | None:
         return None
     of = "node" if key == "features" else "edge"
     if not isinstance(rows, list) or len(rows) != expected:
-        came = len(rows) if isinstance(rows, list) else "no"
-        raise DataError(f"{at}: {key!r} must hold one list per {of}: {expected} expected, {came} came")
+        count = len(rows) if isinstance(rows, list) else "none"
+        raise DataError(f"{at}: {key!r} must hold one list per {of}: expected {expected}, got {count}")
     if not rows:
         return None
     table = _numbers(rows)

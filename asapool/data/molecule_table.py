@@ -105,7 +105,7 @@ def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:
     log = Log()
     for k, text in enumerate(smiles):
         if not isinstance(text, str):
-            raise DataError(f"graph {k}: SMILES as the others expected, {type(text).__name__} came. Leave it out")
+            raise DataError(f"graph {k}: expected SMILES like the others, got {type(text).__name__}. Leave it out")
     needed = descriptor_columns(options)
     if needed:
         raise DataError(
@@ -147,7 +147,7 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
         )  # fmt: skip
         for place, (line, row) in enumerate(rows):
             if len(row) != len(header):
-                reason = f"{len(header)} fields expected, {len(row)} came"
+                reason = f"expected {len(header)} fields, got {len(row)}"
                 if not options.skip_invalid:
                     raise DataError(f"{path}, line {line}: {reason}. Quote fields that hold a separator")
                 log.skip(line, reason)

@@ -50,7 +50,7 @@ def fields_from_networkx(
     at = list(places) if places is not None else [f"graph {k}" for k in range(len(graphs))]
     for k, g in enumerate(graphs):
         if not hasattr(g, "adj") or not hasattr(g, "nodes"):
-            raise DataError(f"{at[k]}: a NetworkX graph expected, {type(g).__name__} came")
+            raise DataError(f"{at[k]}: expected a NetworkX graph, got {type(g).__name__}")
     known = None if options.recipe is None else options.recipe.get("networkx")
     if known is not None:
         node_labels, node_attributes = known["node_labels"], known["node_attributes"]

@@ -47,7 +47,7 @@ def fields_from_pyg(
 def _record(data: Any, k: int, id: str | None, class_names: Sequence[str] | None, measured: bool) -> Record:
     at = f"graph {k}"
     if getattr(data, "edge_index", None) is None:
-        raise DataError(f"{at}: a PyG Data with edge_index expected, {type(data).__name__} without one came")
+        raise DataError(f"{at}: expected a PyG Data with edge_index, got {type(data).__name__} without one")
     index = _array(data.edge_index)
     if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
         raise DataError(f"{at}: edge_index must be whole numbers of shape (2, E), got {index.dtype} of {index.shape}")

@@ -298,7 +298,7 @@ def _from_table(graphs: GraphSet, path: Path) -> dict[str, Ints]:
 def _read_object(path: str | PathLike[str]) -> dict[str, Any]:
     value = read_json(path)
     if not isinstance(value, dict):
-        raise DataError(f"{path}: a JSON object with train, val and test expected, {type(value).__name__} came")
+        raise DataError(f"{path}: expected a JSON object with train, val and test, got {type(value).__name__}")
     return value
 
 

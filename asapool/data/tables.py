@@ -253,7 +253,7 @@ def even(rows: Rows, header: Sequence[str], path: Path) -> Rows:
     for line, row in rows:
         if len(row) != len(header):
             raise DataError(
-                f"{path}, line {line}: {len(header)} fields expected, {len(row)} came. "
+                f"{path}, line {line}: expected {len(header)} fields, got {len(row)}. "
                 "Quote fields that hold a separator"
             )
         yield line, row
@@ -320,7 +320,7 @@ def refuse_several(header: Sequence[str], usual: Sequence[str], path: Path, opti
     matches = [name for name in header if name.lower() in usual]
     if len(matches) > 1:
         raise DataError(
-            f"{path}: one column with {what} expected, {' and '.join(map(repr, matches))} came. " + _say(option, what)
+            f"{path}: expected one column with {what}, got {' and '.join(map(repr, matches))}. " + _say(option, what)
         )
 
 

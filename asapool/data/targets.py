@@ -186,7 +186,7 @@ def _detect(columns: Mapping[str, Sequence[str | None]], where: str, notes: list
     if all(_is_whole(number) for number in numbers if number is not None) and len(cells) <= FEW:
         return "classification"
     notes.append(
-        f"{where}: {name!r} has {len(cells):,} different numbers and is taken for measured values (regression). "
+        f"{where}: {name!r} has {len(cells):,} different numbers and is treated as measured values (regression). "
         "task='classification' (--task classification) takes whole numbers for classes"
     )
     return "regression"
@@ -223,7 +223,7 @@ def _numbers(
             at = f"line {lines[k]}" if lines is not None else f"graph {k}"
             expected = f"{words[0]} or {words[1]}" if kind == "multilabel" else "a finite number"
             raise DataError(
-                f"{where}, {at}: {expected} expected for {name!r}, {cell[:40]!r} came. Correct it, or leave it empty"
+                f"{where}, {at}: expected {expected} for {name!r}, got {cell[:40]!r}. Correct it, or leave it empty"
             )
         values[k] = number
     return values

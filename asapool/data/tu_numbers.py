@@ -97,9 +97,7 @@ def _careful(block: bytes, file: str, dtype: type[Any], columns: int, line: int)
         fields = [field.strip() for field in text.split(b",")]
         if len(fields) != columns:
             shown = "nothing" if not text.strip() else f"{len(fields)}"
-            raise DataError(
-                f"{file}, line {number}: {columns} numbers expected, {shown} came. Fetch the data set again"
-            )
+            raise DataError(f"{file}, line {number}: expected {columns} numbers, got {shown}. Fetch the data set again")
         rows.append([_number(field, file, number, dtype) for field in fields])
     return np.array(rows, dtype=dtype).reshape(len(rows), columns)
 
@@ -114,7 +112,5 @@ def _number(field: bytes, file: str, line: int, dtype: type[Any]) -> float:
         if abs(value) <= float(np.finfo(np.float32).max):
             return value
         if NUMBER.fullmatch(field) or field.lower().lstrip(b"+-") in (b"nan", b"inf", b"infinity"):
-            raise DataError(
-                f"{file}, line {line}: a finite number expected, {shown!r} came. Replace or drop that value"
-            )
-    raise DataError(f"{file}, line {line}: {kind} expected, {shown!r} came. Fetch the data set again")
+            raise DataError(f"{file}, line {line}: expected a finite number, got {shown!r}. Replace or drop that value")
+    raise DataError(f"{file}, line {line}: expected {kind}, got {shown!r}. Fetch the data set again")

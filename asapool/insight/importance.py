@@ -190,11 +190,15 @@ class Kind(NamedTuple):
     compute: Callable[[Question], Floats]
     signed: bool = True  # positive supports the class, negative opposes it
     needs_levels: bool = False
+    values: str = ""  # the meaning for measured values, where it differs
+
+    def meaning_for(self, kind: str) -> str:
+        """The meaning for a kind of target."""
+        return self.values if self.values and kind == "regression" else self.meaning
 
 
 def _attention(q: Question) -> Floats:
-    aggregate = q.model.config.aggregate if q.model.config.method == "asap" else "none"
-    return attention_importance(q.batch.x.size(0), q.levels, aggregate)
+    return attention_importance(q.batch.x.size(0), q.levels, q.model.config.aggregate)
 
 
 # the one table of kinds: explain(), the command line and the pages iterate over it
@@ -206,20 +210,22 @@ KINDS = {
     ),
     "gradient": Kind(
         "Gradient",
-        "Gradient × input, in log odds (of measured values in their unit): orange supports the explained class or "
-        "raises the value, blue opposes it.",
+        "Gradient × input, in log odds: orange supports the explained class, blue opposes it.",
         lambda q: gradient_importance(q.model, q.batch, q.target, q.against),
+        values="Gradient × input, in the unit of the value: orange raises the predicted value, blue lowers it.",
     ),
     "neighbourhood": Kind(
         "Neighbourhood",
         "Drop in log odds when the node is removed, plus the mean drop when the neighbourhoods it is in are removed: "
         "orange supports the explained class, blue opposes it.",
         lambda q: neighbourhood_importance(q.model, q.batch, q.target, q.against),
+        values="Drop of the predicted value when the node is removed, plus the mean drop when the neighbourhoods it is in "
+        "are removed: orange raises the value, blue lowers it.",
     ),
     "occlusion": Kind(
         "Occlusion",
-        "Drop in log odds (of measured values in their unit) when the node is removed: orange supports the explained "
-        "class or raises the value, blue opposes it.",
+        "Drop in log odds when the node is removed: orange supports the explained class, blue opposes it.",
         lambda q: occlusion_importance(q.model, q.batch, q.target, q.occlude, q.against),
+        values="Drop of the predicted value when the node is removed: orange raises the value, blue lowers it.",
     ),
 }  # fmt: skip

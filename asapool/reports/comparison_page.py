@@ -243,4 +243,4 @@ def _repeat(folder: Path, made: Table) -> TableView:
         ["page written by asapool", asapool.__version__],
         ["with torch", torch.__version__],
     ]
-    return TableView(["", ""], rows, "What it takes to repeat this", "")
+    return TableView(["", ""], rows, "What it takes to repeat this", "plain")

@@ -36,7 +36,10 @@ def explain_page(
     methods = ", ".join(sorted({h.method for h in hierarchies}))
     views = [explorer_view(h, key, name=more) for (key, h), more in zip(named, words, strict=True)]
     rows = [views[k : k + columns] for k in range(0, len(views), columns)]
-    return render("explanation.html", heading=title, about=f"{sets} · method {methods}", links=links, rows=rows)
+    return render(
+        "explanation.html", heading=title, about=f"{sets} · method {methods}", links=links, rows=rows,
+        target=hierarchies[0].kind if hierarchies else "classification",
+    )  # fmt: skip
 
 
 def explanation_kind(path: Path, graphs: int = 1) -> str:

@@ -176,7 +176,7 @@ def explorer_view(hierarchy: Hierarchy, key: str, heading: str = "h2", name: str
     first = "clusters" if hierarchy.levels and not (ground.molecule and kinds) else (kinds or [""])[-1]
     views = [Choice(kind, KINDS[kind].label, kind == first) for kind in kinds]
     views += [Choice("clusters", "Clusters", first == "clusters")] if hierarchy.levels else []
-    meaning = {kind: KINDS[kind].meaning for kind in kinds} | {"clusters": CLUSTERS}
+    meaning = {kind: KINDS[kind].meaning_for(hierarchy.kind) for kind in kinds} | {"clusters": CLUSTERS}
     return {
         "key": key, "heading": heading, "title": title_of(hierarchy) + name, "text": hierarchy.text,
         "note": hierarchy.note, "predicted": hierarchy.answer, "label": hierarchy.label,

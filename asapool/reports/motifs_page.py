@@ -39,17 +39,17 @@ class Words(NamedTuple):
 
 WORDS = {
     "classification": Words(
-        "for {}", "log odds of {}", "ln p/(1 − p), the log odds of the class,", "odds ratio",
+        "supporting {}", "log odds of {}", "ln p/(1 − p), the log odds of the class,", "odds ratio",
         "Odds of the class among labelled graphs with the substructure, divided by the odds without it (½ added to "
         "each count), and Fisher's exact test",
     ),
     "multilabel": Words(
-        "for {}", "log odds of {}", "ln p/(1 − p), the log odds of yes,", "odds ratio",
+        "supporting {}", "log odds of {}", "ln p/(1 − p), the log odds of yes,", "odds ratio",
         "Odds of yes among labelled graphs with the substructure, divided by the odds without it (½ added to each "
         "count), and Fisher's exact test",
     ),
     "regression": Words(
-        "raise {}", "{}", "the predicted value", "difference",
+        "raising {}", "{}", "the predicted value", "difference",
         "Mean of the labels of graphs with the substructure − mean of the others, and the Mann-Whitney test",
     ),
 }  # fmt: skip
@@ -97,7 +97,7 @@ def motifs_page(motifs: Motifs, graphs: GraphSet, links: Mapping[int, str] | Non
         Fact("graphs", f"{motifs.graphs:,}"),
         Fact("substructures", f"{len(motifs):,}", f"{alone:,} without variants"),
         *(
-            Fact(words.raises.format(name), f"{sum(m.strength(c) > 0 for m in motifs):,}", "whole interval above 0")
+            Fact(words.raises.format(name), f"{sum(m.strength(c) > 0 for m in motifs):,}", "95% interval above 0")
             for c, name in enumerate(motifs.outputs[:4])
         ),
     ]
@@ -186,7 +186,7 @@ def _odds(v: float) -> str:
 
 
 def _p(v: float) -> str:
-    return "–" if not math.isfinite(v) else f"{v:.3f}" if v >= 0.001 else f"{v:.0e}"
+    return "–" if not math.isfinite(v) else f"{v:.3f}" if v >= 0.001 else "< 0.001"
 
 
 def _number(v: float) -> float:

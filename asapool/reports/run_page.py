@@ -116,7 +116,10 @@ def errors_view(record: FinishedRun, count: int, graphs: GraphSet | None = None)
     task = task_of(record.target)
     errors = task.errors(record.y, record.probability, record.target, count)
     places = [error.place for error in errors]
-    view: dict[str, Any] = {"title": task.errors_title, "lead": "", "explained": [], "reason": "", "lines": []}
+    view: dict[str, Any] = {
+        "title": task.errors_title, "lead": "", "explained": [], "reason": "", "lines": [],
+        "target": record.target.kind,
+    }  # fmt: skip
     if not places:
         return view
     try:
@@ -154,7 +157,7 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
     part = "test" if m["test"] is not None else "validation"
     scores = m[part]
     if scores is None:
-        return {"title": "Scores", "facts": [], "paper": "", "warnings": m.get("warnings", [])}
+        return {"title": "Scores", "lead": "", "facts": [], "paper": "", "warnings": m.get("warnings", [])}
     facts = []
     known = (m.get("trivial") or {}).get("scores", {}) if part == "test" else {}
     spans = (m.get("test_intervals") or {}) if part == "test" else {}
@@ -165,14 +168,15 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
             remark = f"mean of {defined} of {len(scores['tasks'])} tasks"
         if key == "pr_auc" and not remark and scores.get("pr_auc_class") is not None:  # older runs do not have it
             remark = f"of the class {scores['pr_auc_class']!r}"
-        if not remark and value is not None and spans.get(key):
-            remark = f"{spans[key][0]:.3f} to {spans[key][1]:.3f}"
+        lines = [remark] if remark else []
+        if value is not None and spans.get(key):
+            lines.insert(0, f"{spans[key][0]:.3f} to {spans[key][1]:.3f}")
         if key == task.headline and "majority_class" in m and m["majority_class"]["test_accuracy"] is not None:
             trivial = m["majority_class"]
-            remark = f"always {trivial['class']!r}: {trivial['test_accuracy']:.3f}"
-        elif known.get(key) is not None and key != "pr_auc":
-            remark += f"{'; ' if remark else ''}trivial baseline: {known[key]:.3f}"
-        facts.append(Fact(ALL_METRICS[key].label, "–" if value is None else f"{value:.3f}", remark))
+            lines.append(f"always {trivial['class']!r}: {trivial['test_accuracy']:.3f}")
+        elif known.get(key) is not None and key != "calibration_error":  # a constant is calibrated, and of no use
+            lines.append(f"trivial baseline: {known[key]:.3f}")
+        facts.append(Fact(ALL_METRICS[key].label, "–" if value is None else f"{value:.3f}", "\n".join(lines)))
     label = ALL_METRICS[task.headline].label
     facts += [  # runs of 0.1.0 have no scores of the training graphs
         Fact(f"{PARTS[other]} {label}", f"{m[other][task.headline]:.3f}", f"epoch {m['best_epoch']}")
@@ -181,8 +185,9 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
     ]
     reported = claim(m["data"]["name"], m["method"])
     paper = "" if reported is None else f"{reported.mean:.2f} ± {reported.deviation:.2f}"
-    warnings = m.get("warnings", [])
-    return {"title": f"{PARTS[part].capitalize()} scores", "facts": facts, "paper": paper, "warnings": warnings}
+    title, note = f"{PARTS[part].capitalize()} scores", "Ranges are 95 % bootstrap intervals over the test graphs."
+    lead = note if spans else ""
+    return {"title": title, "lead": lead, "facts": facts, "paper": paper, "warnings": m.get("warnings", [])}
 
 
 def _parts_table(record: FinishedRun) -> TableView:
@@ -214,7 +219,11 @@ def _training(record: FinishedRun) -> dict[str, Any] | None:
         name = ALL_METRICS[chosen].label
         charts.append(line_chart([score], f"validation {name} by epoch", "epoch", name, span, mark=best, whole=True))
     stopped = f" It stopped early: {m['stopped']}." if m["stopped"] else ""
-    lead = f"{m['epochs']} epochs in {m['seconds']:.1f} s; the model is that of epoch {m['best_epoch']} (dotted line)."
+    by = f", the best by validation {ALL_METRICS[chosen].label if chosen in ALL_METRICS else chosen}"
+    lead = (
+        f"{m['epochs']} epochs in {m['seconds']:.1f} s; the model is that of epoch {m['best_epoch']} (dotted line)"
+        f"{by if chosen in (*ALL_METRICS, 'loss') else ''}."
+    )
     columns = {
         "lr": "learning rate", "loss": "training loss", "val_loss": "validation loss",
         **({"val_accuracy": "validation accuracy"} if accuracy.x or not score.x else {"val_score": "validation score"}),
@@ -241,10 +250,10 @@ def _repeat(record: FinishedRun) -> TableView:
     rows = [
         ["data", f"{m['data']['source']} ({m['data']['graphs']:,} graphs, fingerprint {m['data']['fingerprint']})"],
         ["parameters", f"{m['parameters']:,}"],
-        *([f"version of {name}", version] for name, version in m["versions"].items()),
+        *([f"version of {name}", version] for name, version in m["versions"].items() if name != "numerics"),
         ["folder", str(record.folder)],
     ]
-    return TableView(["", ""], rows, "What it takes to repeat this run", "")
+    return TableView(["", ""], rows, "What it takes to repeat this run", "plain")
 
 
 def _line(name: str, x: list[float], y: list[float | None]) -> Line:

@@ -56,7 +56,7 @@ def test_info_says_where_the_classes_came_from(asapool, tmp_path):
     (tmp_path / "m.csv").write_text("smiles,Target,Active\nC,0,1\n")
     code, out, err = asapool("data", "info", tmp_path / "m.csv")
     assert (code, out) == (2, "")
-    assert "'Target' and 'Active' came" in err
+    assert "got 'Target' and 'Active'" in err
     assert "--target" in err
 
 

@@ -63,7 +63,7 @@ def test_mistakes_are_refused_in_a_sentence(model, tmp_path):
     for args, error, says in (
         (("--graph", "x9"), DataError, "has no graph 'x9'"),
         (("--importance", "shap"), ConfigError, "importance must be one of"),
-        (("--target", "barn"), ConfigError, "target must be one of 'house', 'ring'"),
+        (("--target", "barn"), ConfigError, "--class must be one of 'house', 'ring'"),
     ):
         with pytest.raises(error, match=says):
             call("explain", model, SOURCE, "-o", tmp_path / "p.html", *args)

@@ -27,7 +27,7 @@ YES = [k % 2 for k in range(30)]
     [
         ({"logS": [*VALUES[:-1], "high"]}, (), "'logS' has the text 'high' among measured values"),
         ({"logS": [*VALUES[:-1], "high"]}, ("--task", "regression"), "line 31: a finite number expected for 'logS'"),
-        ({"logS": [*VALUES[:-1], "inf"]}, (), "a finite number expected for 'logS', 'inf' came"),
+        ({"logS": [*VALUES[:-1], "inf"]}, (), "expected a finite number for 'logS', got 'inf'"),
         ({"logS": [""] * 30}, ("--task", "regression"), "all entries of 'logS' are missing"),
         ({"logS": ["1.5"] * 30}, ("--task", "regression"), "all entries of 'logS' are equal"),
         ({"logS": [f"{k}e307" for k in range(-15, 15)]}, (), "'logS' cannot be scaled to mean 0 and deviation 1"),
@@ -54,7 +54,7 @@ def test_a_measured_column_is_detected_and_every_command_follows(tmp_path):
     file, run = table(tmp_path / "t.csv", logS=VALUES), tmp_path / "run"
     result = call("train", file, "--method", "majority", "--out", run, "--no-report")
     assert result.exit_code == 0, result.stderr
-    assert "'logS' has 30 different numbers and is taken for measured values (regression)" in result.stderr
+    assert "'logS' has 30 different numbers and is treated as measured values (regression)" in result.stderr
     assert "is not shown to be better than the trivial baseline" in result.stderr
     assert "test RMSE" in result.stdout
     lines = call("predict", run, file).stdout.splitlines()

@@ -30,7 +30,7 @@ def test_two_folders_are_compared_and_merged(tmp_path):
     plain = json.loads(call("results", a, b, "--compare", "--json").stdout)
     assert [(d["name"], d["test"]["n"]) for d in plain["differences"]] == [("table2: asap", 6)]
     output = call("results", a, b, "--merge", tmp_path / "all")
-    assert f"9 records came into {tmp_path / 'all'}" in output.stderr
+    assert f"9 records were added to {tmp_path / 'all'}" in output.stderr
     assert "2 (1 failed)" in output.stdout
 
 
@@ -42,7 +42,7 @@ def test_reproduce_carries_on_from_committed_results(tmp_path):
     (tmp_path / "results").mkdir()
     write_compact(tmp_path / "results" / "tiny.jsonl", list(records.values())[1:])  # one training is missing
     output = call("results", tmp_path / "results", "--merge", tmp_path / "second")
-    assert f"{len(records) - 1} records came into {tmp_path / 'second'}" in output.stderr
+    assert f"{len(records) - 1} records were added to {tmp_path / 'second'}" in output.stderr
     output = call(*smoke, tmp_path / "second")
     assert f"{len(records) - 1} of {len(records)} trainings were finished before" in output.stderr
     for name in ("table-edges.md", "table-edges.csv", "table-edges.json"):

@@ -86,7 +86,7 @@ def test_what_is_left_out_and_what_comes_twice_is_reported(tmp_path):
         "treated as missing labels: 'NA' (1 rows), 'none' (1 rows). Rename the value in the file if it is a class",
         "graphs without a label, left out: 3",
         # CO (as OC once more, with the other class) and CCN come again after 22 rows
-        "2 molecules occur more than once (5 graphs), 1 of them with different labels; --split scaffold keeps "
+        "2 molecules occur more than once (5 graphs), 1 with different labels; --split scaffold keeps "
         "duplicates in one part",
     ]
     assert "class column" in output.stdout

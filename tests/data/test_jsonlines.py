@@ -79,7 +79,7 @@ def test_a_recipe_gives_new_lines_the_same_columns(tmp_path):
 
 BAD = {
     "not JSON": ('{"nodes": 3', r"bad.jsonl, line 3: not JSON \(.*One JSON object per line"),
-    "a list": ("[1, 2]", r"line 3: a JSON object expected, list came"),
+    "a list": ("[1, 2]", r"line 3: expected a JSON object, got list"),
     "deep nesting": ("[" * 100_000, r"line 3: not JSON"),
     "a mistyped key": ({"nodes": 1, "lable": 1}, r"line 3: unknown key 'lable', expected some of directed, edge_f"),
     "no nodes key": ({"edges": []}, r"line 3: 'nodes' is missing"),
@@ -95,7 +95,7 @@ BAD = {
     "an edge both ways": (
         PATH | {"id": "x", "edges": [[0, 1], [1, 0]]}, r"line 3: the undirected edge 0-1 is listed in both directions"),
     "an infinite weight": (PATH | {"edges": [[0, 1, 1e300]]}, r"line 3: an edge weight is NaN or infinite"),
-    "a feature too few": (PATH | {"features": [[1, 0]]}, r"line 3: 'features' must hold one list per .*1 came"),
+    "a feature too few": (PATH | {"features": [[1, 0]]}, r"line 3: 'features' must hold one list per .*got 1"),
     "ragged features": (PATH | {"features": [[1], [1, 2], [1]]}, r"line 3: 'features' must hold lists of numbers"),
     "features of another width": (
         PATH | {"features": [[1], [2], [3]]}, r"line 3: 1 features per node, but .*line 1 has 2"),
@@ -104,7 +104,7 @@ BAD = {
     "an id twice": (PATH, r"line 3: id 'p' was used before, at .*bad.jsonl, line 1"),
     "a label list": (PATH | {"label": [1]}, r"line 3: 'label' must be text or a number"),
     "a measured label": (
-        PATH | {"id": 3, "label": 0.5}, r"bad, graph 2: a class expected, the measured value '0.5' came"),
+        PATH | {"id": 3, "label": 0.5}, r"bad, graph 2: expected a class, got the measured value '0.5'"),
     "bytes": ('{"nodes": 1, "id": "\udce9"}', r"line 3: not (UTF-8|JSON)"),
 }  # fmt: skip
 

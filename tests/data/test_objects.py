@@ -44,7 +44,7 @@ EDGE = torch.tensor([[0], [1]])
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (Data(x=torch.ones(2, 1)), "graph 0: a PyG Data with edge_index expected"),
+        (Data(x=torch.ones(2, 1)), "graph 0: expected a PyG Data with edge_index"),
         (Data(x=torch.ones(2, 1), edge_index=EDGE * 5), "graph 0: an edge names node 5, but nodes are 0"),
         (Data(x=torch.ones(2, 1), edge_index=EDGE.float()), "edge_index must be whole numbers of shape"),
         (Data(x=torch.full((2, 1), torch.nan), edge_index=EDGE), "graph 0: a node feature is NaN or infinite"),
@@ -102,7 +102,7 @@ def test_networkx_directions_parallels_and_loops():
     ("graphs", "options", "sentence"),
     [
         ([nx.Graph()], {}, "graph 0: the graph has no nodes"),
-        ([nx.path_graph(2), "text"], {}, "graph 1: a NetworkX graph expected, str came"),
+        ([nx.path_graph(2), "text"], {}, "graph 1: expected a NetworkX graph, got str"),
         ([nx.path_graph(2)], {"node_attributes": ["size"]}, "graph 0: node 0 has no attribute 'size'"),
         ([nx.path_graph(2)], {"labels": [1, 2]}, "2 labels for 1 graphs"),
     ],
@@ -113,7 +113,11 @@ def test_networkx_objects_that_are_refused(graphs, options, sentence):
 
 
 def test_things_that_are_no_graphs():
-    for thing, sentence in ((3, "a int is not a source"), ([], "holds no graphs"), ([3], "graph 0: a NetworkX")):
+    for thing, sentence in (
+        (3, "a int is not a source"),
+        ([], "holds no graphs"),
+        ([3], "graph 0: expected a NetworkX"),
+    ):
         with pytest.raises(DataError, match=sentence):
             load(thing)
 
@@ -144,8 +148,8 @@ def test_a_folder_of_graphml_and_gexf(folder):
         ("file,label\none,a\ntwo,b\none.graphml,b\n", r"line 4: 'one.graphml' was listed before, in line 2"),
         ("file,label\none,a\n", r"labels.csv: no line for two.gexf \(1 files are not listed\)"),
         ("path,label\none,a\n", r"no column is called file or .*'path', 'label'\. .* id_column=NAME \(--id-"),
-        ("file,label,class\none,a,b\n", r"labels.csv: one column with the classes expected, 'label' and 'class' came"),
-        ("file,label\none,a\ntwo\n", r"labels.csv, line 3: 2 fields expected, 1 came"),
+        ("file,label,class\none,a,b\n", r"labels.csv: expected one column with the classes, got 'label' and 'class'"),
+        ("file,label\none,a\ntwo\n", r"labels.csv, line 3: expected 2 fields, got 1"),
         (None, r"buildings: no labels CSV. Add labels.csv"),
     ],
 )

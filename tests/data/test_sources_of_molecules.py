@@ -74,7 +74,7 @@ def test_smiles_are_sources_themselves(whole):
     assert load("c1ccccc1", recipe=whole.recipe).source_text == ("c1ccccc1",)
     with pytest.raises(DataError, match=r"'C\(' is not SMILES"):
         load(["CCO", "C("])
-    with pytest.raises(DataError, match=r"graph 1: SMILES as the others expected, int came"):
+    with pytest.raises(DataError, match=r"graph 1: expected SMILES like the others, got int"):
         load(["CCO", 3])
 
 

@@ -32,7 +32,7 @@ def test_measured_values_are_recognised_with_a_note(tmp_path):
     np.testing.assert_array_equal(graphs.y, [[-0.77], [np.nan], [-3.3], [np.nan]])
     assert graphs.labelled.tolist() == [True, False, True, False]
     assert (reading.unlabelled, reading.missing) == (2, {"NA": 1})
-    assert "taken for measured values (regression)" in reading.notes[0]
+    assert "treated as measured values (regression)" in reading.notes[0]
     assert (graphs.num_classes, graphs.class_names) == (0, ())
 
 
@@ -136,14 +136,14 @@ BAD = {
     "text in regression": (
         ["1.5", "high"],
         {"task": "regression"},
-        r"line 3: a finite number expected for 'y', 'high' came",
+        r"line 3: expected a finite number for 'y', got 'high'",
     ),
-    "an infinite value": (["1.5", "inf", "2"], {}, r"line 3: a finite number expected for 'y', 'inf' came"),
-    "an overflow": (["1.5", "1e999"], {}, r"line 3: a finite number expected for 'y', '1e999' came"),
+    "an infinite value": (["1.5", "inf", "2"], {}, r"line 3: expected a finite number for 'y', got 'inf'"),
+    "an overflow": (["1.5", "1e999"], {}, r"line 3: expected a finite number for 'y', got '1e999'"),
     "all missing": (["", "NA"], {"task": "regression"}, r"all entries of 'y' are missing. Leave this column out"),
     "all equal": (["1.5", "1.5"], {}, r"all entries of 'y' are equal, so there is nothing to learn"),
     "not yes or no": (["0", "2"], {"task": "multilabel"}, r"'y' has '2', and a yes/no column holds 0 and 1"),
-    "measured classes": (["1.5", "2"], {"task": "classification"}, r"a class expected, the measured value '1.5' came"),
+    "measured classes": (["1.5", "2"], {"task": "classification"}, r"expected a class, got the measured value '1.5'"),
 }
 
 

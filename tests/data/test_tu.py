@@ -123,13 +123,13 @@ BAD = {
     "an edge from node 0": ({"A": "1, 2\n0, 1\n"}, r"TINY_A.txt, line 2: node 0, but nodes are counted from 1"),
     "an edge into another graph": (
         {"A": "1, 2\n3, 4\n"}, r"TINY_A.txt, line 2: nodes 3 and 4 are of graphs 1 and 2, and an edge must stay"),
-    "three numbers in an edge": ({"A": "1, 2\n2, 1, 3\n"}, r"TINY_A.txt, line 2: 2 numbers expected, 3 came"),
-    "numbers that balance out": ({"A": "1, 2, 3\n4\n1, 2\n"}, r"TINY_A.txt, line 1: 2 numbers expected, 3 came"),
-    "an empty line inside": ({"A": "1, 2\n\n2, 1\n"}, r"TINY_A.txt, line 2: 2 numbers expected, nothing came"),
-    "text in an edge": ({"A": "1, 2\n2, one\n"}, r"TINY_A.txt, line 2: a whole number expected, 'one' came"),
-    "two numbers without a comma": ({"A": "1, 2\n2 1,\n"}, r"TINY_A.txt, line 2: a whole number expected, '2 1' came"),
-    "half a node": ({"A": "1, 2\n2, 1.5\n"}, r"line 2: a whole number expected, '1.5' came"),
-    "a number beyond all bounds": ({"A": f"1, 2\n2, {10**30}\n"}, r"line 2: a whole number expected, '1000"),
+    "three numbers in an edge": ({"A": "1, 2\n2, 1, 3\n"}, r"TINY_A.txt, line 2: expected 2 numbers, got 3"),
+    "numbers that balance out": ({"A": "1, 2, 3\n4\n1, 2\n"}, r"TINY_A.txt, line 1: expected 2 numbers, got 3"),
+    "an empty line inside": ({"A": "1, 2\n\n2, 1\n"}, r"TINY_A.txt, line 2: expected 2 numbers, got nothing"),
+    "text in an edge": ({"A": "1, 2\n2, one\n"}, r"TINY_A.txt, line 2: expected a whole number, got 'one'"),
+    "two numbers without a comma": ({"A": "1, 2\n2 1,\n"}, r"TINY_A.txt, line 2: expected a whole number, got '2 1'"),
+    "half a node": ({"A": "1, 2\n2, 1.5\n"}, r"line 2: expected a whole number, got '1.5'"),
+    "a number beyond all bounds": ({"A": f"1, 2\n2, {10**30}\n"}, r"line 2: expected a whole number, got '1000"),
     "an empty edge file": ({"A": ""}, r"TINY_A.txt: the file is empty"),
     "an edge file of spaces": ({"A": "\n \n"}, r"TINY_A.txt: the file is empty"),
     "no edge file": ({"A": None}, r"no file ends with _A.txt, so this is not a TU data set"),
@@ -142,10 +142,10 @@ BAD = {
     "too few labels": ({"graph_labels": "1\n"}, r"TINY_graph_labels.txt: 1 lines, but .*_indicator.txt lists 2 graphs"),
     "no labels": ({"graph_labels": None}, r"TINY_graph_labels.txt is missing, so there are no class labels. Add"),
     "one class": ({"graph_labels": "1\n1\n"}, r"TINY_graph_labels.txt: all 2 labelled graphs are of one class"),
-    "a measured target": ({"graph_labels": "0.25\n1\n"}, r"TINY_graph_labels.txt, line 1: a whole .*, '0.25' came"),
+    "a measured target": ({"graph_labels": "0.25\n1\n"}, r"TINY_graph_labels.txt, line 1: expected a whole .*, got '0.25'"),
     "too many node labels": ({"node_labels": "5\n7\n5\n7\n6\n6\n"}, r"TINY_node_labels.txt: 6 lines, but .*5 nodes"),
     "too few edge labels": ({"edge_labels": "0\n"}, r"TINY_edge_labels.txt: 1 lines, but TINY_A.txt lists 6 edges"),
-    "binary rubbish": ({"A": b"\xff\xfe\x00\x01"}, r"TINY_A.txt, line 1: 2 numbers expected, 1 came"),
+    "binary rubbish": ({"A": b"\xff\xfe\x00\x01"}, r"TINY_A.txt, line 1: expected 2 numbers, got 1"),
 }  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path, case):
 @pytest.mark.parametrize("word", ["nan", "-inf", "1e60", "1_0", "0x10", ""])
 def test_attributes_that_are_no_finite_numbers(tmp_path, word):
     text = TU["node_attributes"].replace("1e-1", word)
-    sentence = rf"TINY_node_attributes.txt, line 3: a (finite )?number expected, '{word}' came"
+    sentence = rf"TINY_node_attributes.txt, line 3: expected a (finite )?number, got '{word}'"
     with pytest.raises(DataError, match=sentence):
         load(write_tu(tmp_path, node_attributes=text), features="attributes")
 

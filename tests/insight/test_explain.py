@@ -9,7 +9,7 @@ import torch
 import asapool
 from asapool.data import GraphSet, load
 from asapool.errors import CheckpointError, ConfigError, DataError
-from asapool.insight.importance import log_odds
+from asapool.insight.importance import attention_importance, log_odds
 from asapool.insight.inputs import find_graph
 from asapool.models import ModelConfig, build, checkpoint, method_names
 from asapool.training import predict
@@ -56,6 +56,8 @@ def test_the_probability_is_the_prediction_and_every_method_has_an_importance(me
     if method in ("asap", "topk", "sagpool", "asap+"):
         assert len(reported.levels) == (2 if method == "asap+" else 3)
         assert set(reported.importance) == {"attention", "gradient", "neighbourhood", "occlusion"}
+        flow = attention_importance(reported.nodes, reported.levels)  # members of kept clusters count, not their centres alone
+        assert np.allclose(reported.importance["attention"], flow)
     else:
         assert reported.levels == ()
         assert "no levels to show" in reported.note

@@ -49,7 +49,7 @@ def test_what_cannot_be_read_is_one_sentence(table, tmp_path):
         read(table, descriptors="pH")
     text = tmp_path / "t.csv"
     text.write_text("smiles,label,mp\nCCO,a,1\nCC,b,soft\n")
-    with pytest.raises(DataError, match="line 3: a finite number expected for the descriptor 'mp', 'soft' came"):
+    with pytest.raises(DataError, match="line 3: expected a finite number for the descriptor 'mp', got 'soft'"):
         read(text, descriptors="mp")
     graphs = read(table, descriptors="ph").graphs
     new = tmp_path / "new.csv"

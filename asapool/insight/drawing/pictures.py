@@ -143,11 +143,17 @@ def marked_svg(
     return _svg(ground, marks + ground.skeleton, label, width)
 
 
+BOND = 26  # pixels of an edge of a small drawing
+
+
 def fragment_svg(
-    mol: Any | None, source: Ints, target: Ints, nodes: Sequence[int], label: str, width: int = 130,
+    mol: Any | None, source: Ints, target: Ints, nodes: Sequence[int], label: str, width: int | None = None,
     cut: Sequence[tuple[int, int]] = (),
 ) -> str:  # fmt: skip
-    """A substructure alone, cut out of a graph that has it; cut: edges that are left out."""
+    """A substructure alone, cut out of a graph that has it.
+
+    width: by default small, with bonds of the same length in all drawings. cut: edges that are left out.
+    """
     if mol is not None:
         ground = draw_molecule(_cut_out(mol, nodes, cut), prepared=True)
     else:
@@ -159,7 +165,7 @@ def fragment_svg(
         ]
         ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         ground = draw_network(len(place), ends[:, 0], ends[:, 1])
-    return _svg(ground, ground.skeleton, label, width)
+    return _svg(ground, ground.skeleton, label, width or min(130, round(ground.width * BOND / ground.unit)))
 
 
 def _cut_out(mol: Any, nodes: Sequence[int], cut: Sequence[tuple[int, int]] = ()) -> Any:

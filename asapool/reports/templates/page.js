@@ -75,7 +75,7 @@ function explore(root) {
       area.classList.toggle("dim", home >= 0 && Number(area.dataset.cluster) !== home);
     if (node === null) {
       const how = touch ? "Tap a node to see its numbers." : "Hover over a node, or focus the drawing and use the arrow keys.";
-      selected.replaceChildren(make("p", "hint", how));
+      selected.replaceChildren(...strongest(at), make("p", "hint", how));
       return;
     }
     const parts = [make("h3", "", data.names[node])];
@@ -100,6 +100,16 @@ function explore(root) {
       }
     }
     selected.replaceChildren(...parts);
+  }
+
+  // what the panel shows while no node is selected: the fittest clusters, or the most important nodes
+  function strongest(at) {
+    const first = (values) => values.map((v, k) => [v, k]).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, 5);
+    if (at) return [make("h4", "", "Fittest clusters"),
+      list(first(at.fitness).map(([v, k]) => [`${k} around ${data.names[at.medoid[k]]}`, digits(v), "", at.colour[k]]))];
+    const values = data.importance[view()], effects = data.effects[view()];
+    return values ? [make("h4", "", `Strongest by ${view()}`),
+      list(first(values).map(([v, k]) => [data.names[k], effects ? effects[k] : digits(v)]))] : [];
   }
 
   function ring(v, colour, strength) {
@@ -237,8 +247,8 @@ function hintAtScrolling() {
   const words = touch ? "Swipe sideways to see the rest →" : "Scroll sideways to see the rest →";
   const look = (boxes) => {
     for (const box of boxes) {
-      const wide = box.scrollWidth > box.clientWidth + 1, hint = box.nextElementSibling?.matches(".swipe") ? box.nextElementSibling : null;
-      if (wide && !hint) box.after(make("p", "swipe", words));
+      const wide = box.scrollWidth > box.clientWidth + 1, hint = box.previousElementSibling?.matches(".swipe") ? box.previousElementSibling : null;
+      if (wide && !hint) box.before(make("p", "swipe", words));
       if (!wide && hint) hint.remove();
     }
   };
