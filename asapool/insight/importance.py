@@ -219,8 +219,8 @@ KINDS = {
         "Drop in log odds when the node is removed, plus the mean drop when the neighbourhoods it is in are removed: "
         "orange supports the explained class, blue opposes it.",
         lambda q: neighbourhood_importance(q.model, q.batch, q.target, q.against),
-        values="Drop of the predicted value when the node is removed, plus the mean drop when the neighbourhoods it is in "
-        "are removed: orange raises the value, blue lowers it.",
+        values="Drop of the predicted value when the node is removed, plus the mean drop when the neighbourhoods it is "
+        "in are removed: orange raises the value, blue lowers it.",
     ),
     "occlusion": Kind(
         "Occlusion",

@@ -144,7 +144,10 @@ def _parallel(finished: Sequence[Mapping[str, Any]], space: Mapping[str, Sequenc
             f'stroke-width="{2.6 if last else 1.4}" stroke-opacity="{0.15 + 0.85 * share**2:.2f}"/>'
         )
     label = "settings and scores of all trials"
-    svg = f'<svg class="chart wide" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{body}</svg>'
+    svg = (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><svg class="chart wide" '
+        f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{body}</svg></div>'
+    )
     return Chart(Markup(svg), label)
 
 

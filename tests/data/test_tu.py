@@ -142,7 +142,7 @@ BAD = {
     "too few labels": ({"graph_labels": "1\n"}, r"TINY_graph_labels.txt: 1 lines, but .*_indicator.txt lists 2 graphs"),
     "no labels": ({"graph_labels": None}, r"TINY_graph_labels.txt is missing, so there are no class labels. Add"),
     "one class": ({"graph_labels": "1\n1\n"}, r"TINY_graph_labels.txt: all 2 labelled graphs are of one class"),
-    "a measured target": ({"graph_labels": "0.25\n1\n"}, r"TINY_graph_labels.txt, line 1: expected a whole .*, got '0.25'"),
+    "a measured target": ({"graph_labels": "0.25\n1\n"}, r"graph_labels.txt, line 1: expected a whole .*, got '0.25'"),
     "too many node labels": ({"node_labels": "5\n7\n5\n7\n6\n6\n"}, r"TINY_node_labels.txt: 6 lines, but .*5 nodes"),
     "too few edge labels": ({"edge_labels": "0\n"}, r"TINY_edge_labels.txt: 1 lines, but TINY_A.txt lists 6 edges"),
     "binary rubbish": ({"A": b"\xff\xfe\x00\x01"}, r"TINY_A.txt, line 1: expected 2 numbers, got 1"),
