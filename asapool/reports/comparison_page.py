@@ -138,20 +138,22 @@ def _errors(tested: EvaluatedGraphs, graphs: GraphNames) -> TableView:
     places = most_confident_errors(tested.y, tested.probability, ERRORS)
     pictures = [_structure(graphs.texts[tested.graph[k]]) for k in places]
     for k, picture in zip(places, pictures, strict=True):
-        cells: list[str | Markup] = [
-            graphs.ids[tested.graph[k]], tested.classes[tested.y[k]], tested.classes[predicted[k]],
+        name, cells = graphs.ids[tested.graph[k]], [
+            tested.classes[tested.y[k]], tested.classes[predicted[k]],
             f"{tested.probability[k].max():.3f}", str(tested.fold[k]), str(tested.seed[k]),
         ]  # fmt: skip
-        rows.append([*cells, picture] if any(pictures) else cells)
-    header = ["graph", "class", "predicted", "predicted probability", "fold", "seed"]
-    return TableView([*header, "structure"] if any(pictures) else header, rows, "", "numbers errors-table")
+        rows.append([name, picture, *cells] if any(pictures) else [name, *cells])
+    shown = ["graph", "structure"] if any(pictures) else ["graph"]
+    header = [*shown, "true class", "predicted", "probability", "fold", "seed"]
+    return TableView(header, rows, "", "numbers errors-table")
 
 
 def _structure(smiles: str) -> Markup:
     return Markup(molecule_svg(smiles) if smiles else "")
 
 
-BASELINES = {MAJORITY: "always the most frequent class, %", TRIVIAL: "the mean of the training graphs"}
+FOLDS = {"authors": "shuffled, as the paper's authors do", "splits": "published splits"}
+BASELINES = {MAJORITY: "always the most frequent class", TRIVIAL: "the mean of the training graphs"}
 
 
 def is_comparison(folder: Path) -> bool:
@@ -183,7 +185,8 @@ def _page(folder: Path, plan: Plan, made: Table, records: Mapping[str, RunRecord
     failed = [record for record in records.values() if not record.finished]
     return render(
         "comparison.html", heading=heading, title=f"asapool: {heading}",
-        about=f"{len(graphs.ids):,} graphs · {made.folds} {made.protocol} folds · seeds {seeds}",
+        about=f"{len(graphs.ids):,} graphs · {made.folds} folds ({FOLDS.get(made.protocol, made.protocol)}) · "
+        f"{'seed' if len(made.seeds) == 1 else 'seeds'} {seeds}",
         links=[(f"method-{k}", view["name"]) for k, view in enumerate(views, 1)] if several else [],
         glance=_glance(made), scores=_scores(made), spread=_spread(made), methods=views,
         failures=[f"{r.run.model.method}, seed {r.run.seed}, fold {r.run.fold}: {r.failure}" for r in failed],
@@ -199,8 +202,8 @@ def _glance(made: Table) -> dict[str, Any]:
     facts = [
         Fact(label if len(made.rows) > 1 else "method", best.row, f"{best.folds} folds"),
         Fact(f"mean test {score.axis}", number(best.mean)),
-        Fact("± over seeds", number(best.over_seeds), "standard deviation of the seeds"),
-        Fact("± over folds", number(best.over_folds), "within a seed"),
+        *([] if best.over_seeds is None else [Fact("± over seeds", number(best.over_seeds), "standard deviation")]),
+        Fact("± over folds", number(best.over_folds), "standard deviation within a seed"),
         *(Fact(cell.row, number(cell.mean), BASELINES[cell.row]) for cell in made.baselines),
     ]
     return {"facts": facts, "lead": " ".join(notes(made))}

@@ -50,11 +50,11 @@ def _page(folder: Path, search: Mapping[str, Any], about: Mapping[str, Any]) -> 
         about=f"{len(trials)} trials, chosen by validation {metric}",
         glance=[
             Fact("best trial", str(best["number"]), "0 has the default settings"),
-            Fact(f"validation {metric}", f"{best['validation']:.4g}"),
-            Fact(f"test {metric}", "–" if best["test"] is None else f"{best['test']:.4g}", "never used to choose"),
+            Fact(f"validation {metric}", f"{best['validation']:.4f}"),
+            Fact(f"test {metric}", "–" if best["test"] is None else f"{best['test']:.4f}", "never used to choose"),
             Fact("finished", str(len(finished)), f"{sum(t['pruned'] for t in trials)} pruned"),
         ],
-        best=TableView(["setting", "best", "default"], rows or [["the default settings", "", ""]], classes=""),
+        best=TableView(["setting", "best", "default"], rows, classes=""),
         history=_history(finished, metric, search["greater"]), importance=_importance(folder, names),
         parallel=_parallel(finished, about["space"], search["greater"]),
         trials=TableView(
@@ -73,7 +73,7 @@ def _history(finished: Sequence[Mapping[str, Any]], metric: str, greater: bool) 
     x, y = [t["number"] for t in finished], [t["validation"] for t in finished]
     pick = max if greater else min
     best = [pick(y[: k + 1]) for k in range(len(y))]
-    lines = [Line("best so far", x, best), Line("trial", x, y, aside=True, dots=True)]
+    lines = [Line("best so far", x, best), Line("trial", x, y, points=True)]
     return line_chart(lines, "progress of the search", "trial", f"validation {metric}", whole=True)
 
 
