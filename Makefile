@@ -22,7 +22,7 @@ lint: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q
 
-# with the slow tests: drivers and machines that die, torchrun, inductor, all notebooks
+# with the slow tests: drivers and machines of a Ray cluster that die
 test-all: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q --slow
 

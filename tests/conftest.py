@@ -21,7 +21,9 @@ def pytest_collection_modifyitems(config, items):
     """Slow tests run on request."""
     for item in items:
         if item.get_closest_marker("slow") and not config.getoption("--slow"):
-            item.add_marker(pytest.mark.skip(reason="slow tests, which `make test-all` runs"))
+            item.add_marker(
+                pytest.mark.skip(reason="drivers and machines of a Ray cluster that die; run `make test-all`")
+            )
 
 
 @pytest.fixture

@@ -9,14 +9,9 @@ import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
 
-QUICK = ("chemist", "pyg")  # run with make test; make test-all runs all
-
 
 @pytest.mark.skipif(find_spec("nbclient") is None, reason='nbclient is not installed; pip install "asapool[dev]"')
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, id=path.stem, marks=() if path.stem in QUICK else pytest.mark.slow) for path in NOTEBOOKS],
-)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path, tmp_path, monkeypatch):
     import nbformat
     from nbclient import NotebookClient

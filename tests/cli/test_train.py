@@ -178,7 +178,6 @@ def test_ctrl_c_is_a_sentence_code_130_and_resumable_and_nobody_else_may_work_th
     assert (folder / "model.safetensors").read_bytes() == undisturbed
 
 
-@pytest.mark.slow
 def test_a_full_disk_is_a_sentence_and_the_run_goes_on_when_there_is_room(mount, undisturbed):
     folder = mount / "run"
     process = begin("train", *LONG, "--out", folder)

@@ -182,7 +182,6 @@ def test_something_else_that_listens_is_not_waited_for(graphs, monkeypatch):
             list(RayEngine(address).work([one(graphs)], {graphs.fingerprint: graphs}, silent))
 
 
-@pytest.mark.slow
 def test_a_run_that_fails_is_a_record_with_its_sentence(cluster, graphs):
     good, bad = one(graphs, keep=True), one(graphs, fingerprint="of other graphs")
     records = list(RayEngine().work([good, bad], {graphs.fingerprint: graphs, bad.fingerprint: graphs}, silent))
@@ -195,7 +194,6 @@ def test_a_run_that_fails_is_a_record_with_its_sentence(cluster, graphs):
     assert result[bad].test is None
 
 
-@pytest.mark.slow
 def test_a_worker_that_dies_is_a_failed_record_and_its_epochs_were_reported(cluster, graphs):
     endless, reported = one(graphs, train=TrainConfig(epochs=10**6)), []
 
@@ -220,7 +218,6 @@ def test_leaving_the_loop_stops_the_training(cluster, graphs):
     until(lambda: not trainings(cluster) and not processes("ray::Board", raylet))
 
 
-@pytest.mark.slow
 def test_another_version_of_asapool_is_refused(cluster, graphs, monkeypatch):
     monkeypatch.setattr(ray_cluster, "__version__", "9.9.9")
     output = f"has asapool {asapool.__version__}, but this one has asapool 9.9.9. Install the same version on all"

@@ -64,7 +64,6 @@ def test_two_processes_give_the_numbers_of_one(alone, shared):
     np.testing.assert_allclose(np.array(shared["asap+"])[:, 0], np.array(alone["asap+"])[:, 0], rtol=2e-4)
 
 
-@pytest.mark.slow
 def test_torchrun_gives_the_same_bytes(shared, tmp_path):
     settings, _ = settings_of("asap")
     (tmp_path / "config.toml").write_text(settings.to_toml())

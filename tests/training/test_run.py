@@ -96,7 +96,6 @@ def test_the_same_settings_give_the_same_model_byte_for_byte(finished, tmp_path)
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes(), name
 
 
-@pytest.mark.slow
 def test_twelve_kills_at_random_moments_change_no_byte(tmp_path):
     done = subprocess.run(
         [sys.executable, Path(__file__).parent / "killing.py", tmp_path, "12"],
