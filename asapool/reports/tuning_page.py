@@ -56,13 +56,13 @@ def _page(folder: Path, search: Mapping[str, Any], about: Mapping[str, Any]) -> 
         ],
         best=TableView(["setting", "best", "default"], rows, classes=""),
         history=_history(finished, metric, search["greater"]), importance=_importance(folder, names),
-        parallel=_parallel(finished, about["space"], search["greater"]),
+        parallel=_parallel(finished, about["space"], search["greater"], best["number"]),
         trials=TableView(
-            ["trial", f"validation {metric}", "epochs", "seconds", *names, "remark"],
+            ["trial", f"validation {metric}", "epochs", "seconds", "remark", *names],
             [
                 [str(t["number"]), _short(t["validation"]), _short(t["epochs"]), _short(t["seconds"]),
-                 *(_short(t["chosen"].get(name, "default" if not t["chosen"] else "–")) for name in names),
-                 t["failure"] or ""]
+                 "pruned" if t["pruned"] else t["failure"] or "",
+                 *(_short(t["chosen"].get(name, "default" if not t["chosen"] else "–")) for name in names)]
                 for t in trials
             ],
         ),
@@ -111,8 +111,10 @@ def _importance(folder: Path, names: Sequence[str]) -> TableView | None:
     return TableView(["setting", "", "share"], rows, classes="")
 
 
-def _parallel(finished: Sequence[Mapping[str, Any]], space: Mapping[str, Sequence[Any]], greater: bool) -> Chart:
-    """Parallel coordinates: an axis per setting, a line per trial."""
+def _parallel(
+    finished: Sequence[Mapping[str, Any]], space: Mapping[str, Sequence[Any]], greater: bool, best: int
+) -> Chart:
+    """Parallel coordinates: an axis per setting, a line per trial, the best one drawn last."""
     names = list(space)
     gap = (WIDTH - 2 * LEFT) / max(len(names) - 1, 1)
     body = ""
@@ -127,7 +129,8 @@ def _parallel(finished: Sequence[Mapping[str, Any]], space: Mapping[str, Sequenc
             (HEIGHT - 24 + lift, name.split(".")[1]),
         ):
             body += f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="middle">{text(words)}</text>'
-    order = sorted((t for t in finished if t["chosen"]), key=lambda t: t["validation"], reverse=not greater)
+    sign = 1 if greater else -1
+    order = sorted((t for t in finished if t["chosen"]), key=lambda t: (sign * t["validation"], -t["number"]))
     for rank, trial in enumerate(order):
         share = (rank + 1) / len(order)
         places = [
@@ -138,7 +141,7 @@ def _parallel(finished: Sequence[Mapping[str, Any]], space: Mapping[str, Sequenc
             for k, name in enumerate(names)
         ]
         d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-        last = rank == len(order) - 1
+        last = trial["number"] == best
         body += (
             f'<path d="{d}" fill="none" stroke="var({"--plus" if last else "--accent"})" '
             f'stroke-width="{2.6 if last else 1.4}" stroke-opacity="{0.15 + 0.85 * share**2:.2f}"/>'
