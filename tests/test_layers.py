@@ -1,6 +1,7 @@
 """A module imports only from layers with a smaller number (or from its own folder), so no arrow points up."""
 
 import ast
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -148,3 +149,13 @@ def test_a_private_member_of_another_module_is_noticed():
 @pytest.mark.parametrize("path", modules(), ids=str)
 def test_no_module_is_longer_than_350_lines(path):
     assert len((ROOT / path).read_text().splitlines()) <= 350
+
+
+def test_a_class_has_a_name_of_its_own():
+    names = Counter(
+        node.name
+        for path in modules()
+        for node in ast.parse((ROOT / path).read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in names.items() if count > 1] == []

@@ -35,7 +35,7 @@ class Command(_QuietFlags, typer.core.TyperCommand):
     """A command of asapool."""
 
 
-class Group(_QuietFlags, typer.core.TyperGroup):
+class CommandGroup(_QuietFlags, typer.core.TyperGroup):
     """A group of commands of asapool."""
 
 

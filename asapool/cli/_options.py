@@ -206,7 +206,7 @@ Json = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Prin
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions:
+class SourceOptions:
     """How to read graphs whose classes do not matter."""
 
     smiles: Smiles = None
@@ -221,7 +221,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledOptions(ReadOptions):
+class LabelledOptions(SourceOptions):
     """How to read graphs and their classes."""
 
     target: Target = None

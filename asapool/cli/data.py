@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asapool.cli import _options as o
-from asapool.cli._groups import Command, Group, grouped
+from asapool.cli._groups import Command, CommandGroup, grouped
 from asapool.cli._output import note, note_reading, plain, show, working
 from asapool.errors import ConfigError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from asapool.data import GraphSet
     from asapool.insight import Forecast
 
-data = typer.Typer(cls=Group, help="Look at, convert and split graph data.", no_args_is_help=True)
+data = typer.Typer(cls=CommandGroup, help="Look at, convert and split graph data.", no_args_is_help=True)
 
 
 SPLIT_NOTE = "--method of data split is now called --split, with the words of train: "

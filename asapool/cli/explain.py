@@ -14,7 +14,7 @@ from asapool.cli._output import note, note_reading, show, working
 def explain(
     model: o.Model,
     source: o.Source,
-    data: o.ReadOptions,
+    data: o.SourceOptions,
     graph: Annotated[
         list[str] | None,
         typer.Option(

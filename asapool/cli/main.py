@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 
 from asapool import __version__
-from asapool.cli._groups import QUIET, Command, Group, grouped
+from asapool.cli._groups import QUIET, Command, CommandGroup, grouped
 from asapool.cli._output import ERROR, be_quiet, note
 from asapool.errors import AsapoolError
 
@@ -36,7 +36,7 @@ ABOUT = "Train models on graphs and molecules, predict, and explain the predicti
 
 app = typer.Typer(
     name="asapool",
-    cls=Group,
+    cls=CommandGroup,
     help=ABOUT,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -24,7 +24,7 @@ UNCERTAINTY = "Uncertainty"  # panel of the help
 def predict(
     model: o.Model,
     source: o.Source,
-    data: o.ReadOptions,
+    data: o.SourceOptions,
     out: Annotated[
         Path | None,
         o.out_file("File to write: .csv, .jsonl or .parquet. By default CSV is printed.", o.OUTPUT),
@@ -162,7 +162,7 @@ def evaluate(
 def embed(
     model: o.Model,
     source: o.Source,
-    data: o.ReadOptions,
+    data: o.SourceOptions,
     out: Annotated[
         Path | None,
         o.out_file("File to write: .parquet, .npz or .csv. By default CSV is printed.", o.OUTPUT),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
-    from asapool.data.mapped.arrays import MappedCutter, Selection
+    from asapool.data.mapped.arrays import MappedCutter, MappedSelection
     from asapool.data.summary import Summary
 
 IN_MEMORY = 1 << 21  # nodes of a part of a mapped set that is read into memory; larger parts stay on disk
@@ -59,7 +59,7 @@ class GraphSet:
     source_text: tuple[str, ...] | None = None  # what each graph was made from, such as its SMILES
     name: str = "graphs"
     recipe: Mapping[str, Any] = field(default_factory=dict)  # how x was made from the source; plain JSON data
-    mapped: Selection | None = None  # where the graphs are, of a set that is not in memory (asapool.data.mapped)
+    mapped: MappedSelection | None = None  # where the graphs are, of a set that is not in memory (asapool.data.mapped)
 
     def __post_init__(self) -> None:
         check(self)

@@ -15,7 +15,7 @@ from asapool.experiments.record import RunRecord
 from asapool.experiments.run import Run
 
 
-class Kind(NamedTuple):
+class RunKind(NamedTuple):
     """Runs that take about as long as each other."""
 
     fingerprint: str
@@ -35,14 +35,14 @@ class TimeLeft:
         self.nodes = nodes  # of each data set by fingerprint: the cost of one that was not met yet is guessed by size
         self.now = now
         self.left = {run.key: _kind(run) for run in waiting}
-        self.epochs: dict[Kind, int] = {}  # of all Runs that are left, those in training too
+        self.epochs: dict[RunKind, int] = {}  # of all Runs that are left, those in training too
         for run in waiting:
             self.epochs[_kind(run)] = self.epochs.get(_kind(run), 0) + run.train.epochs
         self.done: dict[str, int] = {}  # finished epochs of the Runs in training
         self.began: dict[str, tuple[int, float]] = {}  # where they were first seen: epoch, time
         self.current: dict[str, float] = {}  # their seconds per epoch
-        self.pace: dict[Kind, float] = {}  # of finished Runs: mean of their median seconds per epoch
-        self.count: dict[Kind, int] = {}
+        self.pace: dict[RunKind, float] = {}  # of finished Runs: mean of their median seconds per epoch
+        self.count: dict[RunKind, int] = {}
         self.side_by_side = 1
 
     def progress(self, run: Run, epoch: int, epochs: int) -> None:
@@ -84,7 +84,7 @@ class TimeLeft:
         total = sum(count * self._pace(kind, known) for kind, count in left.items() if count > 0)
         return total / self.side_by_side
 
-    def _pace(self, kind: Kind, known: Mapping[Kind, float]) -> float:
+    def _pace(self, kind: RunKind, known: Mapping[RunKind, float]) -> float:
         """Its own, or else that of the same data set, or else of all, by the number of nodes."""
         if kind in known:
             return known[kind]
@@ -108,5 +108,5 @@ def in_words(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-def _kind(run: Run) -> Kind:
-    return Kind(run.fingerprint, run.model.method, run.model.hidden)
+def _kind(run: Run) -> RunKind:
+    return RunKind(run.fingerprint, run.model.method, run.model.hidden)

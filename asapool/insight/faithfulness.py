@@ -16,6 +16,7 @@ from asapool.insight.copies import answers_of, answers_without, target_of
 from asapool.insight.importance import KINDS, Question, frozen
 from asapool.insight.inputs import model_and_set
 from asapool.insight.levels import Floats, Ints, levels_of
+from asapool.kernels.ratio import kept_count
 from asapool.models import GraphModel
 from asapool.models.batches import cut
 
@@ -156,7 +157,7 @@ def _curve(
         N = len(values)
         for share in steps:
             owner.append(g)
-            sets.append(np.sort(order[: min(N - 1, max(1, int(np.ceil(share * N))))]))
+            sets.append(np.sort(order[: min(N - 1, kept_count(N, share))]))
     graph = np.array(owner, np.int64)
     ptr = pointer(np.array([len(s) for s in sets], np.int64))
     p = _softmax(answers_without(model, graphs, graph, ptr, np.concatenate(sets), keep=keep))

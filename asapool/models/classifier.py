@@ -22,7 +22,7 @@ from asapool.models.encoders import (
     split_graph_attr,
 )
 from asapool.models.methods import Method, method
-from asapool.models.padded import Packed, dense_logits
+from asapool.models.padded import PackedBatch, dense_logits
 from asapool.nn.inputs import check_edge_attr
 from asapool.nn.step import PoolStep
 
@@ -88,7 +88,7 @@ class GraphModel(nn.Module):
             return None
         if self.why_not_padded() is not None:
             return None
-        return dense_logits(self, Packed(x, ptr, rowptr, col, weight, edge_attr, graph_attr))
+        return dense_logits(self, PackedBatch(x, ptr, rowptr, col, weight, edge_attr, graph_attr))
 
     def may_pad(self, x: Tensor) -> bool:
         """Whether the dense backend may compute a batch with these features."""

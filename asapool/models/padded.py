@@ -76,14 +76,14 @@ ENTRIES = 1 << 26  # of the largest padded adjacency, (B, N, N)
 FEW = 4  # graphs that are too few for a group of their own
 
 
-class Group(NamedTuple):
+class PaddedGroup(NamedTuple):
     """Graphs that are padded to the same number of nodes."""
 
     graphs: Ints
     nodes: int
 
 
-class Packed(NamedTuple):
+class PackedBatch(NamedTuple):
     """A packed batch as a model takes it."""
 
     x: Tensor
@@ -95,7 +95,7 @@ class Packed(NamedTuple):
     graph_attr: Tensor | None
 
 
-def groups(sizes: Ints, together: bool = False) -> tuple[list[Group], Ints]:
+def groups(sizes: Ints, together: bool = False) -> tuple[list[PaddedGroup], Ints]:
     """The groups of a batch, and the graphs that are computed packed.
 
     Args:
@@ -111,21 +111,21 @@ def groups(sizes: Ints, together: bool = False) -> tuple[list[Group], Ints]:
         width = _width(int(sizes.max(initial=0)))
         if width is None or len(sizes) * width**2 > ENTRIES:
             return [], np.arange(len(sizes))
-        return [Group(np.arange(len(sizes)), width)], np.zeros(0, np.int64)
+        return [PaddedGroup(np.arange(len(sizes)), width)], np.zeros(0, np.int64)
     place = np.searchsorted(WIDTHS, sizes)
-    made: list[Group] = []
+    made: list[PaddedGroup] = []
     waiting = np.zeros(0, np.int64)
     for k, width in enumerate(WIDTHS):
         waiting = np.concatenate([waiting, np.flatnonzero(place == k)])
         larger = bool(((place > k) & (place < len(WIDTHS))).any())
         if len(waiting) and (len(waiting) >= FEW or not larger):
             most = max(1, ENTRIES // width**2)
-            made += [Group(waiting[start : start + most], width) for start in range(0, len(waiting), most)]
+            made += [PaddedGroup(waiting[start : start + most], width) for start in range(0, len(waiting), most)]
             waiting = waiting[:0]
     return made, np.flatnonzero(place == len(WIDTHS))
 
 
-def dense_logits(model: GraphModel, batch: Packed) -> Tensor | None:
+def dense_logits(model: GraphModel, batch: PackedBatch) -> Tensor | None:
     """The logits (B, C) of a packed batch, computed group by group; None where all of it is to be computed packed."""
     if current_shard() is not None:  # processes that share a batch must take the same steps
         return None
@@ -147,7 +147,7 @@ def dense_logits(model: GraphModel, batch: Packed) -> Tensor | None:
     return torch.cat(parts)[torch.from_numpy(np.argsort(order)).to(batch.x.device)]
 
 
-def take_graphs(batch: Packed, graphs: Ints, ptr: Ints, eptr: Ints) -> Packed:
+def take_graphs(batch: PackedBatch, graphs: Ints, ptr: Ints, eptr: Ints) -> PackedBatch:
     """Some graphs of a packed batch; ptr and eptr (B+1,) are where the nodes and edges of each graph begin."""
     device, sizes, counts = batch.x.device, np.diff(ptr)[graphs], np.diff(eptr)[graphs]
     new_ptr, new_eptr = (np.concatenate([[0], np.cumsum(lengths)]) for lengths in (sizes, counts))
@@ -158,7 +158,7 @@ def take_graphs(batch: Packed, graphs: Ints, ptr: Ints, eptr: Ints) -> Packed:
     nodes = on_device(np.arange(new_ptr[-1]) + np.repeat(ptr[graphs] - new_ptr[:-1], sizes))
     entries = on_device(np.arange(new_eptr[-1]) + np.repeat(eptr[graphs] - new_eptr[:-1], counts))
     rowptr = batch.rowptr[nodes] + on_device(np.repeat(new_eptr[:-1] - eptr[graphs], sizes))
-    return Packed(
+    return PackedBatch(
         x=batch.x[nodes],
         ptr=on_device(new_ptr),
         rowptr=torch.cat([rowptr, on_device(new_eptr[-1:])]),

@@ -22,7 +22,7 @@ from asapool.reports.page import render
 DRAWN = 200  # nodes of the largest graph that is drawn beside another
 
 
-class Panel(NamedTuple):
+class ContrastPanel(NamedTuple):
     """A drawing with its words."""
 
     title: str
@@ -35,9 +35,9 @@ class ContrastView(NamedTuple):
 
     view: dict[str, object]
     change: str
-    before: Panel
-    after: Panel
-    pairs: list[tuple[str, Panel, Panel]]
+    before: ContrastPanel
+    after: ContrastPanel
+    pairs: list[tuple[str, ContrastPanel, ContrastPanel]]
 
 
 def contrast_kind(path: Path) -> str:
@@ -92,8 +92,8 @@ def _view(c: Contrast, graphs: GraphSet, at: int, key: str) -> ContrastView:
     if c.pair is not None and c.pair.index not in [n.index for n in c.nearest]:
         pairs.append((f"Most similar graph that the model answers with {other}", *_pair(c, graphs, at, c.pair)))
     return ContrastView(
-        explorer_view(h, key), _sentence(c, other), Panel("Original", Markup(before), words),
-        Panel("Changed", Markup(after), changed), pairs,
+        explorer_view(h, key), _sentence(c, other), ContrastPanel("Original", Markup(before), words),
+        ContrastPanel("Changed", Markup(after), changed), pairs,
     )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def _sentence(c: Contrast, other: str) -> str:
     return f"No four removals make {other} more probable; without {listed} it comes nearest.{pieces}"
 
 
-def _pair(c: Contrast, graphs: GraphSet, at: int, n: Neighbour) -> tuple[Panel, Panel]:
+def _pair(c: Contrast, graphs: GraphSet, at: int, n: Neighbour) -> tuple[ContrastPanel, ContrastPanel]:
     """This graph and a similar one; the maximum common substructure is marked in both, where it was found."""
     panels = []
     for g, nodes, title, about in (
@@ -130,5 +130,5 @@ def _pair(c: Contrast, graphs: GraphSet, at: int, n: Neighbour) -> tuple[Panel, 
         svg = ""
         if N <= DRAWN:
             svg = marked_svg(graph_canvas(mol, N, source, target), source, target, nodes, title, colour=PLUS, width=340)
-        panels.append(Panel(title, Markup(svg), about))
+        panels.append(ContrastPanel(title, Markup(svg), about))
     return panels[0], panels[1]

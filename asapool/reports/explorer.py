@@ -156,7 +156,7 @@ class Layer(NamedTuple):
     level: int = 0
 
 
-class Choice(NamedTuple):
+class ViewChoice(NamedTuple):
     """One button of a group."""
 
     value: str
@@ -174,8 +174,8 @@ def explorer_view(hierarchy: Hierarchy, key: str, heading: str = "h2", name: str
     ground = canvas(hierarchy)
     kinds = list(hierarchy.importance)
     first = "clusters" if hierarchy.levels and not (ground.molecule and kinds) else (kinds or [""])[-1]
-    views = [Choice(kind, KINDS[kind].label, kind == first) for kind in kinds]
-    views += [Choice("clusters", "Clusters", first == "clusters")] if hierarchy.levels else []
+    views = [ViewChoice(kind, KINDS[kind].label, kind == first) for kind in kinds]
+    views += [ViewChoice("clusters", "Clusters", first == "clusters")] if hierarchy.levels else []
     meaning = {kind: KINDS[kind].meaning_for(hierarchy.kind) for kind in kinds} | {"clusters": CLUSTERS}
     return {
         "key": key, "heading": heading, "title": title_of(hierarchy) + name, "text": hierarchy.text,
@@ -237,11 +237,11 @@ def title_of(hierarchy: Hierarchy) -> str:
     return f"Graph {hierarchy.id}" if hierarchy.id.isdigit() else hierarchy.id
 
 
-def _levels(hierarchy: Hierarchy) -> list[Choice]:
+def _levels(hierarchy: Hierarchy) -> list[ViewChoice]:
     sizes = hierarchy.connectivity
     word = "Atoms" if hierarchy.names and hierarchy.text else "Nodes"
     names = [f"{word} · {hierarchy.nodes}", *(f"Level {d} · {sizes[d].nodes}" for d in range(1, len(sizes)))]
-    return [Choice(str(depth), name, depth == 1) for depth, name in enumerate(names)] if hierarchy.levels else []
+    return [ViewChoice(str(depth), name, depth == 1) for depth, name in enumerate(names)] if hierarchy.levels else []
 
 
 def _drawing(hierarchy: Hierarchy, ground: Canvas, first: str) -> dict[str, Any]:

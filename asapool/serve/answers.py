@@ -15,7 +15,7 @@ from asapool.errors import AsapoolError
 from asapool.models import checkpoint
 from asapool.models.checkpoint import LoadedModel
 from asapool.serve.neighbours import Neighbours
-from asapool.serve.requests import Molecules, Refusal
+from asapool.serve.requests import MoleculeRequest, Refusal
 from asapool.serve.settings import ServeSettings
 from asapool.training.answering import Answering, Wanted
 from asapool.training.prediction_files import columns_of, json_rows
@@ -52,20 +52,20 @@ class Answers:
         """Load and compile what the first request would wait for."""
         from asapool.exporting.comparing import generated
 
-        job: Molecules | GraphSet = generated(self.model, 3)
+        job: MoleculeRequest | GraphSet = generated(self.model, 3)
         if self.model.recipe.get("kind") == "smiles":
-            job = Molecules(["CC(=O)Oc1ccccc1C(=O)O", "CCO"], ["0", "1"])
+            job = MoleculeRequest(["CC(=O)Oc1ccccc1C(=O)O", "CCO"], ["0", "1"])
         self.predict([job])
         with suppress(AsapoolError, Refusal):
             self.explain(job, None, False)
 
-    def predict(self, jobs: Sequence[Molecules | GraphSet]) -> list[list[Row] | Exception]:
+    def predict(self, jobs: Sequence[MoleculeRequest | GraphSet]) -> list[list[Row] | Exception]:
         """The rows of several requests; all molecules go through the model together."""
         done: list[list[Row] | Exception] = [[] for _ in jobs]
-        held = [k for k, job in enumerate(jobs) if isinstance(job, Molecules)]
+        held = [k for k, job in enumerate(jobs) if isinstance(job, MoleculeRequest)]
         try:
-            together = [text for job in jobs if isinstance(job, Molecules) for text in job.smiles]
-            names = [name for job in jobs if isinstance(job, Molecules) for name in job.ids]
+            together = [text for job in jobs if isinstance(job, MoleculeRequest) for text in job.smiles]
+            names = [name for job in jobs if isinstance(job, MoleculeRequest) for name in job.ids]
             rows = iter(self._rows_of_smiles(together, names)) if together else iter(())
             for k in held:
                 done[k] = [next(rows) for _ in jobs[k].smiles]  # type: ignore[union-attr]
@@ -118,11 +118,11 @@ class Answers:
         rows = json_rows(columns, lambda value: f"{value:.6g}")
         return [{name: value for name, value in row.items() if name != "graph"} for row in rows]
 
-    def graphs_of(self, job: Molecules | GraphSet) -> tuple[GraphSet | None, dict[int, str]]:
+    def graphs_of(self, job: MoleculeRequest | GraphSet) -> tuple[GraphSet | None, dict[int, str]]:
         """The graphs of a request, and what is wrong with the others."""
         return (job, {}) if isinstance(job, GraphSet) else self.molecules(job.smiles)
 
-    def embed(self, job: Molecules | GraphSet) -> list[Row]:
+    def embed(self, job: MoleculeRequest | GraphSet) -> list[Row]:
         """The vector of every graph; `error` where there is none."""
         from asapool.training.embeddings import embed
 
@@ -137,7 +137,7 @@ class Answers:
                 rows[k]["embedding"] = [round(float(v), 6) for v in vector]
         return rows
 
-    def explain(self, job: Molecules | GraphSet, target: Any, occlusion: bool) -> Row:
+    def explain(self, job: MoleculeRequest | GraphSet, target: Any, occlusion: bool) -> Row:
         """The hierarchy of the first graph and its pictures, as SVG text."""
         import json
 

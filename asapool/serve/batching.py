@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from asapool.data import GraphSet
-from asapool.serve.requests import Molecules, Refusal
+from asapool.serve.requests import MoleculeRequest, Refusal
 
-Job = Molecules | GraphSet
+Job = MoleculeRequest | GraphSet
 Answer = Callable[[Sequence[Job]], list[Any]]
 
 
 def count(job: Job) -> int:
     """Graphs of a job."""
-    return len(job.smiles) if isinstance(job, Molecules) else len(job)
+    return len(job.smiles) if isinstance(job, MoleculeRequest) else len(job)
 
 
 class Batcher:

@@ -34,7 +34,7 @@ class Refusal(Exception):  # noqa: N818  it is an answer, not a failure
 
 
 @dataclass(frozen=True)
-class Molecules:
+class MoleculeRequest:
     """SMILES of a request and the names of the molecules."""
 
     smiles: list[str]
@@ -62,7 +62,7 @@ def parse(body: bytes) -> dict[str, Any]:
     return value
 
 
-def read_request(request: Mapping[str, Any], model: LoadedModel, settings: ServeSettings) -> Molecules | GraphSet:
+def read_request(request: Mapping[str, Any], model: LoadedModel, settings: ServeSettings) -> MoleculeRequest | GraphSet:
     """What a request asks about: molecules, or graphs that are ready for the model."""
     kinds = [name for name in ("smiles", "csv", "graphs", "jsonl", "graphml") if request.get(name) is not None]
     if len(kinds) != 1:
@@ -85,7 +85,7 @@ def read_request(request: Mapping[str, Any], model: LoadedModel, settings: Serve
     return graphs
 
 
-def _molecules(request: Mapping[str, Any], settings: ServeSettings) -> Molecules:
+def _molecules(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeRequest:
     given = request["smiles"]
     smiles = [given] if isinstance(given, str) else given
     if not isinstance(smiles, list) or not all(isinstance(text, str) for text in smiles):
@@ -98,7 +98,7 @@ def _molecules(request: Mapping[str, Any], settings: ServeSettings) -> Molecules
     return _checked(smiles, [str(i)[:200] for i in ids], settings)
 
 
-def _table(request: Mapping[str, Any], settings: ServeSettings) -> Molecules:
+def _table(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeRequest:
     text, column = request["csv"], request.get("column")
     if not isinstance(text, str) or not isinstance(column, (str, type(None))):
         raise Refusal(422, "csv and column must be texts")
@@ -129,12 +129,12 @@ def _table(request: Mapping[str, Any], settings: ServeSettings) -> Molecules:
     return _checked(smiles, ids, settings)
 
 
-def _checked(smiles: list[str], ids: list[str], settings: ServeSettings) -> Molecules:
+def _checked(smiles: list[str], ids: list[str], settings: ServeSettings) -> MoleculeRequest:
     _limit(len(smiles), settings)
     longest = max(map(len, smiles))
     if longest > LONGEST:
         raise Refusal(422, f"a SMILES has {longest} characters, and {LONGEST} are allowed")
-    return Molecules(smiles, ids)
+    return MoleculeRequest(smiles, ids)
 
 
 def _limit(count: int, settings: ServeSettings) -> None:

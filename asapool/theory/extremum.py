@@ -31,7 +31,7 @@ from asapool.theory.graphs import Neighbours, positive
 from asapool.theory.operators import packed
 
 
-class Fit(NamedTuple):
+class Projection(NamedTuple):
     """The member of a family closest to M: its coefficients, the largest error of an entry, the share R² explained."""
 
     coefficients: Tensor
@@ -62,7 +62,7 @@ def gcn_family(A: Tensor) -> list[Tensor]:
     return [scale[:, None] * hat * scale[None, :]]
 
 
-def nearest(M: Tensor, family: list[Tensor]) -> Fit:
+def nearest(M: Tensor, family: list[Tensor]) -> Projection:
     """The mixture Σ_k c_k F_k closest to M in the sum of squares, and how close it comes.
 
     R² = 1 − ‖M − Σ c_k F_k‖² / ‖M‖² is the share of the variance explained when the features are white noise.
@@ -74,7 +74,7 @@ def nearest(M: Tensor, family: list[Tensor]) -> Fit:
     basis = torch.stack([F.flatten() for F in family], dim=1)
     c = torch.linalg.lstsq(basis, M.flatten()[:, None], driver="gelsd").solution.view(-1)
     rest = M.flatten() - basis @ c
-    return Fit(c, float(rest.abs().max()), float(1 - rest.square().sum() / M.square().sum()))
+    return Projection(c, float(rest.abs().max()), float(1 - rest.square().sum() / M.square().sum()))
 
 
 def leconv_weights(alpha: Tensor, beta: Tensor, A: Tensor, W: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -127,7 +127,7 @@ Task = Literal["above", "maximum"]
 Layer = Literal["leconv", "gcn"]
 
 
-class Sample(NamedTuple):
+class LabelledGraph(NamedTuple):
     """Nodes of many copies of one regular graph: graph, features x (N, F), labels y (N,)."""
 
     graph: Graph
@@ -169,7 +169,9 @@ def bound(task: Task, r: int) -> float:
     return 0.5 if task == "above" else r / (r + 1)
 
 
-def draw(task: Task, copies: int, generator: torch.Generator, N: int = 12, r: int = 2, channels: int = 4) -> Sample:
+def draw(
+    task: Task, copies: int, generator: torch.Generator, N: int = 12, r: int = 2, channels: int = 4
+) -> LabelledGraph:
     """Gaussian features on copies of a circulant graph, and the labels of the task.
 
     s = x·W, W = the first unit vector; "above": y_i = [Σ_j (s_i − s_j) > 0]; "maximum": y_i = [s_i > s_j for all j].
@@ -181,7 +183,7 @@ def draw(task: Task, copies: int, generator: torch.Generator, N: int = 12, r: in
     s = x[:, 0].view(copies, N)
     around = s[:, torch.tensor(one)]  # (copies, N, r)
     y = (r * s > around.sum(dim=2)) if choose("task", task, ("above", "maximum")) == "above" else s > around.amax(dim=2)
-    return Sample(graph, x, y.view(-1))
+    return LabelledGraph(graph, x, y.view(-1))
 
 
 def train(
@@ -200,7 +202,7 @@ def train(
     W = W if layer == "leconv" else W[:1]
     b = torch.zeros(1, dtype=torch.float64, requires_grad=True)
 
-    def score(sample: Sample) -> Tensor:
+    def score(sample: LabelledGraph) -> Tensor:
         g, x = sample.graph, sample.x
         out = leconv(g, x, W[0], W[1], W[2]) if layer == "leconv" else gcn(g, x, W[0])
         return out.view(-1) + b

@@ -37,7 +37,7 @@ Ints = npt.NDArray[np.int64]
 OnEpoch = Callable[[Epoch, Progress], None]
 
 
-class Parts(Protocol):
+class TrainedParts(Protocol):
     """Which graphs to train on and which to choose the epoch by; asapool.data's Split is one."""
 
     @property
@@ -72,7 +72,7 @@ class Fit:
 def fit(
     model: GraphModel,
     graphs: GraphSet,
-    split: Parts,
+    split: TrainedParts,
     config: TrainConfig,
     *,
     sample_weight: npt.ArrayLike | None = None,

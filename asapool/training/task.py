@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from asapool.training.losses import Loss
 
 
-class Parts(Protocol):
+class EvaluatedParts(Protocol):
     """Which graphs are trained and tested on."""
 
     @property
@@ -114,7 +114,7 @@ class Task:
         scores = {name: self.mean(name, y, constant, target) for name in self.metrics}
         return self.test(y, p, trivial, target) | {"answer": trivial.tolist(), "scores": scores}
 
-    def trivial_scores(self, y: Values, split: Parts, target: Target) -> dict[str, Any]:
+    def trivial_scores(self, y: Values, split: EvaluatedParts, target: Target) -> dict[str, Any]:
         """The scores of the trivial baseline on the test part, as an entry of the scores of that part."""
         trivial = self.trivial(y[split.train], target)
         constant = np.repeat(trivial[None], len(split.test), axis=0)

@@ -12,7 +12,7 @@ from asapool.data.targets import Target
 from asapool.errors import ConfigError
 from asapool.training.assessment import against_trivial, warnings_for
 from asapool.training.metrics import METRICS, score
-from asapool.training.task import Floats, Ints, Parts, Task, Values, refuse_task_weights
+from asapool.training.task import EvaluatedParts, Floats, Ints, Task, Values, refuse_task_weights
 from asapool.training.task_scores import Part, WrongAnswer, most_confident_errors
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Classification(Task):
         shares: Floats = count / max(count.sum(), 1)
         return shares
 
-    def trivial_scores(self, y: Values, split: Parts, target: Target) -> dict[str, Any]:
+    def trivial_scores(self, y: Values, split: EvaluatedParts, target: Target) -> dict[str, Any]:
         """Nothing: the confusion matrix has it."""
         return {}
 

@@ -1,7 +1,7 @@
 """Mapped arrays that act like the arrays of a GraphSet: they know their shape, and decode what is asked for.
 
 A `Stored` is the open folder. Its arrays count nodes within their graph, so that any choice of graphs, in any order, is
-a set too: a `Selection` has the numbers of its graphs, and the virtual arrays find node i by the graph it belongs to.
+a set too: a `MappedSelection` has the numbers of its graphs, and the virtual arrays find node i by its graph.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Texts(Sequence[str]):
         return (self[k] for k in range(len(self)))
 
 
-class Selection:
+class MappedSelection:
     """Some of the graphs of a stored set (all by default), as the arrays of a GraphSet."""
 
     def __init__(self, stored: Any, chosen: Ints | None = None) -> None:
@@ -110,9 +110,9 @@ class Selection:
         first, begin = self.stored.ptr[at], self.stored.eptr[at]
         return first, self.stored.ptr[at + 1] - first, begin, self.stored.eptr[at + 1] - begin
 
-    def select(self, indices: Ints) -> Selection:
+    def select(self, indices: Ints) -> MappedSelection:
         """Some of the graphs of this selection."""
-        return Selection(self.stored, indices if self.chosen is None else self.chosen[indices])
+        return MappedSelection(self.stored, indices if self.chosen is None else self.chosen[indices])
 
     @cached_property
     def ptr(self) -> Ints:
@@ -184,7 +184,7 @@ class Selection:
         return self.ptr[_owner(self.eptr, at)] + local
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Selection, (self.stored, self.chosen)
+        return MappedSelection, (self.stored, self.chosen)
 
 
 def _owner(ptr: Ints, at: Ints) -> Ints:
@@ -195,7 +195,7 @@ def _owner(ptr: Ints, at: Ints) -> Ints:
 class MappedCutter:
     """As asapool.data.batch.Cutter, for a selection of a mapped set with the labels y."""
 
-    def __init__(self, selection: Selection, y: npt.NDArray[np.float64]) -> None:
+    def __init__(self, selection: MappedSelection, y: npt.NDArray[np.float64]) -> None:
         self.selection, self.y = selection, y
 
     def cut(self, indices: Ints, edge_attr: bool = False) -> Batch:

@@ -50,7 +50,7 @@ OnPart = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Conversion:
     """What is converted, and into which pieces."""
 
     source: str
@@ -116,18 +116,18 @@ def _refuse_other_files(out: Path) -> None:
         raise WriteError(f"{out}: holds other files, such as {others[0]}. Give a folder of its own, such as set.graphs")
 
 
-def _plan_table(path: Path, options: ReadOptions, out: Path, chunk: int) -> Plan:
+def _plan_table(path: Path, options: ReadOptions, out: Path, chunk: int) -> Conversion:
     """The plan of an earlier conversion of the same file, or a new one."""
     given = {name: value for name, value in asdict(options).items() if value is not None and name != "workers"}
     info = path.stat()
-    started = Plan(str(path.resolve()), [info.st_size, info.st_mtime_ns], given, chunk, 0)
+    started = Conversion(str(path.resolve()), [info.st_size, info.st_mtime_ns], given, chunk, 0)
     if _finished(out, started) is not None:
         return started
     with suppress(OSError, ValueError, TypeError, KeyError):
         held = json.loads((out / PLAN).read_text())
         recipe = held["options"].pop("recipe")
         if held | {"rows": 0} == json.loads(json.dumps(asdict(started))):
-            return Plan(**held | {"options": held["options"] | {"recipe": recipe}})
+            return Conversion(**held | {"options": held["options"] | {"recipe": recipe}})
     known, rows = scan_table(path, options)
     plan = replace(started, options=given | {"recipe": known.recipe}, rows=rows)
     shutil.rmtree(out / PARTS, ignore_errors=True)  # of another source, or other options
@@ -135,16 +135,16 @@ def _plan_table(path: Path, options: ReadOptions, out: Path, chunk: int) -> Plan
     return plan
 
 
-def _plan_whole(source: str | Path, path: Path, options: ReadOptions, chunk: int) -> Plan:
+def _plan_whole(source: str | Path, path: Path, options: ReadOptions, chunk: int) -> Conversion:
     info = path.stat() if path.is_file() else None
     given = {name: str(value) for name, value in asdict(options).items() if value is not None and name != "workers"}
-    return Plan(
+    return Conversion(
         str(path.resolve() if path.exists() else source), [] if info is None else [info.st_size, info.st_mtime_ns],
         given, chunk, 0,
     )  # fmt: skip
 
 
-def _finished(out: Path, plan: Plan) -> dict[str, Any] | None:
+def _finished(out: Path, plan: Conversion) -> dict[str, Any] | None:
     """The description of a finished folder of the same source; one of another source is refused."""
     if not (out / META).exists():
         return None
@@ -166,7 +166,7 @@ def _file(out: Path, number: int) -> Path:
     return out / PARTS / f"{number:06d}.npz"
 
 
-def _read_table(plan: Plan, out: Path, workers: int, on_part: OnPart | None) -> None:
+def _read_table(plan: Conversion, out: Path, workers: int, on_part: OnPart | None) -> None:
     (out / PARTS).mkdir(exist_ok=True)
     missing = [k for k in range(plan.pieces) if not _file(out, k).exists()]
     workers = max(1, min(workers, len(missing)))
@@ -214,7 +214,7 @@ def _check(started: list[subprocess.Popen[bytes]]) -> None:
             )
 
 
-def _shares(plan: Plan, out: Path, rank: int, size: int) -> Iterator[int]:
+def _shares(plan: Conversion, out: Path, rank: int, size: int) -> Iterator[int]:
     """Read the pieces of one process that are not there yet."""
     options = ReadOptions(**{name: value for name, value in plan.options.items() if name != "features"})
 
@@ -240,7 +240,7 @@ def _read_whole(source: str | Path, options: ReadOptions, out: Path, chunk: int)
     return len(graphs)
 
 
-def _finish(plan: Plan, out: Path, path: Path, options: ReadOptions) -> None:
+def _finish(plan: Conversion, out: Path, path: Path, options: ReadOptions) -> None:
     """Put the pieces together."""
     parts = [_file(out, k) for k in range(plan.pieces)]
     notes = [notes_of(part) for part in parts]
@@ -313,7 +313,7 @@ def _used_twice(parts: list[Path]) -> str | None:
 def _work(out: str, rank: str, size: str) -> int:
     """What a process does that _read_table started."""
     try:
-        plan = Plan(**json.loads((Path(out) / PLAN).read_text()))
+        plan = Conversion(**json.loads((Path(out) / PLAN).read_text()))
         for _ in _shares(plan, Path(out), int(rank), int(size)):
             pass
     except AsapoolError as error:

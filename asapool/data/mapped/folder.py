@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from asapool.data.csr import Floats, Ints
 from asapool.data.graphset import GraphSet
-from asapool.data.mapped.arrays import Selection
+from asapool.data.mapped.arrays import MappedSelection
 from asapool.data.mapped.coding import KINDS, unpack
 from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Wanted, all_pieces, apply_recipe
 from asapool.data.targets import Target
@@ -153,7 +153,7 @@ def open_map(path: Path, described: str = META) -> GraphSet:
     stored = Stored(path, described=described)
     stored.check_samples()
     meta = stored.meta
-    selection = Selection(stored)
+    selection = MappedSelection(stored)
     graphs = GraphSet.trusted(
         **selection.fields(), mapped=selection, y=stored.array("y"), places=stored.array("places"), name=meta["name"],
         recipe=meta["recipe"], target=Target.from_dict(meta["target"]), class_names=tuple(meta["class_names"]),
