@@ -165,9 +165,9 @@ def test_features_of_another_meaning_are_refused_though_their_number_fits(graphs
 @pytest.mark.parametrize(
     ("y", "says"),
     [
-        ([0, 1] * 19 + [0, None], r"y\[39\]: a class expected, got None"),
-        (["a", "b"] * 19 + [float("nan"), "a"], r"y\[38\]: a class expected, got nan"),
-        (np.array([0.0, 1.0] * 19 + [np.nan, 1.0]), r"y\[38\]: a class expected, got nan"),
+        ([0, 1] * 19 + [0, None], r"y\[39\]: expected a class, got None"),
+        (["a", "b"] * 19 + [float("nan"), "a"], r"y\[38\]: expected a class, got nan"),
+        (np.array([0.0, 1.0] * 19 + [np.nan, 1.0]), r"y\[38\]: expected a class, got nan"),
         (np.linspace(0, 1, 40), r"y must be classes .*, got \[0.0, 0.0256.* Cut what was measured into classes"),
     ],
     ids=["None", "nan among words", "nan among numbers", "measured"],
@@ -185,7 +185,7 @@ def test_columns_of_pandas_are_taken_and_wider_tables_refused():
     same = ASAPClassifier(**QUICK).fit(RINGS + CHAINS, [1] * 16 + [0] * 16)
     assert np.array_equal(asap.predict_proba(table["smiles"]), same.predict_proba(RINGS + CHAINS))
     assert asap.classes_.tolist() == [0, 1]
-    with pytest.raises(InputError, match=r"y\[1\]: a class expected, got <NA>"):
+    with pytest.raises(InputError, match=r"y\[1\]: expected a class, got <NA>"):
         asap.fit(["C", "CC"], pd.Series([1, None], dtype="Int64"))
     with pytest.raises(DataError, match=r"got a table of 2: 'smiles', 'logp'\. Give one of them"):
         asap.predict(table.assign(logp=0.0))
@@ -193,7 +193,7 @@ def test_columns_of_pandas_are_taken_and_wider_tables_refused():
 
 @pytest.mark.parametrize("hole", [None, float("nan"), 7])
 def test_the_first_item_that_is_no_text_is_named(hole):
-    with pytest.raises(DataError, match=rf"X\[2\]: a SMILES text as in the others expected, got {hole}\. Leave it out"):
+    with pytest.raises(DataError, match=rf"X\[2\]: expected SMILES like the others, got {hole}\. Leave it out"):
         ASAPClassifier(**QUICK).fit(["CCO", "CC", hole, "C", hole], [0, 1, 0, 1, 0])
 
 
@@ -267,6 +267,16 @@ def test_settings_are_reached_by_name_and_searched(graphs):
     assert search.fit(graphs, graphs.y).best_estimator_.model_.config.conv in ("gcn", "sage")
 
 
+@pytest.mark.parametrize(
+    "X", [np.zeros((4, 3)), [(np.eye(3), np.zeros((2, 1)))] * 4, [1, 2, 3, 4]], ids=["matrix", "pairs", "numbers"]
+)
+def test_things_that_are_no_graphs_are_refused_with_what_x_may_be(X):
+    with pytest.raises(
+        DataError, match="X must be a GraphSet or a list of NetworkX graphs, PyG Data or SMILES, got a list of"
+    ):
+        ASAPClassifier(**QUICK).fit(X, [0, 1, 0, 1])
+
+
 def test_rdkit_molecules_and_columns_are_taken_and_a_saved_model_predicts_tables(tmp_path):
     Chem, pd = pytest.importorskip("rdkit.Chem"), pytest.importorskip("pandas")
     smiles, y = RINGS + CHAINS, pd.Series(np.arange(32.0), name="logS")
@@ -280,7 +290,7 @@ def test_rdkit_molecules_and_columns_are_taken_and_a_saved_model_predicts_tables
     assert load(tmp_path / "new.csv", recipe=model.recipe).y.tolist() == [[1.5]] * 3
     with pytest.warns(DataConversionWarning):
         assert ASAPClassifier(**QUICK).fit(smiles, np.array([[1]] * 16 + [[0]] * 16)).classes_.tolist() == [0, 1]
-    wrong = {"a finite number": [1.0, np.inf], "no value": [1.0, np.nan], "numbers": ["a", 1], "one row": [1.0]}
+    wrong = {"a finite number": [1.0, np.inf], "expected a value": [1.0, np.nan], "numbers": ["a", 1], "one row": [1.0]}
     for says, y in wrong.items():
         with pytest.raises(InputError, match=says):
             ASAPRegressor(**QUICK).fit(["CC", "CCC"], y)

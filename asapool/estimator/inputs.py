@@ -46,9 +46,11 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1:
         X = X[:, 0]
     items = list(X) if not isinstance(X, (str, bytes)) and hasattr(X, "__iter__") else None
-    if not items:
-        came = "an empty list" if items is not None else type(X).__name__
-        raise DataError(f"X must be a GraphSet or a list of NetworkX graphs, PyG Data or SMILES, got {came}")
+    if not items or all(isinstance(item, (np.ndarray, tuple, list, int, float)) for item in items):
+        given = (
+            type(X).__name__ if items is None else f"a list of {type(items[0]).__name__}" if items else "an empty list"
+        )
+        raise DataError(f"X must be a GraphSet or a list of NetworkX graphs, PyG Data or SMILES, got {given}")
     if all(hasattr(item, "GetNumAtoms") and hasattr(item, "GetBonds") for item in items):
         items = _smiles_of(items)
     if any(isinstance(item, str) for item in items):
@@ -71,7 +73,7 @@ def _molecules(smiles: Sequence[Any]) -> GraphSet:
 
     for place, item in enumerate(smiles):
         if not isinstance(item, str):
-            raise DataError(f"X[{place}]: a SMILES text as in the others expected, got {item!r}. Leave it out")
+            raise DataError(f"X[{place}]: expected SMILES like the others, got {item!r}. Leave it out")
     molecules = read_smiles(smiles)
     if molecules.failed:
         place, reason = molecules.failed[0]
@@ -165,7 +167,7 @@ def _with(graphs: GraphSet, values: npt.NDArray[np.float64], target: Target) -> 
     """The set with other targets; graphs without any value are refused."""
     empty = np.isnan(values).all(axis=1)
     if empty.any():
-        raise InputError(f"y[{int(empty.argmax())}]: no value at all. Leave out graphs without any")
+        raise InputError(f"y[{int(empty.argmax())}]: expected a value, got none. Leave out graphs without a value")
     return replace(graphs, y=values, target=target, class_names=())
 
 
@@ -209,7 +211,7 @@ def class_labels(y: npt.ArrayLike, G: int) -> npt.NDArray[Any]:
         raise InputError(f"y must have one class per graph, shape ({G},), got {values.shape}")
     for place, value in enumerate(values.tolist()):
         if value is None or (not isinstance(value, str) and str(value) in MISSING):
-            raise InputError(f"y[{place}]: a class expected, got {value!r}. Leave out graphs without a class")
+            raise InputError(f"y[{place}]: expected a class, got {value!r}. Leave out graphs without a class")
     given = np.asarray(y)
     if given.dtype == object:  # a column of pandas: the values have a type of their own
         given = np.asarray(given.tolist())

@@ -142,6 +142,7 @@ class Answers:
         import json
 
         from asapool.insight import explain
+        from asapool.insight.importance import KINDS
 
         graphs, errors = self.graphs_of(job)
         if graphs is None:
@@ -151,11 +152,15 @@ class Answers:
         kinds = ["attention", "gradient"] + ["occlusion"] * occlusion
         made = explain(self.model, graphs, 0, target=target, importance=kinds)
         pictures = [
-            {"title": f"importance of the nodes, by {kind}", "svg": made.to_svg(0, kind)}
+            {"title": KINDS[kind].label, "text": KINDS[kind].meaning_for(made.kind), "svg": made.to_svg(0, kind)}
             for kind in reversed(list(made.importance))
         ]
         pictures += [
-            {"title": f"level {depth}: {len(level)} clusters", "svg": made.to_svg(depth)}
+            {
+                "title": f"Clusters, level {depth}",
+                "text": f"{len(level)} kept clusters; a ring marks the medoid of each, arcs are pooled edges.",
+                "svg": made.to_svg(depth),
+            }
             for depth, level in enumerate(made.levels, 1)
         ]
         return {

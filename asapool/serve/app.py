@@ -65,8 +65,9 @@ def front_page(card: Mapping[str, Any], key: bool) -> str:
     """The page at /."""
     test = (card["scores"] or {}).get("test") or {}
     facts = [("method", card["method"]), ("trained on", card["trained_on"] or "unknown data")]
-    if isinstance(test.get("accuracy"), float):
-        facts.append(("test accuracy", f"{test['accuracy']:.3f}"))
+    for name, label in (("accuracy", "accuracy"), ("rmse", "RMSE"), ("roc_auc", "ROC AUC")):
+        if isinstance(test.get(name), float):
+            facts.append((f"test {label}", f"{test[name]:.3f}"))
     if card["conformal"] is not None:
         facts.append(("conformal coverage", f"{card['conformal']:.0%}"))
     return (

@@ -109,7 +109,9 @@ def test_embeddings_and_explanations(path, client):
     assert "error" in rows[1]
     answer = client.post("/explain", json={"smiles": "c1ccccc1O", "target": "b"}).json()
     assert answer["hierarchy"]["nodes"] == 7
-    assert [p["title"] for p in answer["pictures"]][-1] == "level 2: 2 clusters"
+    last = answer["pictures"][-1]
+    assert last["title"] == "Clusters, level 2"
+    assert last["text"].startswith("2 kept clusters")
     assert all("<script" not in p["svg"] for p in answer["pictures"])
     card = client.get("/model").json()
     assert card["method"] == "asap"

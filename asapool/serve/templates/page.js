@@ -39,7 +39,8 @@ async function predict(body) {
     const { results } = await ask("predict", body);
     shown = results.map((row, place) => ({ row, body: single(body, row, place) }));
     draw();
-    $("state").textContent = results.length === 1 ? "1 prediction" : results.length + " predictions";
+    const failed = results.filter((row) => row.error).length, done = results.length - failed;
+    $("state").textContent = (done === 1 ? "1 prediction" : done + " predictions") + (failed ? ", " + failed + " could not be read" : "");
     const first = shown.findIndex((item) => !item.row.error && item.body);
     if (first >= 0) await explain(first); else $("explanation").hidden = true;
   } catch (error) {
@@ -71,7 +72,7 @@ function columns() {
 function draw() {
   const names = columns(), table = $("table"), head = document.createElement("thead"), rows = document.createElement("tbody");
   const top = document.createElement("tr");
-  top.append(cell("th", "explain"), ...names.map((name) => { const th = cell("th", name); th.scope = "col"; return th; }));
+  top.append(cell("th", "explain"), ...names.map((name) => { const th = cell("th", name.replaceAll("_", " ")); th.scope = "col"; return th; }));
   head.append(top);
   shown.slice(0, 500).forEach((item, place) => {
     const line = document.createElement("tr"), action = document.createElement("td");
@@ -93,6 +94,9 @@ function draw() {
   });
   table.replaceChildren(head, rows);
   $("results").hidden = false;
+  for (const row of $("columns").querySelectorAll("[data-column]")) row.hidden = !names.some((name) => name.startsWith(row.dataset.column));
+  $("columns").hidden = !$("columns").querySelector("[data-column]:not([hidden])");
+  $("swipe").hidden = table.parentElement.scrollWidth <= table.parentElement.clientWidth + 1;
 }
 
 function picture(svg, title, caption) {
@@ -113,7 +117,11 @@ async function explain(place) {
   const answer = await ask("explain", item.body);
   $("explanation-title").textContent = "Why: " + (item.row.smiles || item.row.id);
   $("about").textContent = "Importance for " + answer.about + (answer.note ? ". " + answer.note : "");
-  $("pictures").replaceChildren(...answer.pictures.map(({ title, svg }) => picture(svg, title, cell("figcaption", title))));
+  $("pictures").replaceChildren(...answer.pictures.map(({ title, text, svg }) => {
+    const caption = document.createElement("figcaption");
+    caption.append(cell("strong", title), " · " + text);
+    return picture(svg, title, caption);
+  }));
   $("neighbours").replaceChildren(...answer.neighbours.map((one) => {
     const caption = document.createElement("figcaption");
     caption.append(cell("strong", one.label), " · " + one.id + " · distance " + one.distance);
