@@ -5,6 +5,7 @@
     │   └── GraphTooLargeError          pooling a graph would need more memory than allowed
     ├── ConfigError      (ValueError)   a setting is unknown or out of range
     ├── DataError        (ValueError)   a file or graph cannot be read as what it claims to be
+    │   └── RefusedGraphsError          a model cannot answer to some graphs of a set, and names them
     ├── CheckpointError  (ValueError)   a saved model or run does not fit what it is used for
     ├── TrainingError    (RuntimeError) training cannot go on                      exit code 1
     ├── WriteError       (OSError)      a file or folder cannot be written         exit code 1
@@ -30,14 +31,19 @@ class InputError(AsapoolError, ValueError):
 
 
 class GraphTooLargeError(InputError):
-    """Pooling one graph of a batch would need more memory than allowed; `graph` is its position in the batch."""
+    """Pooling one graph of a batch would need more memory than allowed.
 
-    def __init__(self, graph: int, message: str) -> None:
-        super().__init__(message)
-        self.graph = graph
+    Args:
+        graph: its position in the batch.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, graph: int, reason: str) -> None:
+        super().__init__(f"graph {graph} of the batch {reason}")
+        self.graph, self.reason = graph, reason
 
     def __reduce__(self) -> tuple[type[GraphTooLargeError], tuple[int, str]]:
-        return type(self), (self.graph, str(self))
+        return type(self), (self.graph, self.reason)
 
 
 class ConfigError(AsapoolError, ValueError):
@@ -46,6 +52,22 @@ class ConfigError(AsapoolError, ValueError):
 
 class DataError(AsapoolError, ValueError):
     """A file or graph cannot be read as what it claims to be."""
+
+
+class RefusedGraphsError(DataError):
+    """A model cannot answer to some graphs of a set.
+
+    Args:
+        message: about the first of them.
+        refused: number of a graph in the set → what is wrong with it.
+    """
+
+    def __init__(self, message: str, refused: dict[int, str]) -> None:
+        super().__init__(message)
+        self.refused = refused
+
+    def __reduce__(self) -> tuple[type[RefusedGraphsError], tuple[str, dict[int, str]]]:
+        return type(self), (str(self), self.refused)
 
 
 class CheckpointError(AsapoolError, ValueError):

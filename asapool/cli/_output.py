@@ -19,6 +19,7 @@ import typer
 if TYPE_CHECKING:
     from asapool.data import Reading, Skipped
     from asapool.data.descriptors import Duplicates
+    from asapool.data.reading import Refused
 
 
 # C0 and C1 controls but tab and newline, bidirectional overrides, line separators, and lone surrogates
@@ -136,20 +137,21 @@ class ReadingNotes:
     """Collects the notes of a source that may be read in pieces."""
 
     def __init__(self) -> None:
-        self.skipped: list[Skipped] = []
+        self.skipped: list[Skipped | Refused] = []
         self.missing: Counter[str] = Counter()
         self.notes: dict[str, None] = {}
 
     def add(self, reading: Reading) -> None:
         """Take in one piece."""
-        self.skipped += reading.skipped
+        self.skipped += [*reading.skipped, *reading.refused]
         self.missing.update(reading.missing)
         self.notes |= dict.fromkeys(reading.notes)
 
     def show(self) -> None:
         """Print what was collected."""
         for row in self.skipped[:SHOWN]:
-            note(f"skipped line {row.line}: {row.reason}")
+            what = f"line {row[0]}" if hasattr(row, "line") else f"graph {row[0]}"
+            note(f"skipped {what}: {row.reason}")
         if len(self.skipped) > SHOWN:
             note(f"skipped {len(self.skipped) - SHOWN} more lines, {len(self.skipped)} in all")
         if self.missing:

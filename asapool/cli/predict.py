@@ -15,6 +15,7 @@ from asapool.cli._scores import score_rows
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
+    from asapool.data import Reading
     from asapool.training.embeddings import Vectors
 
 
@@ -185,16 +186,18 @@ def embed(
     """
     from asapool.models import checkpoint
     from asapool.training.embeddings import print_vectors, save_vectors, vector_writer, vectors_of
-    from asapool.training.predictions import read_source
+    from asapool.training.predictions import answer_source
 
     if out is not None:
         vector_writer(out)  # refuses an unknown ending before any work
     trained = checkpoint.load(o.model_file(model))
     notes = ReadingNotes()
 
+    def vectors(reading: Reading) -> Vectors:
+        return vectors_of(trained.model, reading.graphs, level)
+
     def parts() -> Iterator[Vectors]:
-        for graphs in read_source(trained, source, chunk=chunk, on_reading=notes.add, **data.options()):
-            yield vectors_of(trained.model, graphs, level)
+        return answer_source(trained, source, vectors, chunk=chunk, on_reading=notes.add, **data.options())
 
     try:
         if out is None:

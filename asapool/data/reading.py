@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from asapool.data.classes import LABELS, Labels, check_labels, number_classes
 from asapool.data.csr import Repeats
 from asapool.data.features import CHOICES
@@ -107,6 +110,13 @@ class Skipped(NamedTuple):
     reason: str
 
 
+class Refused(NamedTuple):
+    """A graph that was read, to which a model cannot answer; `graph` is its number in the source."""
+
+    graph: int
+    reason: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """The result of asapool.data.read.
@@ -118,6 +128,7 @@ class Reading:
         unlabelled: graphs that were read and have no label.
         notes: sentences about the source, such as how many repeated edges were dropped.
         columns: of a table read with keep_columns: name → the cell of every graph; None = not kept.
+        refused: graphs that were left out because the model cannot answer to them.
 
     >>> from asapool.data import read
     >>> read("synthetic:paths?graphs=3").unlabelled
@@ -130,10 +141,14 @@ class Reading:
     unlabelled: int = 0
     notes: tuple[str, ...] = ()
     columns: Mapping[str, Sequence[Any]] | None = None
+    refused: tuple[Refused, ...] = ()
 
     def labelled(self) -> Reading:
         """The same with the graphs that have a label; unlabelled still counts the others."""
-        mask = self.graphs.labelled
+        return self.only(self.graphs.labelled)
+
+    def only(self, mask: npt.NDArray[np.bool_]) -> Reading:
+        """The same with some of the graphs, (G,)."""
         if mask.all():
             return self
         columns = self.columns
@@ -142,6 +157,13 @@ class Reading:
                 name: [cell for cell, here in zip(cells, mask, strict=True) if here] for name, cells in columns.items()
             }
         return replace(self, graphs=self.graphs.subset(mask), columns=columns)
+
+    def without(self, refused: Mapping[int, str]) -> Reading:
+        """The same without graphs to which a model cannot answer: number in the set → reason."""
+        mask = np.ones(len(self.graphs), np.bool_)
+        mask[list(refused)] = False
+        rows = (Refused(int(self.graphs.places[i]), reason) for i, reason in sorted(refused.items()))
+        return replace(self.only(mask), refused=(*self.refused, *rows))
 
     def counts(self) -> dict[str, int]:
         """Numbers for a run's metrics.json: rows that could not be read, graphs without a label."""

@@ -21,7 +21,15 @@ from asapool.models import checkpoint
 from asapool.models.checkpoint import LoadedModel
 from asapool.models.ensemble import EnsembleModel
 from asapool.training.prediction_files import Further
-from asapool.training.predictions import CHUNK, Pair, predict_members, predict_with_vectors, read_source
+from asapool.training.predictions import (
+    CHUNK,
+    Pair,
+    answer_or_skip,
+    answer_source,
+    nothing_to_predict,
+    predict_members,
+    predict_with_vectors,
+)
 from asapool.training.trust import Uncertainty, answers_of_tasks
 from asapool.training.workers import become_worker, exit_cause
 
@@ -57,7 +65,6 @@ class Answering:
         self.trained, self.wanted = trained, wanted or Wanted()
         asked = self.wanted.uncertainty or self.wanted.coverage is not None
         self.sure = Uncertainty(trained, self.wanted.coverage, self.wanted.calibration) if asked else None
-        self._columns: WeakKeyDictionary[GraphSet, Mapping[str, Any]] = WeakKeyDictionary()
         self._further: WeakKeyDictionary[GraphSet, Further] = WeakKeyDictionary()
 
     @property
@@ -74,15 +81,12 @@ class Answering:
     ) -> Iterator[Pair]:
         """Sets of graphs with the answers to them, in the order of the source; arguments as of predict_source."""
 
-        def read(reading: Reading) -> None:
-            if on_reading is not None:
-                on_reading(reading)
-            self._columns[reading.graphs] = self.columns_of(reading, source)
+        def answer(reading: Reading) -> Pair:
+            p, further = self.answer(reading.graphs, self.columns_of(reading, source))
+            self.hold(reading.graphs, further)
+            return reading.graphs, p
 
-        for graphs in read_source(self.trained, source, on_reading=read, **options, **self.options):
-            p, further = self.answer(graphs, self._columns.get(graphs, {}))
-            self.hold(graphs, further)
-            yield graphs, p
+        return answer_source(self.trained, source, answer, on_reading=on_reading, **options, **self.options)
 
     def columns_of(self, reading: Reading, source: str | PathLike[str]) -> Mapping[str, Any]:
         """The columns of the table that are kept; a source that is no table is refused where some are wanted."""
@@ -175,7 +179,7 @@ def predict_in_processes(
             workers.append((process, ours))
         empty, skipped = True, 0
         for _, reading, answers, further in heapq.merge(*(_receive(*worker) for worker in workers), key=lambda a: a[0]):
-            skipped += len(reading.skipped)
+            skipped += len(reading.skipped) + len(reading.refused)
             if on_reading is not None:
                 on_reading(reading)
             if answers is not None:
@@ -184,8 +188,7 @@ def predict_in_processes(
                     answering.hold(reading.graphs, further)
                 yield reading.graphs, answers
         if empty:
-            why = f"none of the {skipped} rows could be read" if skipped else "it has none"
-            raise DataError(f"{source}: graphs to predict expected, {why}. Check that this is the right file")
+            raise nothing_to_predict(source, skipped)
     finally:
         for process, pipe in workers:
             process.terminate()
@@ -220,11 +223,16 @@ def _serve(
             source, chunk, lambda number: number % jobs == rank, recipe=trained.recipe, labels="ignored", **options,
             **answering.options,
         )  # fmt: skip
+
+        def answer(reading: Reading) -> tuple[npt.NDArray[np.float64], Further]:
+            return answering.answer(reading.graphs, answering.columns_of(reading, source))
+
         for number, reading in pieces:
-            answers, further = None, None
+            result = None
             if len(reading.graphs):
                 trained.check(reading.graphs, labels=False)
-                answers, further = answering.answer(reading.graphs, answering.columns_of(reading, source))
+                reading, result = answer_or_skip(reading, answer, bool(options.get("skip_invalid")))
+            answers, further = result or (None, None)
             pipe.send((number, replace(reading, graphs=_bare(reading.graphs), columns=None), answers, further))
         pipe.send(None)
     except AsapoolError as error:

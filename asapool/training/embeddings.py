@@ -17,7 +17,7 @@ from asapool.errors import ConfigError, MissingExtraError
 from asapool.files import csv_writer, writing
 from asapool.models import GraphModel, method
 from asapool.models.batches import check_extras, cut
-from asapool.training.predictions import pieces
+from asapool.training.predictions import in_pieces
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -56,11 +56,14 @@ def embed(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None = N
     """
     model.eval()
     check_extras(model, graphs)
-    rows = []
+
+    def vectors(piece: Ints) -> Floats:
+        batch = cut(model, graphs, piece)
+        made: Floats = model.embed(*batch.inputs, **model.more(batch)).float().numpy()
+        return made
+
     with torch.inference_mode():
-        for piece in pieces(graphs, indices):
-            batch = cut(model, graphs, piece)
-            rows.append(model.embed(*batch.inputs, **model.more(batch)).float().numpy())
+        rows = in_pieces(graphs, indices, vectors)
     if not rows:  # the width is known from a graph only
         raise ConfigError(f"{graphs.name}: there are no graphs to embed")
     return np.concatenate(rows)
@@ -81,11 +84,13 @@ def embed_nodes(model: GraphModel, graphs: GraphSet, level: int, indices: npt.Ar
     steps = _steps(model)
     model.eval()
     check_extras(model, graphs)
-    parts = []
+
+    def nodes(piece: Ints) -> NodeVectors:
+        batch = cut(model, graphs, piece)
+        return _level_of(steps(batch.x, model.pack(*batch.inputs, batch.edge_attr)), batch, level, piece)
+
     with torch.inference_mode():
-        for piece in pieces(graphs, indices):
-            batch = cut(model, graphs, piece)
-            parts.append(_level_of(steps(batch.x, model.pack(*batch.inputs, batch.edge_attr)), batch, level, piece))
+        parts = in_pieces(graphs, indices, nodes)
     return NodeVectors(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from asapool.data import GraphSet
-from asapool.errors import ConfigError, TrainingError
+from asapool.errors import ConfigError, GraphTooLargeError, TrainingError
 from asapool.kernels.rng import drawing_from
 from asapool.kernels.shards import Shard, all_rows, sharing_batches
 from asapool.kernels.threads import flush_denormals
@@ -28,7 +28,7 @@ from asapool.training.config import TrainConfig
 from asapool.training.device import check_precision, device_of, on_device_of, products_in, resolve_device
 from asapool.training.losses import Loss
 from asapool.training.parallel import of_rank_0, own_part, sum_gradients, sum_of
-from asapool.training.predictions import Validation
+from asapool.training.predictions import Validation, refused_graphs
 from asapool.training.selection import Selection
 from asapool.training.state import Epoch, Progress, average_weights, averaged, load_state, save_state, snapshot
 from asapool.training.tasks import task_of
@@ -215,8 +215,12 @@ def _train_epoch(
         shared = shard if shard is not None and len(indices) >= shard.size else None
         parts = [indices] if shared is None else own_part(graphs, indices, shared)
         batch = on_device_of(model, cut(model, graphs, parts[0 if shared is None else shared.rank]))
-        with sharing_batches(shared), products_in(config.precision, batch.x.device):
-            outputs = model.forward_with_penalty(*batch.inputs, **model.more(batch))
+        try:
+            with sharing_batches(shared), products_in(config.precision, batch.x.device):
+                outputs = model.forward_with_penalty(*batch.inputs, **model.more(batch))
+        except GraphTooLargeError as error:
+            mine = parts[0 if shared is None else shared.rank]
+            raise refused_graphs(graphs, {int(mine[error.graph]): error.reason}) from None
         # a few numbers per graph, in the precision of the weights; the loss is computed here
         logits, penalty = (t.to("cpu", torch.promote_types(t.dtype, torch.float32)) for t in outputs)
         if shared is not None:  # every process has the loss of the whole batch, and the gradient of its own graphs

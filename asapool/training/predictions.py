@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from asapool.data import GraphSet, Reading
 from asapool.data.batch import Batch
 from asapool.data.loading import read_pieces
 from asapool.data.targets import Target
-from asapool.errors import DataError
+from asapool.errors import DataError, GraphTooLargeError, RefusedGraphsError
 from asapool.kernels.shards import Shard, all_rows
 from asapool.models import DirectModel, GraphModel
 from asapool.models.batches import cut
@@ -44,6 +44,35 @@ def pieces(graphs: GraphSet, indices: npt.ArrayLike | None = None, nodes: int = 
     ends = np.cumsum(np.diff(graphs.ptr)[chosen])
     number = np.maximum(ends - 1, 0) // nodes
     return np.split(chosen, np.flatnonzero(np.diff(number)) + 1)
+
+
+Result = TypeVar("Result")
+
+
+def in_pieces(
+    graphs: GraphSet, indices: npt.ArrayLike | None, run: Callable[[npt.NDArray[np.int64]], Result]
+) -> list[Result]:
+    """run(piece) of all pieces; graphs whose pooling would take too much memory are refused together, by name."""
+    results, refused = [], dict[int, str]()
+    for piece in pieces(graphs, indices):
+        try:
+            results.append(run(piece))
+        except GraphTooLargeError:
+            for i in piece.tolist():  # those that are not too large alone are answered by themselves
+                try:
+                    results.append(run(np.array([i])))
+                except GraphTooLargeError as error:
+                    refused[i] = error.reason
+    if refused:
+        raise refused_graphs(graphs, refused)
+    return results
+
+
+def refused_graphs(graphs: GraphSet, refused: dict[int, str]) -> RefusedGraphsError:
+    """The error about graphs to which a model cannot answer: number in the set → reason."""
+    named = {i: f"id {graphs.ids[i]!r} {reason}" for i, reason in refused.items()}
+    first, more = min(named), f" (and {len(named) - 1} more)" if len(named) > 1 else ""
+    return RefusedGraphsError(f"{graphs.name}, graph {graphs.places[first]}{more}: {named[first]}", named)
 
 
 def logits_of(model: GraphModel, batch: Batch, vectors: list[Tensor] | None = None) -> Tensor:
@@ -85,9 +114,10 @@ def _predict(
     if isinstance(model, DirectModel):
         chosen = np.arange(len(graphs)) if indices is None else np.asarray(indices, dtype=np.int64)
         return model.predict_graphs(graphs, chosen)
-    rows, target = [], model.target or Target()
+    target = model.target or Target()
     task = task_of(target)
-    for piece in pieces(graphs, indices):
+
+    def answers(piece: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         logits = logits_of(model, cut(model, graphs, piece), vectors).double()
         unknown = torch.nonzero(~logits.isfinite().all(dim=1))
         if len(unknown):
@@ -97,7 +127,10 @@ def _predict(
                 f"gave {logits[int(unknown[0])].tolist()}. Look for huge features or edge weights in this graph; where "
                 "there are none, train the model again with a lower train.lr"
             )
-        rows.append(task.answers(logits, target).numpy())
+        made: npt.NDArray[np.float64] = task.answers(logits, target).numpy()
+        return made
+
+    rows = in_pieces(graphs, indices, answers)
     return np.concatenate(rows) if rows else np.zeros((0, model.num_classes))
 
 
@@ -156,20 +189,28 @@ def predict_source(
         on_reading: called with every Reading, before its graphs are predicted.
         options: further ones of asapool.load.
     """
-    graphs_of = read_source(trained, source, labels=labels, chunk=chunk, on_reading=on_reading, **options)
-    return ((graphs, predict(trained.model, graphs)) for graphs in graphs_of)
+
+    def answer(reading: Reading) -> Pair:
+        return reading.graphs, predict(trained.model, reading.graphs)
+
+    return answer_source(trained, source, answer, labels=labels, chunk=chunk, on_reading=on_reading, **options)
 
 
-def read_source(
+def answer_source(
     trained: LoadedModel,
     source: str | PathLike[str],
+    answer: Callable[[Reading], Result],
     *,
     labels: bool = False,
     chunk: int = CHUNK,
     on_reading: Callable[[Reading], None] | None = None,
     **options: Any,
-) -> Iterator[GraphSet]:
-    """The graphs of a source, with the features that the model was trained on; the arguments of predict_source."""
+) -> Iterator[Result]:
+    """answer(reading) for all graphs of a source, with the features that the model was trained on.
+
+    With skip_invalid, graphs to which the model cannot answer are left out and are in the `refused` of a Reading; other
+    arguments as of predict_source.
+    """
     chosen = {name: value for name, value in options.items() if value is not None}
     readings = read_pieces(
         source, recipe=trained.recipe, chunk=chunk, labels="optional" if labels else "ignored", **chosen
@@ -181,11 +222,32 @@ def read_source(
             on_reading(reading)
         if len(reading.graphs):
             trained.check(reading.graphs, labels=labels)
-            yield reading.graphs
-            empty = False
+            answered, result = answer_or_skip(reading, answer, bool(chosen.get("skip_invalid")))
+            skipped += len(answered.refused)
+            if on_reading is not None and answered.refused:
+                on_reading(Reading(graphs=answered.graphs, refused=answered.refused))
+            if result is not None:
+                yield result
+                empty = False
     if empty:
-        why = f"none of the {skipped} rows could be read" if skipped else "it has none"
-        raise DataError(f"{source}: graphs to predict expected, {why}. Check that this is the right file")
+        raise nothing_to_predict(source, skipped)
+
+
+def answer_or_skip(reading: Reading, answer: Callable[[Reading], Result], skip: bool) -> tuple[Reading, Result | None]:
+    """The answer to a reading; with `skip`, to the graphs that the model can answer, None where there are none."""
+    try:
+        return reading, answer(reading)
+    except RefusedGraphsError as error:
+        if not skip:
+            raise DataError(f"{error}. Leave out such graphs with --skip-invalid (skip_invalid=True)") from None
+        reading = reading.without(error.refused)
+        return reading, answer(reading) if len(reading.graphs) else None
+
+
+def nothing_to_predict(source: str | PathLike[str], skipped: int) -> DataError:
+    """The error about a source without any graph that can be answered."""
+    why = f"none of the {skipped} rows could be read" if skipped else "it has none"
+    return DataError(f"{source}: graphs to predict expected, {why}. Check that this is the right file")
 
 
 def evaluate(pairs: Iterable[Pair], target: Target, name: str) -> dict[str, Any]:

@@ -73,6 +73,55 @@ def test_nothing_is_printed_when_nothing_can_be_predicted(folder, tmp_path, json
     assert "skipped line 2" in fork("predict", folder / "run", bad, "--skip-invalid")[2]
 
 
+def hub_files(folder):
+    """Two labelled stars of 6 nodes in one file; in another one of 60 nodes between them, whose A^p has 900 entries."""
+
+    def star(name, n, label):
+        edges = [[0, k] for k in range(1, n)]
+        return json.dumps({"id": name, "nodes": n, "edges": edges, "label": label})
+
+    small = [star(f"s{k}", 6 + k % 3, "ab"[k % 2]) for k in range(12)]
+    (folder / "small.jsonl").write_text("\n".join(small) + "\n")
+    (folder / "hub.jsonl").write_text("\n".join([small[0], star("hub", 60, "a"), small[1]]) + "\n")
+
+
+def test_a_graph_with_a_hub_is_refused_by_name_or_left_out(tmp_path, monkeypatch):
+    hub_files(tmp_path)
+    call("train", tmp_path / "small.jsonl", "--epochs", 1, "--hidden", 8, "--out", tmp_path / "run")
+    monkeypatch.setenv("ASAPOOL_MAX_POOLED_EDGES", "899")
+    words = ("predict", tmp_path / "run", tmp_path / "hub.jsonl", "-o", tmp_path / "o.csv")
+    code, out, err = fork(*words)
+    assert (code, out, (tmp_path / "o.csv").exists()) == (2, "", False)
+    assert "graph 1: id 'hub' (60 nodes) would have up to 900 pooled edges" in err
+    assert "--skip-invalid" in err
+    for jobs in (1, 2):
+        code, out, err = fork(*words, "--skip-invalid", "-j", jobs)
+        assert code == 0
+        assert "skipped graph 1: id 'hub' (60 nodes) would have up to 900 pooled edges" in err
+        assert [row["id"] for row in csv.DictReader((tmp_path / "o.csv").read_text().splitlines())] == ["s0", "s1"]
+    rows = json.loads(fork(*words[:3], "--skip-invalid", "--json")[1])
+    assert rows["skipped"][0]["graph"] == 1
+    for command in ("evaluate", "embed"):
+        assert "id 'hub'" in fork(command, *words[1:3])[2]
+        assert fork(command, *words[1:3], "--skip-invalid")[0] == 0
+    monkeypatch.setenv("ASAPOOL_MAX_POOLED_EDGES", "900")
+    assert fork(*words)[0] == 0
+
+
+def test_training_names_the_graph_with_a_hub(tmp_path, monkeypatch):
+    hub_files(tmp_path)
+    small = (tmp_path / "small.jsonl").read_text()
+    (tmp_path / "all.jsonl").write_text(small + (tmp_path / "hub.jsonl").read_text().splitlines()[1] + "\n")
+    (tmp_path / "split.json").write_text(json.dumps({"train": [*range(6), 12], "val": [6, 7, 8], "test": [9, 10, 11]}))
+    words = ("train", tmp_path / "all.jsonl", "--split", tmp_path / "split.json", "--epochs", 1, "--hidden", 8)
+    monkeypatch.setenv("ASAPOOL_MAX_POOLED_EDGES", "899")
+    code, _, err = fork(*words, "-o", tmp_path / "run")
+    assert code == 2
+    assert "graph 12: id 'hub' (60 nodes) would have up to 900 pooled edges" in err
+    thinned = ("--set", "model.max_neighbours=8", "--set", "model.backend=reference")  # no loops to compile
+    assert fork(*words, "-o", tmp_path / "thinned", *thinned)[0] == 0
+
+
 def test_a_run_folder_stands_for_its_model(folder, tmp_path):
     model = folder / "run" / "model.safetensors"
     assert (

@@ -9,104 +9,45 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.custom_op import STRUCTURE, fake_structure
-from asapool.kernels.fused.coarsen_dense import LANE, coarsen_dense, coarsen_dense_backward, width
+from asapool.kernels.fused.coarsen_dense import LANE, coarsen_dense, coarsen_dense_backward, is_dense, width
 from asapool.kernels.fused.coarsen_sparse import alpha_backward, by_node, coarsen_sparse, grow, hat_backward
 from asapool.kernels.fused.compiled import Loop, helper, run_rows
 from asapool.kernels.fused.operation import PATTERN_FIELDS, array, differentiable, empty
 from asapool.kernels.fused.pattern import complete, rows_from
+from asapool.kernels.fused.thinning import mutual, one_graph, thinned_graphs, with_pairs
 from asapool.kernels.graph import Array, Pattern, Rows
-from asapool.kernels.limits import max_pooled_edges, refuse
+from asapool.kernels.reference.pairs import add_pair_gradients
 
 STRETCH = 256  # kept clusters of a large graph that are one piece of work
 
 
-@helper
-def _is_dense(n, k, E):  # type: ignore[no-untyped-def]
-    """A dense row costs the number of clusters, a walk the number of steps, about 32 times as much each."""
-    return k * n <= 32 * E and n * width(k) <= max(2**20, 4 * E)
-
-
 @Loop
-def _pooled_edges(b, ptr, kept, clusters, edges, perm):  # type: ignore[no-untyped-def]
-    """At most that many entries has A^p of graph b; see reference.check_size."""
-    rowptr, col = clusters
-    a_rowptr, a_col = edges
-    lo, n, k = ptr[b], ptr[b + 1] - ptr[b], kept[b + 1] - kept[b]
-    holders, ways, total = np.zeros(n, np.int64), np.zeros(n, np.int64), 0
-    for p in range(kept[b], kept[b + 1]):
-        for e in range(rowptr[perm[p]], rowptr[perm[p] + 1]):
-            holders[col[e] - lo] += 1
-    for j in range(n):
-        for e in range(a_rowptr[lo + j], a_rowptr[lo + j + 1]):
-            ways[j] += holders[a_col[e] - lo]
-    for p in range(kept[b], kept[b + 1]):
-        walks = 0
-        for e in range(rowptr[perm[p]], rowptr[perm[p] + 1]):
-            walks += ways[col[e] - lo]
-        total += min(k, walks)
-    return total
-
-
-def _too_large(clusters: Rows, edges: Rows, perm: Array, ptr: Array, kept: Array, most: int) -> Array:
-    """Which graphs have more pooled edges than allowed; an error about the first of them without max_neighbours."""
-    limit, size = max_pooled_edges(), np.diff(kept)
-    large: Array = size * size > limit
-    for b in np.flatnonzero(large):
-        count = _pooled_edges(b, ptr, kept, clusters[:2], edges[:2], perm)
-        large[b] = count > limit
-        if large[b] and not most:
-            refuse(int(b), int(ptr[b + 1] - ptr[b]), int(count))
-    return large
-
-
-def _mutual(
-    pieces: tuple[Array, Array, Array], edges: Rows, hat: Array, ptr: Array, kept: Array, large: Array
-) -> tuple[Array, Array, Array]:
-    """Row lengths, columns and values where entries of thinned graphs stay only if their mirror image did.
-
-    This is for graphs with a symmetric Â, so that A^p stays symmetric; see reference.strongest.
-    """
-    counts, cols, values = pieces
-    K, end = int(kept[-1]), np.concatenate([[0], np.cumsum(counts)])
-    stays = np.ones(cols.size, bool)
-    for b in np.flatnonzero(large):
-        rows, entries = slice(ptr[b], ptr[b + 1]), slice(edges.rowptr[ptr[b]], edges.rowptr[ptr[b + 1]])
-        if not np.array_equal(edges.rowptr[rows], edges.rowptr_t[rows]):
-            continue
-        if not np.array_equal(edges.col[entries], edges.col_t[entries]):
-            continue
-        if not np.allclose(hat[entries], hat[edges.edge_t[entries]], rtol=1e-3, atol=1e-6):
-            continue
-        here = slice(end[kept[b]], end[kept[b + 1]])
-        p, q = np.repeat(np.arange(kept[b], kept[b + 1]), counts[kept[b] : kept[b + 1]]), cols[here]
-        stays[here] = np.isin(q * K + p, p * K + q)
-    row = np.repeat(np.arange(K), counts)
-    return np.bincount(row[stays], minlength=K), cols[stays], values[stays]
-
-
-@Loop
-def _units(ptr, kept, rowptr, large):  # type: ignore[no-untyped-def]
+def _units(ptr, kept, rowptr, row_by_row, left_out):  # type: ignore[no-untyped-def]
     """The pieces of work, and how long they take in all: a graph in dense rows, or a stretch of one that is sparse.
 
     Each row is: first node, nodes, first kept cluster, kept clusters, whether dense, of a sparse graph the first and
-    last row of A^p and of Â that belong to the piece, and whether its rows are thinned (large, which is never dense).
+    last row of A^p and of Â that belong to the piece, and whether its rows are thinned (which is never dense).
     """
     count, work = 0, 0
     for b in range(ptr.size - 1):
+        if left_out[b]:
+            continue
         n, k, E = ptr[b + 1] - ptr[b], kept[b + 1] - kept[b], rowptr[ptr[b + 1]] - rowptr[ptr[b]]
-        dense = _is_dense(n, k, E) and not large[b]
+        dense = is_dense(n, k, E) and not row_by_row[b]
         count += 1 if dense else (k + STRETCH - 1) // STRETCH
         work += 3 * E * width(k) if dense else 200 * E
     units, u = np.empty((count, 10), np.int64), 0
     for b in range(ptr.size - 1):
+        if left_out[b]:
+            continue
         n, k, E = ptr[b + 1] - ptr[b], kept[b + 1] - kept[b], rowptr[ptr[b + 1]] - rowptr[ptr[b]]
-        dense = _is_dense(n, k, E) and not large[b]
+        dense = is_dense(n, k, E) and not row_by_row[b]
         pieces = 1 if dense else (k + STRETCH - 1) // STRETCH
         for piece in range(pieces):
             units[u, 0], units[u, 1], units[u, 2], units[u, 3], units[u, 4] = ptr[b], n, kept[b], k, dense
             units[u, 5], units[u, 6] = kept[b] + piece * k // pieces, kept[b] + (piece + 1) * k // pieces
             units[u, 7], units[u, 8] = ptr[b] + piece * n // pieces, ptr[b] + (piece + 1) * n // pieces
-            units[u, 9] = large[b]
+            units[u, 9] = row_by_row[b]
             u += 1
     return units, work
 
@@ -210,20 +151,25 @@ def _forward(
     perm_, ptr_, kept_ = perm.numpy(), ptr.numpy(), kept.numpy()
     S = (clusters.rowptr, clusters.col, array(alpha), perm_)
     A = (edges.rowptr, edges.col, array(hat))
-    large = _too_large(clusters, edges, perm_, ptr_, kept_, most)
-    units, work = _units(ptr_, kept_, edges.rowptr, large)
-    counts = torch.empty_like(perm)
+    row_by_row, by_pairs = thinned_graphs(clusters, edges, perm_, ptr_, kept_, most)
+    left_out = np.zeros_like(row_by_row)
+    left_out[by_pairs] = True
+    units, work = _units(ptr_, kept_, edges.rowptr, row_by_row, left_out)
+    counts = torch.zeros_like(perm) if by_pairs else torch.empty_like(perm)
     if units[:, 4].all():
         pieces = run_rows(_dense_units, len(units), work, units, S, A, counts.numpy())
     else:
-        T, keep = kept_by_node(*S, True), most if large.any() else None
+        T, keep = kept_by_node(*S, True), most if row_by_row.any() else None
         pieces = run_rows(_coarsen_units, len(units), work, units, S, A, T, keep, counts.numpy())
     values = np.concatenate([v for _, v in pieces]) if pieces else S[2][:0].copy()
     cols = [c for c, _ in pieces]
-    if large.any():
+    if row_by_row.any():
         formed = counts.numpy(), np.concatenate(cols), values
-        thinned, col, values = _mutual(formed, edges, A[2], ptr_, kept_, large)
+        thinned, col, values = mutual(formed, edges, A[2], ptr_, kept_, row_by_row)
         counts, cols = torch.from_numpy(thinned), [col]
+    if by_pairs:
+        col, values = with_pairs(clusters, edges, alpha, hat, perm, ptr_, kept_, by_pairs, most, counts, cols, values)
+        cols = [col]
     return torch.from_numpy(values), *complete(*rows_from(counts, cols))
 
 
@@ -233,9 +179,12 @@ def _backward(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     S = (clusters.rowptr, clusters.col, array(alpha), perm.numpy())
     A, G = (edges.rowptr, edges.col, array(hat)), (rowptr.numpy(), col.numpy(), gradient.numpy())
-    units, work = _units(ptr.numpy(), kept.numpy(), edges.rowptr, np.zeros(ptr.numel(), np.bool_))
+    ptr_, kept_, left_out = ptr.numpy(), kept.numpy(), np.zeros(ptr.numel() - 1, np.bool_)
+    by_pairs = thinned_graphs(clusters, edges, S[3], ptr_, kept_, most)[1] if most else []
+    left_out[by_pairs] = True
+    units, work = _units(ptr_, kept_, edges.rowptr, np.zeros_like(left_out), left_out)
     dalpha = np.zeros_like(S[2]) if need[0] else S[2][:0]
-    dhat = np.empty_like(A[2]) if need[1] else A[2][:0]
+    dhat = (np.zeros_like(A[2]) if by_pairs else np.empty_like(A[2])) if need[1] else A[2][:0]
     dense = units[:, 4] == 1
     asked = (need[0], need[1])
     T = kept_by_node(*S, need[1])
@@ -248,7 +197,14 @@ def _backward(
                 run_rows(_alpha_units_backward, len(sparse), work, sparse, S, A_both, G_both, dalpha)
         if need[1]:
             run_rows(_hat_units_backward, len(sparse), work, sparse, A, T, G, dhat)
-    return torch.from_numpy(dalpha), torch.from_numpy(dhat)
+    results = torch.from_numpy(dalpha), torch.from_numpy(dhat)
+    for b in by_pairs:
+        here = slice(int(rowptr[kept_[b]]), int(rowptr[kept_[b + 1]]))
+        p = torch.repeat_interleave(rowptr[kept_[b] : kept_[b + 1] + 1].diff())
+        graph = one_graph(clusters, edges, perm, ptr_, kept_, b)
+        da, dh = (t if t.numel() else torch.zeros_like(like) for t, like in zip(results, (alpha, hat), strict=True))
+        add_pair_gradients(graph, alpha, hat, p, col[here] - int(kept_[b]), gradient[here], da, dh)
+    return results
 
 
 def _mirrored(edges: Rows, hat: Array, pooled: Rows, g: Array) -> list[tuple[Any, Any]]:
@@ -291,6 +247,6 @@ def coarsen(
     clusters: Pattern, alpha: Tensor, pattern: Pattern, hat: Tensor, perm: Tensor, ptr: Tensor,
     max_neighbours: int | None = None,
 ) -> tuple[Pattern, Tensor]:  # fmt: skip
-    """As reference.coarsen; with max_neighbours a graph beyond the limit is thinned while it is formed."""
+    """As reference.coarsen."""
     weight, *six = _coarsen_op(clusters, pattern, alpha, hat, perm, pattern.ptr, ptr, max_neighbours or 0)
     return Pattern(ptr, *six), weight

@@ -27,6 +27,12 @@ def width(k):  # type: ignore[no-untyped-def]
     return (k + LANE - 1) // LANE * LANE
 
 
+@helper
+def is_dense(n, k, E):  # type: ignore[no-untyped-def]
+    """A dense row costs the number of clusters, a walk the number of steps, about 32 times as much each."""
+    return k * n <= 32 * E and n * width(k) <= max(2**20, 4 * E)
+
+
 @inline
 def emit(begin, end, base, bits, out, cols, values, size):  # type: ignore[no-untyped-def]
     """Write down the entries of a row whose bits are set, columns ascending; returns how many there are now."""

@@ -10,6 +10,7 @@ from asapool.kernels.custom_op import STRUCTURE, Structure, fake_structure, regi
 from asapool.kernels.fused.checks import check_edges, check_rows
 from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.graph import Pattern
+from asapool.kernels.reference.pattern import check_reach
 
 StructureAndSlot = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
@@ -168,7 +169,8 @@ def _run_pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> StructureAndSlot
     return (*complete(new_rowptr, new_col[:n].clone()), slot)
 
 
-def _run_reach(rowptr: Tensor, col: Tensor, hops: int) -> Structure:
+def _run_reach(ptr: Tensor, rowptr: Tensor, col: Tensor, hops: int) -> Structure:
+    check_reach(ptr, rowptr, col, hops)
     N = rowptr.numel() - 1
     counts = rowptr.new_empty(N)
     work = 100 * hops * col.numel()
@@ -193,8 +195,8 @@ _pack_rows_op = register(
 _reach_op = register(
     "reach",
     _run_reach,
-    lambda rowptr, col, hops: fake_structure(rowptr.numel() - 1, rowptr),
-    inputs="Tensor rowptr, Tensor col, int hops",
+    lambda ptr, rowptr, col, hops: fake_structure(rowptr.numel() - 1, rowptr),
+    inputs="Tensor ptr, Tensor rowptr, Tensor col, int hops",
     outputs=f"({STRUCTURE})",
 )
 
@@ -213,4 +215,4 @@ def pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor
 
 def reach(pattern: Pattern, hops: int) -> Pattern:
     """As reference.reach."""
-    return Pattern(pattern.ptr, *_reach_op(pattern.rowptr, pattern.col, hops))
+    return Pattern(pattern.ptr, *_reach_op(pattern.ptr, pattern.rowptr, pattern.col, hops))

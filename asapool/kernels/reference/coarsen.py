@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,7 +10,9 @@ from torch import Tensor
 
 from asapool.kernels.custom_op import STRUCTURE, fake_structure
 from asapool.kernels.graph import Pattern
-from asapool.kernels.limits import max_pooled_edges, refuse
+from asapool.kernels.limits import MANY, REFERENCE_BYTES, is_thinned, max_pooled_edges, refuse
+from asapool.kernels.reference.hubs import strongest_pairs
+from asapool.kernels.reference.pairs import OneGraph, add_pair_gradients, find, pair_weights
 from asapool.kernels.reference.pattern import from_keys, sparse, times, times_in_op
 
 
@@ -21,42 +24,141 @@ def coarsen(
 
     alpha (E_c,) over the clusters; hat (E,) = Â over the edges; perm (K,), ptr (B+1,) of the kept.
     Returns the pooled structure and its weights (E^p,), differentiable with respect to both α and Â.
-    A graph with more edges than asapool.kernels.limits allows is refused; max_neighbours has no effect here.
+    A graph with more edges than asapool.kernels.limits allows is refused; with max_neighbours, of a graph with many
+    edges just the strongest of every node are formed.
     """
+    most, inputs = max_neighbours or 0, (*clusters.tensors[:2], alpha, *pattern.tensors[:2], hat, perm)
     if torch.compiler.is_compiling():
-        weight, *structure = _coarsen_op(*clusters.tensors[:2], alpha, *pattern.tensors[:2], hat, perm)
+        weight, *structure = _coarsen_op(*inputs, pattern.ptr, ptr, most)
         return Pattern(ptr, *structure), weight
-    check_size(clusters, pattern, perm, ptr)
-    S, A = _factors(clusters.rowptr, clusters.col, alpha, pattern.rowptr, pattern.col, hat, perm)
+    thinned = thinned_graphs(inputs, pattern.ptr, ptr, most)
+    S, A = _factors(tuple(inputs), ptr, thinned)
     pooled = times(S.t(), times(A, S)).coalesce()
-    return _pattern(pooled, ptr), pooled.values().to(alpha.dtype)
+    key, value = _keys(pooled), pooled.values().to(alpha.dtype)
+    if thinned:
+        pairs = [_pairs(inputs, pattern.ptr, ptr, b, most) for b in thinned]
+        more = [_PairWeights.apply(alpha, hat, graph, p, q) for graph, p, q in pairs]  # type: ignore[no-untyped-call]
+        key, value = _together(key, value, pairs, more, ptr, thinned)
+    return from_keys(key, ptr, perm.numel()), value
 
 
-def check_size(clusters: Pattern, pattern: Pattern, perm: Tensor, ptr: Tensor) -> None:
-    """Refuse a graph whose A^p may have more entries than allowed: at most min(K, walks from cluster to cluster) a row.
+def weights_at(
+    clusters: Pattern, alpha: Tensor, pattern: Pattern, value: Tensor, perm: Tensor, pooled: Pattern
+) -> Tensor:
+    """Ŝᵀ V Ŝ at the entries of a pooled structure that `coarsen` made; value (E,) = V over the edges."""
+    inputs, ptr = (*clusters.tensors[:2], alpha, *pattern.tensors[:2], value, perm), pooled.ptr
+    wanted = pooled.row * perm.numel() + pooled.col
+    if torch.compiler.is_compiling():
+        every, rowptr, col, *_ = _coarsen_op(*inputs, pattern.ptr, ptr, 0)
+        at = torch.searchsorted(_rows(rowptr, col) * perm.numel() + col, wanted)
+        return torch.index_select(every, 0, at)
+    kept, entries = ptr.diff(), pooled.rowptr[ptr].diff()
+    thinned = ((kept**2 > min(max_pooled_edges(), MANY)) & (entries < kept**2)).nonzero().view(-1).tolist()
+    S, A = _factors(tuple(inputs), ptr, thinned)
+    product = times(S.t(), times(A, S)).coalesce()
+    at, met = find(_keys(product), wanted)
+    weight = torch.where(met, product.values()[at], 0) if product.values().numel() else value.new_zeros(at.numel())
+    for b in thinned:
+        graph, here = _cut(inputs, pattern.ptr, ptr, b), slice(*pooled.rowptr[ptr[b : b + 2]].tolist())
+        p, q = pooled.row[here] - ptr[b], pooled.col[here] - ptr[b]
+        more: Tensor = _PairWeights.apply(alpha, value, graph, p, q)  # type: ignore[no-untyped-call]
+        weight = weight.index_add(0, torch.arange(here.start, here.stop, device=weight.device), more)
+    return weight
 
-    A walk goes from cluster p to a member j, along an edge to l, and to a kept cluster that holds l.
+
+Inputs = tuple[Tensor, ...]  # rowptr and col of the clusters, α, rowptr and col of the edges, Â, perm
+
+
+def thinned_graphs(inputs: Inputs, ptr: Tensor, kept_ptr: Tensor, most: int) -> list[int]:
+    """The graphs of which just the strongest edges are formed; an error where those of the others are too many.
+
+    A row of A^p has at most min(K, walks) entries. A walk goes from cluster p to a member j, along an edge to l, and to
+    a kept cluster that holds l.
     """
-    limit, kept = max_pooled_edges(), ptr.diff()
-    if int(kept.max()) ** 2 <= limit if kept.numel() else True:
-        return
-    p = _kept_clusters(clusters.rowptr, clusters.col, perm)
-    holders = torch.bincount(clusters.col[p >= 0], minlength=pattern.diag.numel())
-    ways = torch.zeros_like(holders).index_add(0, pattern.row, holders[pattern.col])
-    walks = torch.zeros_like(holders).index_add(0, clusters.row, ways[clusters.col])[perm]
+    c_rowptr, c_col, _, rowptr, col, _, perm = inputs
+    limit, kept = max_pooled_edges(REFERENCE_BYTES), kept_ptr.diff()
+    if int((kept * kept).sum()) <= (min(limit, MANY) if most else limit):
+        return []
+    p = _kept_clusters(c_rowptr, c_col, perm)
+    holders = torch.bincount(c_col[p >= 0], minlength=rowptr.numel() - 1)
+    ways = torch.zeros_like(holders).index_add(0, _rows(rowptr, col), holders[col])
+    walks = torch.zeros_like(holders).index_add(0, _rows(c_rowptr, c_col), ways[c_col])[perm]
     batch = torch.repeat_interleave(kept, output_size=perm.numel())
     edges = torch.zeros_like(kept).index_add(0, batch, torch.minimum(walks, kept[batch]))
-    for b in (edges > limit).nonzero().view(-1).tolist():
-        refuse(b, int(pattern.ptr[b + 1] - pattern.ptr[b]), int(edges[b]))
+    return choose_thinned(edges.tolist(), ptr.diff().tolist(), kept.tolist(), most, limit)
 
 
-def _factors(
-    c_rowptr: Tensor, c_col: Tensor, alpha: Tensor, rowptr: Tensor, col: Tensor, hat: Tensor, perm: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Ŝ (N, K) and Â (N, N) as sparse matrices."""
+def choose_thinned(edges: Sequence[int], nodes: Sequence[int], kept: Sequence[int], most: int, limit: int) -> list[int]:
+    """The graphs of which just the strongest edges are formed; an error where those of the others are too many.
+
+    Args:
+        edges: of every pooled graph, estimated from above.
+        nodes: of every graph.
+        kept: clusters of every graph.
+        most: edges to be kept per cluster; 0 = all.
+        limit: of pooled edges.
+    """
+    thinned = [b for b in range(len(edges)) if is_thinned(edges[b], kept[b], most, limit)]
+    whole = sorted(set(range(len(edges))) - set(thinned), key=lambda b: (-edges[b], b))
+    total = sum(edges[b] for b in whole)
+    for b in whole:  # the largest first
+        if total <= limit:
+            break
+        if not most:
+            refuse(b, nodes[b], edges[b], total, limit)
+        thinned.append(b)
+        total -= edges[b]
+    return sorted(thinned)
+
+
+def _cut(inputs: Inputs, ptr: Tensor, kept_ptr: Tensor, b: int) -> OneGraph:
+    c_rowptr, c_col, _, rowptr, col, _, perm = inputs
+    lo, hi = ptr[b : b + 2].tolist()
+    k = slice(*kept_ptr[b : b + 2].tolist())
+    return OneGraph.cut((c_rowptr, c_col), (rowptr, col), perm[k], lo, hi)
+
+
+def _pairs(inputs: Inputs, ptr: Tensor, kept_ptr: Tensor, b: int, most: int) -> tuple[OneGraph, Tensor, Tensor]:
+    graph = _cut(inputs, ptr, kept_ptr, b)
+    return graph, *strongest_pairs(graph, inputs[2], inputs[5], most)
+
+
+def _together(
+    key: Tensor, value: Tensor, pairs: Sequence[tuple[OneGraph, Tensor, Tensor]], more: Sequence[Tensor], ptr: Tensor,
+    thinned: Sequence[int],
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Entries and weights of all graphs, sorted."""
+    K = int(ptr[-1])
+    places = [(p + ptr[b]) * K + q + ptr[b] for b, (_, p, q) in zip(thinned, pairs, strict=True)]
+    key, order = torch.cat([key, *places]).sort()
+    return key, torch.cat([value, *more])[order]
+
+
+class _PairWeights(torch.autograd.Function):
+    """Weights of chosen pairs, with their gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, alpha: Tensor, hat: Tensor, graph: OneGraph, p: Tensor, q: Tensor) -> Tensor:
+        ctx.save_for_backward(alpha, hat, p, q)
+        ctx.graph = graph
+        return pair_weights(graph, alpha, hat, p, q)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        alpha, hat, p, q = ctx.saved_tensors
+        dalpha, dhat = torch.zeros_like(alpha), torch.zeros_like(hat)
+        add_pair_gradients(ctx.graph, alpha, hat, p, q, gradients[0], dalpha, dhat)
+        return dalpha, dhat, None, None, None
+
+
+def _factors(inputs: Inputs, ptr: Tensor, without: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Ŝ (N, K) and Â (N, N) as sparse matrices; Ŝ without the clusters of some graphs."""
+    c_rowptr, c_col, alpha, rowptr, col, hat, perm = inputs
     N, K = rowptr.numel() - 1, perm.numel()
     p = _kept_clusters(c_rowptr, c_col, perm)
     kept = p >= 0
+    for b in without:
+        kept &= (p < ptr[b]) | (p >= ptr[b + 1])
     wide = torch.promote_types(alpha.dtype, torch.float32)  # torch has no sparse products in bfloat16
     S = sparse(c_col[kept], p[kept], alpha[kept].to(wide), (N, K))
     return S, sparse(_rows(rowptr, col), col, hat.to(wide), (N, N))
@@ -73,27 +175,46 @@ def _rows(rowptr: Tensor, col: Tensor) -> Tensor:
     return torch.repeat_interleave(rowptr.diff(), output_size=col.numel())
 
 
-def _pattern(pooled: Tensor, ptr: Tensor) -> Pattern:
+def _keys(pooled: Tensor) -> Tensor:
     i, j = pooled.indices()
-    return from_keys(i * pooled.size(0) + j, ptr, pooled.size(0))
+    key: Tensor = i * pooled.size(0) + j
+    return key
 
 
-def _forward(*inputs: Tensor) -> tuple[Tensor, ...]:
-    S, A = _factors(*inputs)
+def _forward(*arguments: Any) -> tuple[Tensor, ...]:
+    *inputs, node_ptr, ptr, most = arguments
+    alpha, hat, perm = inputs[2], inputs[5], inputs[6]
+    thinned = thinned_graphs(tuple(inputs), node_ptr, ptr, most)
+    S, A = _factors(tuple(inputs), ptr, thinned)
     pooled = times_in_op(S.t(), times_in_op(A, S))
-    return pooled.values().to(inputs[2].dtype, copy=True), *_pattern(pooled, inputs[-1]).structure
+    key, value = _keys(pooled), pooled.values().to(alpha.dtype, copy=True)
+    if thinned:
+        pairs = [_pairs(tuple(inputs), node_ptr, ptr, b, most) for b in thinned]
+        more = [pair_weights(graph, alpha, hat, p, q) for graph, p, q in pairs]
+        key, value = _together(key, value, pairs, more, ptr, thinned)
+    return value, *from_keys(key, ptr, perm.numel()).structure
 
 
-def _backward(gradient: Tensor, rowptr_p: Tensor, col_p: Tensor, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+def _backward(gradient: Tensor, rowptr_p: Tensor, col_p: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:
     """∂Ŝ = Â Ŝ Gᵀ + Âᵀ Ŝ G and ∂Â = Ŝ G Ŝᵀ with G = ∂A^p, each only at the entries that exist."""
+    *inputs, node_ptr, ptr, most = arguments
     c_rowptr, c_col, alpha, rowptr, col, hat, perm = inputs
-    S, A = _factors(*inputs)
-    G = sparse(_rows(rowptr_p, col_p), col_p, gradient.to(S.dtype), (perm.numel(), perm.numel()))
+    thinned = thinned_graphs(tuple(inputs), node_ptr, ptr, most)
+    S, A = _factors(tuple(inputs), ptr, thinned)
+    row_p, whole = _rows(rowptr_p, col_p), torch.ones_like(col_p, dtype=torch.bool)
+    for b in thinned:
+        whole &= (row_p < ptr[b]) | (row_p >= ptr[b + 1])
+    G = sparse(row_p[whole], col_p[whole], gradient[whole].to(S.dtype), (perm.numel(), perm.numel()))
     p = _kept_clusters(c_rowptr, c_col, perm)
     dS = times_in_op(A, times_in_op(S, G.t())) + times_in_op(A.t(), times_in_op(S, G))
-    dalpha = torch.where(p >= 0, _entries(dS, c_col, p.clamp(min=0)), 0)
-    dhat = _entries(times_in_op(S, times_in_op(G, S.t())), _rows(rowptr, col), col)
-    return dalpha.to(alpha.dtype), dhat.to(hat.dtype)
+    dalpha = torch.where(p >= 0, _entries(dS, c_col, p.clamp(min=0)), 0).to(alpha.dtype)
+    dhat = _entries(times_in_op(S, times_in_op(G, S.t())), _rows(rowptr, col), col).to(hat.dtype)
+    for b in thinned:
+        here = slice(*rowptr_p[ptr[b : b + 2]].tolist())
+        p, q = row_p[here] - ptr[b], col_p[here] - ptr[b]
+        graph = _cut(tuple(inputs), node_ptr, ptr, b)
+        add_pair_gradients(graph, alpha, hat, p, q, gradient[here], dalpha, dhat)
+    return dalpha, dhat
 
 
 def _entries(M: Tensor, row: Tensor, col: Tensor) -> Tensor:
@@ -107,14 +228,16 @@ def _entries(M: Tensor, row: Tensor, col: Tensor) -> Tensor:
     return torch.where(keys[at] == key, M.values()[at], 0)
 
 
-def _fake(
-    c_rowptr: Tensor, c_col: Tensor, alpha: Tensor, rowptr: Tensor, col: Tensor, hat: Tensor, perm: Tensor
-) -> Any:
+def _fake(*arguments: Any) -> Any:
+    alpha, perm = arguments[2], arguments[6]
     structure = fake_structure(perm.numel(), perm)
     return torch.empty_like(structure[1], dtype=alpha.dtype), *structure
 
 
-INPUTS = "Tensor c_rowptr, Tensor c_col, Tensor alpha, Tensor rowptr, Tensor col, Tensor hat, Tensor perm"
+INPUTS = (
+    "Tensor c_rowptr, Tensor c_col, Tensor alpha, Tensor rowptr, Tensor col, Tensor hat, Tensor perm, Tensor node_ptr, "
+    "Tensor ptr, int most"
+)
 _coarsen_op = torch.library.custom_op(
     "asapool::reference_coarsen", _forward, mutates_args=(), schema=f"({INPUTS}) -> (Tensor, {STRUCTURE})"
 )
@@ -130,13 +253,14 @@ _backward_op.register_fake(
 )
 
 
-def _setup(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(output[1], output[2], *inputs)
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(output[1], output[2], *inputs[:-1])
+    ctx.most = inputs[-1]
 
 
 def _autograd(ctx: Any, gradient: Tensor, *others: Any) -> tuple[Tensor | None, ...]:
-    dalpha, dhat = _backward_op(gradient, *ctx.saved_tensors)
-    return None, None, dalpha, None, None, dhat, None
+    dalpha, dhat = _backward_op(gradient, *ctx.saved_tensors, ctx.most)
+    return None, None, dalpha, None, None, dhat, None, None, None, None
 
 
 _coarsen_op.register_autograd(_autograd, setup_context=_setup)

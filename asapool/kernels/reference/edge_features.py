@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.graph import Pattern
-from asapool.kernels.reference.coarsen import coarsen
+from asapool.kernels.reference.coarsen import weights_at
 
 
 def coarsen_features(
@@ -23,7 +23,7 @@ def coarsen_features(
     S, A, e = alpha.to(wide), weight.to(wide), edge_attr.to(wide)
 
     def total(value: Tensor) -> Tensor:
-        return coarsen(clusters, S, pattern, value, perm, pooled.ptr)[1]
+        return weights_at(clusters, S, pattern, value, perm, pooled)
 
     weights = total(A)
     joined = weights > torch.finfo(wide).tiny

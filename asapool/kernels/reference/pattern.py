@@ -9,6 +9,7 @@ from torch import Tensor
 
 from asapool.kernels.custom_op import STRUCTURE, fake_structure, register
 from asapool.kernels.graph import Pattern
+from asapool.kernels.limits import max_pooled_edges, refuse
 
 
 def index_of(counts: Tensor) -> Tensor:
@@ -77,10 +78,26 @@ def pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor
 
 def reach(pattern: Pattern, hops: int) -> Pattern:
     """Structure of (A + I)^h: row i lists every node from which i is at most h hops away."""
-    return Pattern(pattern.ptr, *_reach_op(pattern.rowptr, pattern.col, hops))
+    return Pattern(pattern.ptr, *_reach_op(pattern.ptr, pattern.rowptr, pattern.col, hops))
 
 
-def _reach(rowptr: Tensor, col: Tensor, hops: int) -> tuple[Tensor, ...]:
+def check_reach(ptr: Tensor, rowptr: Tensor, col: Tensor, hops: int) -> None:
+    """Refuse a graph with more members of h-hop clusters than allowed: near a hub every node reaches every other."""
+    nodes, limit = ptr.diff(), max_pooled_edges()
+    if int((nodes * nodes).sum()) <= limit:
+        return
+    row, batch = torch.repeat_interleave(rowptr.diff(), output_size=col.numel()), torch.repeat_interleave(nodes)
+    reached = rowptr.diff()
+    for _ in range(hops - 1):
+        reached = torch.zeros_like(reached).index_add(0, row, reached[col]).minimum(nodes[batch])
+    entries = torch.zeros_like(nodes).index_add(0, batch, reached)
+    if int(entries.sum()) > limit:
+        b = int(entries.argmax())
+        refuse(b, int(nodes[b]), int(entries[b]), int(entries.sum()), limit, f"members in clusters of {hops} hops")
+
+
+def _reach(ptr: Tensor, rowptr: Tensor, col: Tensor, hops: int) -> tuple[Tensor, ...]:
+    check_reach(ptr, rowptr, col, hops)
     N = rowptr.numel() - 1
     row = torch.repeat_interleave(rowptr.diff(), output_size=col.numel())
     step = sparse(row, col, torch.ones_like(col, dtype=torch.float32), (N, N))
@@ -94,8 +111,8 @@ def _reach(rowptr: Tensor, col: Tensor, hops: int) -> tuple[Tensor, ...]:
 _reach_op = register(
     "reference_reach",
     _reach,
-    lambda rowptr, col, hops: fake_structure(rowptr.numel() - 1, rowptr),
-    inputs="Tensor rowptr, Tensor col, int hops",
+    lambda ptr, rowptr, col, hops: fake_structure(rowptr.numel() - 1, rowptr),
+    inputs="Tensor ptr, Tensor rowptr, Tensor col, int hops",
     outputs=f"({STRUCTURE})",
     device=None,
 )
