@@ -1,10 +1,11 @@
 """Mutated input files of every kind: each is read, or refused in one sentence. A traceback is a defect.
 
-python -m tests.fuzz_inputs 20000 [seed]
+python -m tests.fuzz_inputs 20000 [seed] [--write]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import re
@@ -158,7 +159,7 @@ def kinds(folder: Path) -> dict[str, tuple[Path, Callable[[Path, random.Random],
     }
 
 
-def main(count: int, seed: int) -> int:
+def main(count: int, seed: int, keep: bool = False) -> int:
     """Try `count` files, print what became of them and the first traceback of each place, and count the places."""
     warnings.simplefilter("ignore")
     draw, outcome, places, slow = random.Random(seed), Counter(), {}, []
@@ -193,8 +194,30 @@ def main(count: int, seed: int) -> int:
     for where, data in places.items():
         print(f"\n{where}\n    {data[:300]!r}")
     print(f"\nslower than 5 s: {slow}")
+    if keep:
+        from benchmarks.measuring import machine, write
+
+        outcomes = {kind: {what: n for (k, what), n in sorted(outcome.items()) if k == kind} for kind in sorted(table)}
+        write(
+            "fuzz_inputs",
+            {
+                "what": "mutated input files of every kind",
+                "command": f"python -m tests.fuzz_inputs {count} {seed} --write",
+                "files": count,
+                "outcomes": outcomes,
+                "tracebacks": sum(n for (_, what), n in outcome.items() if what == "TRACEBACK"),
+                "places": list(places),
+                "slower_than_5_s": slow,
+                "machine": machine(),
+            },
+        )
     return len(places)
 
 
 if __name__ == "__main__":
-    sys.exit(1 if main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0) else 0)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("count", type=int)
+    parser.add_argument("seed", type=int, nargs="?", default=0)
+    parser.add_argument("--write", action="store_true", help="keep the result in benchmarks/results")
+    args = parser.parse_args()
+    sys.exit(1 if main(args.count, args.seed, args.write) else 0)

@@ -152,6 +152,8 @@ def _ending_on_sigterm() -> Iterator[None]:
 def _enter(ray: Any, trouble: str, **options: Any) -> None:
     try:
         ray.init(**options)
+    except SystemExit:  # Ray's own handler of SIGTERM, which it has while it starts
+        raise SystemExit(128 + signal.SIGTERM) from None
     except Exception as error:
         raise ConfigError(f"{trouble}: {_first_line(str(error))}") from None
 

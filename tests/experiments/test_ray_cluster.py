@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -294,3 +295,32 @@ def test_a_guard_ends_what_a_killed_driver_leaves_behind(tmp_path):
     while folder.exists() or Path(f"/proc/{left}").exists():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_a_signal_while_ray_starts_has_the_code_of_a_signal():
+    """Ray's handler ends the process with 1."""
+    starting = SimpleNamespace(init=lambda **options: sys.exit(1))
+    with pytest.raises(SystemExit) as end:
+        ray_connection._enter(starting, "Ray could not be started")
+    assert end.value.code == 143
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["while Ray starts", "while it trains"])
+def test_sigterm_ends_the_command_with_143_and_leaves_nothing_behind(tmp_path, moment):
+    before = set(Path("/tmp").glob("asapool-ray-*"))
+    command = [
+        sys.executable, "-m", "asapool", "cv", "synthetic:motifs?graphs=40", "--method", "asap", "--hidden", "8",
+        "--folds", "3", "--epochs", "5000", "--engine", "ray", "-j", "1", "--out", tmp_path / "out",
+    ]  # fmt: skip
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
+        until(lambda: set(Path("/tmp").glob("asapool-ray-*")) - before)
+        [folder] = set(Path("/tmp").glob("asapool-ray-*")) - before
+        until(lambda: processes("raylet/raylet" if moment == "while Ray starts" else "ray::train", driver.pid))
+        driver.terminate()
+        _, err = driver.communicate(timeout=120)
+    assert driver.returncode == 143
+    assert "stack" not in err.lower()
+    assert "Traceback" not in err
+    until(lambda: not folder.exists() and not processes(str(folder)))
