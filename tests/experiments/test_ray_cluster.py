@@ -317,9 +317,15 @@ def test_sigterm_ends_the_command_with_143_and_leaves_nothing_behind(tmp_path, m
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
         until(lambda: set(Path("/tmp").glob("asapool-ray-*")) - before)
         [folder] = set(Path("/tmp").glob("asapool-ray-*")) - before
-        until(lambda: processes("raylet/raylet" if moment == "while Ray starts" else "ray::train", driver.pid))
-        driver.terminate()
-        _, err = driver.communicate(timeout=120)
+        try:
+            until(lambda: processes("raylet/raylet", driver.pid))
+            if moment == "while it trains":
+                [raylet] = processes("raylet/raylet", driver.pid)
+                until(lambda: processes("ray::train", raylet))
+            driver.terminate()
+            _, err = driver.communicate(timeout=120)
+        finally:
+            driver.kill()
     assert driver.returncode == 143
     assert "stack" not in err.lower()
     assert "Traceback" not in err

@@ -140,7 +140,7 @@ def sample_arguments():
     return {
         "pack": (edge_index, ptr, len(x)),
         "pack_rows": (pattern.rowptr, pattern.col, ptr),
-        "reach": (pattern.rowptr, pattern.col, 2),
+        "reach": (pattern.ptr, pattern.rowptr, pattern.col, 2),
         "normalise": (*P, grad(hat)),
         "propagate": (*P, grad(weight), grad(x), grad(x[0]), True),
         "activate": (grad(x), grad(x[0])),
