@@ -11,10 +11,12 @@ import logging
 import os
 import platform
 import sys
+import warnings
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, TextIO
 
 import typer
 
@@ -30,6 +32,7 @@ COMMANDS = {  # name → module of asapool.cli, in the order of the help
     "theory": "theory", "warmup": "methods",
 }  # fmt: skip
 
+PACKAGE = Path(__file__).parents[1]
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a disk that is full
 
 ABOUT = "Train models on graphs and molecules, predict, and explain the predictions."
@@ -86,6 +89,7 @@ def main() -> None:
         logger = logging.getLogger("asapool")
         logger.setLevel(logging.INFO)
         logger.addHandler(_Notes())
+    warnings.showwarning = _warn
     try:
         code = _run()
         sys.stdout.flush()
@@ -97,6 +101,17 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again when it exits
         code = code or 1
     sys.exit(code)
+
+
+def _warn(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None,
+    line: str | None = None,
+) -> None:  # fmt: skip
+    """A warning of ours is a note; one of another library looks as ever."""
+    if Path(filename).is_relative_to(PACKAGE):
+        _say(f"Warning: {message}.")
+    elif sys.stderr is not None:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 class _Notes(logging.Handler):

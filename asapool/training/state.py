@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -124,6 +125,12 @@ def load_state(
         raise CheckpointError(
             f"{path}: was written by asapool {writer}, whose trainings give other numbers than those of {__version__}. "
             "Finish the run with that version, or continue it with mix_versions (--mix-versions)"
+        )
+    if writer != __version__:
+        numbers = "the same numbers" if numerics == NUMERICS else "other numbers"
+        warnings.warn(
+            f"{path}: was begun by asapool {writer} and is continued by {__version__}, which gives {numbers}",
+            stacklevel=2,
         )
     for name, value in owner.items():
         if header["owner"].get(name) != value:

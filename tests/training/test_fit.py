@@ -11,7 +11,7 @@ from asapool.data import load
 from asapool.errors import CheckpointError, ConfigError, TrainingError
 from asapool.kernels.threads import flushes_denormals
 from asapool.models import ModelConfig, build
-from asapool.training import TrainConfig, fit, predict
+from asapool.training import TrainConfig, fit, predict, state
 from asapool.training.adam import Adam
 from asapool.training.fitting import _not_finite, order
 from asapool.training.losses import class_weights
@@ -198,6 +198,23 @@ def test_a_state_of_another_run_or_another_kind_is_refused(graphs, tmp_path):
         file.write_bytes(damage)
         with pytest.raises(CheckpointError, match="is not a training state"):
             load_state(file, model, adam, generator, {"data": "a"})
+
+
+def test_a_state_of_another_version_is_named_or_refused(graphs, tmp_path, monkeypatch):
+    model = build(ModelConfig(hidden=4, levels=1), graphs.num_features, 2, seed=0)
+    adam, generator, file = Adam(model.parameters()), torch.Generator(), tmp_path / "state.safetensors"
+    with monkeypatch.context() as older:
+        older.setattr(state, "__version__", "0.1.9")
+        save_state(file, model, adam, generator, Progress(), {})
+    with pytest.warns(UserWarning, match=r"begun by asapool 0\.1\.9 and is continued by .* the same numbers"):
+        load_state(file, model, adam, generator, {})
+    monkeypatch.setattr(state, "NUMERICS", state.NUMERICS + 1)  # as if this version computed otherwise
+    with pytest.raises(
+        CheckpointError, match=r"written by asapool 0\.1\.9, whose trainings give other .*--mix-versions"
+    ):
+        load_state(file, model, adam, generator, {})
+    with pytest.warns(UserWarning, match="other numbers"):
+        load_state(file, model, adam, generator, {}, mix_versions=True)
 
 
 def test_memory_does_not_grow_with_the_epochs(graphs, parts):
