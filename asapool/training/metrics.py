@@ -183,33 +183,22 @@ def score(y: npt.ArrayLike, probability: npt.ArrayLike, class_names: Sequence[st
     if G == 0:
         nothing = dict.fromkeys(_NAMES, "no graph of this part has a label")
         return Scores(graphs=0, confusion=confusion.tolist(), notes=nothing, **named | dict.fromkeys(_NAMES))
-    answer = p.argmax(axis=1)
-    np.add.at(confusion, (truth, answer), 1)
+    confusion = confusion_matrix(truth, p)
     support = confusion.sum(axis=1)
     present, notes = np.flatnonzero(support), {}
-    balanced: float | None = float((np.diag(confusion)[present] / support[present]).mean())
     if len(present) == 1:
-        balanced = None
         only = f"all {G} graphs are of the class {class_names[present[0]]!r}, and the score compares classes"
         notes = dict.fromkeys(_COMPARING, only)
-    roc, average_precision = _ranking(truth, p, present)
     if 1 < len(present) < C:
         absent = ", ".join(repr(class_names[c]) for c in range(C) if support[c] == 0)
         partial = f"no graph is of the class {absent}, and the mean is over the other classes"
         notes = dict.fromkeys(_COMPARING, partial)
     return Scores(
         graphs=G,
-        accuracy=float((answer == truth).mean()),
-        balanced_accuracy=balanced,
-        roc_auc=roc,
-        pr_auc=average_precision,
-        calibration_error=calibration_error(p.max(axis=1), answer == truth),
         majority=float(support.max() / G),
         confusion=confusion.tolist(),
-        mcc=mcc(truth, p),
-        f1=f1(truth, p),
-        log_loss=log_loss(truth, p),
         notes=notes,
+        **{metric.name: metric.compute(truth, p) for metric in METRICS.values()},
         **named,
     )
 
@@ -257,20 +246,6 @@ def _bin_sums(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int) -> tup
     place = np.clip(np.ceil(c * bins).astype(np.int64) - 1, 0, bins - 1)
     sums = [np.asarray(np.bincount(place, weights, bins), np.float64) for weights in (c, r)]
     return np.bincount(place, minlength=bins), sums[0], sums[1]
-
-
-def _ranking(truth: Ints, p: Floats, present: Ints) -> tuple[float | None, float | None]:
-    """ROC-AUC and average precision: of class 1 of two, else the mean over the classes, each against the rest."""
-    from sklearn.metrics import average_precision_score, roc_auc_score
-
-    if len(present) < 2:
-        return None, None
-    classes: Sequence[int] = [1] if p.shape[1] == 2 else present.tolist()
-
-    def mean(rank: Callable[..., float]) -> float:
-        return float(np.mean([rank(truth == c, p[:, c]) for c in classes]))
-
-    return mean(roc_auc_score), mean(average_precision_score)
 
 
 def percent(share: float | None) -> str:
