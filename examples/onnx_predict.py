@@ -1,4 +1,4 @@
-"""SMILES to probabilities with an ONNX file of `asapool export`: python onnx_predict.py model.onnx CCO c1ccccc1
+"""SMILES to predictions with an ONNX file of `asapool export`: python onnx_predict.py model.onnx CCO c1ccccc1
 
 Needs numpy, rdkit and onnxruntime, and neither asapool nor torch.
 """
@@ -34,11 +34,22 @@ def inputs(smiles):
     return {"x": np.array([x], np.float32), "adjacency": A[None], "sizes": np.array([len(A)]), "edge_attr": E[None]}
 
 
+def answer(logits, about):
+    target = about["target"]
+    if target["kind"] == "regression":  # measured values in the unit of the column
+        return logits * np.array(target["scale"]) + np.array(target["mean"])
+    if target["kind"] == "multilabel":  # the probability of yes in every task
+        return 1 / (1 + np.exp(-logits))
+    p = np.exp(logits - logits.max())
+    return p / p.sum()
+
+
 if __name__ == "__main__":
     session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
-    classes = json.loads(session.get_modelmeta().custom_metadata_map["asapool"])["classes"]
+    about = json.loads(session.get_modelmeta().custom_metadata_map["asapool"])
     for smiles in sys.argv[2:]:
         given = inputs(smiles)
         (logits,) = session.run(["logits"], {i.name: given[i.name] for i in session.get_inputs()})[0]
-        p = np.exp(logits - logits.max())
-        print(smiles, {name: round(float(v), 6) for name, v in zip(classes, p / p.sum(), strict=True)})
+        print(
+            smiles, {name: round(float(v), 6) for name, v in zip(about["classes"], answer(logits, about), strict=True)}
+        )

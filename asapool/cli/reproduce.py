@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WHAT = (
     "table1, table2, table3, table-aggregation, table-attention, table-fitness, table-edges, figure-ratio, "
-    "table-hyper, or all; also table-rates and table-semantics."
+    "table-hyper, or all; also table-rates, table-semantics, table-plus, ablation-plus and pooling-helps."
 )
 What = Annotated[str | None, typer.Argument(metavar="WHAT", help=WHAT)]
 PlanOption = Annotated[

@@ -109,6 +109,7 @@ def metadata(loaded: LoadedModel) -> dict[str, Any]:
         "asapool": __version__,
         "method": loaded.config.method,
         "classes": list(loaded.classes),
+        "target": loaded.target.to_dict(),
         "recipe": dict(loaded.recipe),
         "reads": list(model.reads),
         "counts": counts if "graph_attr" in model.reads and model.config.counts == "ecfp" else {},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import logging
 import warnings
@@ -139,6 +140,15 @@ def check_pt2(loaded: LoadedModel) -> None:
         )
 
 
+def with_loops(model: GraphModel) -> GraphModel:
+    """A copy that computes with the compiled loops: the reference steps, as small trainings use them, do not export."""
+    made = copy.deepcopy(model)
+    for part in made.modules():
+        if getattr(part, "backend", None) == "reference":
+            part.backend = "fused"
+    return made
+
+
 def make_pt2(loaded: LoadedModel, graphs: GraphSet, metadata: str) -> tuple[bytes, dict[str, str], Answer]:
     """The content of the file, its inputs, and a function that runs it on some graphs."""
     order = np.argsort(np.diff(graphs.ptr), kind="stable")
@@ -149,7 +159,7 @@ def make_pt2(loaded: LoadedModel, graphs: GraphSet, metadata: str) -> tuple[byte
         # sizes of 0 and 1 are not taken for constants: a batch may be one graph, and a graph may have no edge
         with quiet(), export_settings.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
             program = torch.export.export(
-                loaded.model.eval().requires_grad_(False),
+                with_loops(loaded.model).eval().requires_grad_(False),
                 arguments[:4],
                 dict(zip(names, arguments[4:], strict=True)),
                 dynamic_shapes=dict.fromkeys(("x", "ptr", "rowptr", "col", *names), free),

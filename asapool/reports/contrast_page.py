@@ -90,7 +90,7 @@ def _view(c: Contrast, graphs: GraphSet, at: int, key: str) -> ContrastView:
         for n, name in zip(c.nearest, (predicted, other), strict=False)
     ]
     if c.pair is not None and c.pair.index not in [n.index for n in c.nearest]:
-        pairs.append((f"Most similar graph that the model answers with {other}", *_pair(c, graphs, at, c.pair)))
+        pairs.append((f"Most similar graph that the model predicts as {other}", *_pair(c, graphs, at, c.pair)))
     return ContrastView(
         explorer_view(h, key), _sentence(c, other), ContrastPanel("Original", Markup(before), words),
         ContrastPanel("Changed", Markup(after), changed), pairs,
@@ -107,7 +107,7 @@ def _sentence(c: Contrast, other: str) -> str:
     listed = " and ".join(filter(None, [", ".join(what[:-1]), what[-1]]))
     pieces = "" if c.flip.connected else " The graph falls apart by it."
     if c.flip.flipped:
-        return f"Without {listed} the model answers with {other}.{pieces}"
+        return f"Without {listed} the model predicts {other}.{pieces}"
     return f"No four removals make {other} more probable; without {listed} it comes nearest.{pieces}"
 
 

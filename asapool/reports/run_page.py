@@ -133,6 +133,11 @@ def errors_view(record: FinishedRun, count: int, graphs: GraphSet | None = None)
     }
 
 
+BASELINES = {
+    "classification": "which predicts the shares of the classes in the training graphs",
+    "regression": "which predicts the mean of the training graphs",
+    "multilabel": "which predicts the share of yes in the training graphs",
+}
 PARTS = {"train": "training", "validation": "validation", "test": "test"}
 
 
@@ -175,7 +180,7 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
             trivial = m["majority_class"]
             lines.append(f"always {trivial['class']!r}: {trivial['test_accuracy']:.3f}")
         elif known.get(key) is not None and key != "calibration_error":  # a constant is calibrated, and of no use
-            lines.append(f"trivial baseline: {known[key]:.3f}")
+            lines.append(f"baseline {known[key]:.3f}")
         facts.append(Fact(ALL_METRICS[key].label, "–" if value is None else f"{value:.3f}", "\n".join(lines)))
     label = ALL_METRICS[task.headline].label
     facts += [  # runs of 0.1.0 have no scores of the training graphs
@@ -185,8 +190,9 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
     ]
     reported = claim(m["data"]["name"], m["method"])
     paper = "" if reported is None else f"{reported.mean:.2f} ± {reported.deviation:.2f}"
-    title, note = f"{PARTS[part].capitalize()} scores", "Ranges are 95 % bootstrap intervals over the test graphs."
-    lead = note if spans else ""
+    title = f"{PARTS[part].capitalize()} scores"
+    lead = "Ranges are 95 % bootstrap intervals over the test graphs." if spans else ""
+    lead += f" Baseline: the trivial baseline, {BASELINES[record.target.kind]}." if known else ""
     return {"title": title, "lead": lead, "facts": facts, "paper": paper, "warnings": m.get("warnings", [])}
 
 

@@ -97,7 +97,8 @@ class Regression(Task):
 
     def shown_answer(self, p: Values, k: int, target: Target) -> str:
         """The value with its unit."""
-        return f"{target.names[k]} = {p[k]:.4g} {target.units[k]}".strip()
+        name, unit = target.names[k], target.units[k]  # a column such as logS [mol/l] has its unit in its name
+        return f"{name} = {p[k]:.4g} {'' if f'[{unit}]' in name else unit}".strip()
 
     def predicted(self, p: Values, target: Target) -> Values:
         """The values."""

@@ -1,6 +1,7 @@
 """asapool export: files that give the model's numbers in another runtime, and sentences where that cannot be."""
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -85,6 +86,19 @@ def test_the_example_program_needs_neither_asapool_nor_torch(plus):
         name, _, numbers = line.partition(" ")
         assert name == smiles
         np.testing.assert_allclose(list(eval(numbers).values()), p, atol=3e-6)
+
+
+def test_a_model_of_a_small_training_exports_too(tmp_path):
+    path = saved(tmp_path, method="asap+", backend="reference")  # which `asapool train` chooses for few graphs
+    assert export(path, tmp_path / "m.pt2", graphs=6).difference <= 1e-5
+    assert checkpoint.load(path).config.backend == "reference"
+
+
+def test_the_example_program_reads_measured_values_and_yes_no_tasks():
+    answer = runpy.run_path(str(ROOT / "examples" / "onnx_predict.py"))["answer"]
+    values = {"target": {"kind": "regression", "scale": [2.0, 1.0], "mean": [10.0, -1.0]}}
+    assert answer(np.array([0.5, 3.0]), values).tolist() == [11.0, 2.0]
+    assert answer(np.array([0.0, np.log(3)]), {"target": {"kind": "multilabel"}}) == pytest.approx([0.5, 0.75])
 
 
 @pytest.mark.parametrize("method", ["topk", "mlp"])  # benchmarks/export_latency.py exports all that can be

@@ -107,9 +107,8 @@ function explore(root) {
     const first = (values) => values.map((v, k) => [v, k]).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, 5);
     if (at) return [make("h4", "", "Fittest clusters"),
       list(first(at.fitness).map(([v, k]) => [`${k} around ${data.names[at.medoid[k]]}`, digits(v), "", at.colour[k]]))];
-    const values = data.importance[view()], effects = data.effects[view()];
-    return values ? [make("h4", "", `Strongest by ${view()}`),
-      list(first(values).map(([v, k]) => [data.names[k], effects ? effects[k] : digits(v)]))] : [];
+    const values = data.importance[view()];
+    return values ? [make("h4", "", `Strongest by ${view()}`), list(first(values).map(([v, k]) => [data.names[k], digits(v)]))] : [];
   }
 
   function ring(v, colour, strength) {
@@ -224,7 +223,7 @@ function explore(root) {
   function list(rows, more = 0) {
     const found = make("ul", "rows", "");
     for (const [name, value, aside = "", colour = ""] of rows) {
-      const row = make("li", "", "");
+      const row = make("li", aside ? "" : "short", "");
       const dot = make("i", colour ? "dot" : "", "");
       if (colour) dot.style.background = colour;
       row.append(dot, make("span", "", name), make("b", "", value), make("small", "", aside));
