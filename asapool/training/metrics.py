@@ -198,8 +198,7 @@ def score(y: npt.ArrayLike, probability: npt.ArrayLike, class_names: Sequence[st
         majority=float(support.max() / G),
         confusion=confusion.tolist(),
         notes=notes,
-        **{metric.name: metric.compute(truth, p) for metric in METRICS.values()},
-        **named,
+        **named | {metric.name: metric.compute(truth, p, None) for metric in METRICS.values()},
     )
 
 
