@@ -145,7 +145,7 @@ def with_loops(model: GraphModel) -> GraphModel:
     made = copy.deepcopy(model)
     for part in made.modules():
         if getattr(part, "backend", None) == "reference":
-            part.backend = "fused"
+            part.backend = "fused"  # type: ignore[assignment]
     return made
 
 
