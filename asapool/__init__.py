@@ -53,12 +53,18 @@ _PUBLIC = {
     "register_method": "asapool.models.methods",
     "tune": "asapool.experiments.searching",
 }
+_PACKAGES = (
+    "data", "estimator", "experiments", "exporting", "files", "insight", "kernels", "models", "nn", "reports", "serve",
+    "theory", "training",
+)  # fmt: skip
 __all__ = ["__version__", *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
         return getattr(import_module(_PUBLIC[name]), name)
+    if name in _PACKAGES:  # asapool.insight.forecast after import asapool alone
+        return import_module(f"asapool.{name}")
     raise AttributeError(f"module 'asapool' has no attribute {name!r}")
 
 

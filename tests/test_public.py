@@ -37,6 +37,12 @@ def test_every_name_that_a_package_offers_is_there(package):
     assert [name for name in module.__all__ if not hasattr(module, name)] == []
 
 
+def test_packages_are_there_after_import_asapool_alone():
+    code = "import asapool; print(asapool.insight.forecast.__name__, asapool.theory.__name__, hasattr(asapool, 'none'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["forecast", "asapool.theory", "False"]
+
+
 def test_imports_are_light():
     """numba, torch_geometric and the rest load where they are first used."""
     code = f"import sys, asapool.nn, asapool.data, asapool.models; print([m for m in {HEAVY} if m in sys.modules])"
