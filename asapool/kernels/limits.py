@@ -19,6 +19,8 @@ BYTES = 128  # of memory per pooled edge while it is formed, with its gradient
 REFERENCE_BYTES = 384  # the same where it is formed by sparse products of torch
 FALLBACK = 10**8  # edges, where the size of the memory is unknown
 CGROUP = "/sys/fs/cgroup/memory.max"  # what a container may use
+FULL = 10**7  # edges of one graph with rows of more than LONG_ROW entries: the next level takes their number times K
+LONG_ROW = 1000
 MANY = 2**20  # pooled edges that are formed and thinned afterwards, whatever max_neighbours is
 _limit: int | None = None
 
@@ -52,6 +54,18 @@ def _memory() -> int:
     with suppress(OSError, ValueError):
         memory = min(memory, int(Path(CGROUP).read_text()))  # "max" where there is no limit
     return max(memory, 0)
+
+
+def limit_of_graph(clusters: int, limit: int) -> int:
+    """The largest number of edges of one pooled graph; a limit that was set is the only one.
+
+    Args:
+        clusters: rows of A^p.
+        limit: max_pooled_edges of the backend.
+    """
+    if _limit is not None or os.environ.get(VARIABLE):
+        return limit
+    return min(limit, max(FULL, LONG_ROW * clusters))
 
 
 def is_thinned(edges: int, clusters: int, most: int, limit: int) -> bool:

@@ -10,7 +10,7 @@ import torch
 
 from asapool import kernels
 from asapool.errors import ConfigError, GraphTooLargeError, InputError
-from asapool.kernels.limits import limit_pooled_edges, max_pooled_edges, set_max_pooled_edges
+from asapool.kernels.limits import limit_of_graph, limit_pooled_edges, max_pooled_edges, set_max_pooled_edges
 from asapool.kernels.reference import hubs, pairs
 from asapool.kernels.reference.coarsen import _PairWeights
 from asapool.nn import ASAPooling
@@ -200,6 +200,16 @@ def test_hops_around_a_hub_are_refused(backend):
         layer(*graphs)
     with limit_pooled_edges(1599), pytest.raises(GraphTooLargeError, match=r"graph 1 of the batch \(40 nodes\)"):
         layer(*graphs)
+
+
+def test_a_full_graph_of_many_edges_is_refused_by_default_and_a_limit_that_is_set_counts_alone(backend):
+    """4,000 clusters of a star of 8,000 nodes: 1.6·10⁷ edges fit into the memory, and would take minutes."""
+    layer, x, edges = ASAPooling(2, backend=backend), torch.randn(8000, 2), star(8000)
+    with pytest.raises(GraphTooLargeError, match=r"up to 16,000,000 pooled edges, more than the limit of 10,000,000;"):
+        layer(x, edges)
+    with limit_pooled_edges(15_000_000), pytest.raises(GraphTooLargeError, match="limit of 15,000,000;"):
+        layer(x, edges)
+    assert limit_of_graph(50_000, 10**9) == 5 * 10**7  # rows of a large, sparse graph are short
 
 
 def test_the_limit_can_be_set_in_the_environment(monkeypatch):

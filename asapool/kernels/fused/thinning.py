@@ -9,7 +9,7 @@ from torch import Tensor
 from asapool.kernels.fused.coarsen_dense import is_dense
 from asapool.kernels.fused.compiled import Loop
 from asapool.kernels.graph import Array, Rows
-from asapool.kernels.limits import MANY, max_pooled_edges
+from asapool.kernels.limits import FULL, MANY, max_pooled_edges
 from asapool.kernels.reference.coarsen import choose_thinned
 from asapool.kernels.reference.hubs import strongest_pairs
 from asapool.kernels.reference.pairs import OneGraph, pair_weights
@@ -48,7 +48,7 @@ def thinned_graphs(
     """
     limit, size = max_pooled_edges(), np.diff(kept)
     row_by_row, squares = np.zeros(size.size, np.bool_), size * size
-    if squares.sum() <= (min(limit, MANY) if most else limit):
+    if squares.sum() <= min(limit, MANY if most else FULL):
         return row_by_row, []
     counts, walks, dense = squares.tolist(), [0] * size.size, [0] * size.size
     for b in np.flatnonzero(squares > min(limit, MANY) // size.size).tolist():

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from asapool.kernels.custom_op import STRUCTURE, fake_structure
 from asapool.kernels.graph import Pattern
-from asapool.kernels.limits import MANY, REFERENCE_BYTES, is_thinned, max_pooled_edges, refuse
+from asapool.kernels.limits import FULL, MANY, REFERENCE_BYTES, is_thinned, limit_of_graph, max_pooled_edges, refuse
 from asapool.kernels.reference.hubs import strongest_pairs
 from asapool.kernels.reference.pairs import OneGraph, add_pair_gradients, find, pair_weights
 from asapool.kernels.reference.pattern import from_keys, sparse, times, times_in_op
@@ -77,7 +77,7 @@ def thinned_graphs(inputs: Inputs, ptr: Tensor, kept_ptr: Tensor, most: int) -> 
     """
     c_rowptr, c_col, _, rowptr, col, _, perm = inputs
     limit, kept = max_pooled_edges(REFERENCE_BYTES), kept_ptr.diff()
-    if int((kept * kept).sum()) <= (min(limit, MANY) if most else limit):
+    if int((kept * kept).sum()) <= min(limit, MANY if most else FULL):
         return []
     p = _kept_clusters(c_rowptr, c_col, perm)
     holders = torch.bincount(c_col[p >= 0], minlength=rowptr.numel() - 1)
@@ -102,6 +102,10 @@ def choose_thinned(edges: Sequence[int], nodes: Sequence[int], kept: Sequence[in
     whole = sorted(set(range(len(edges))) - set(thinned), key=lambda b: (-edges[b], b))
     total = sum(edges[b] for b in whole)
     for b in whole:  # the largest first
+        allowed = limit_of_graph(kept[b], limit)
+        if not most and edges[b] > allowed:
+            refuse(b, nodes[b], edges[b], total, allowed)
+    for b in whole:
         if total <= limit:
             break
         if not most:
