@@ -139,12 +139,20 @@ def _ending_on_sigterm() -> Iterator[None]:
         yield
         return
 
+    code = 128 + signal.SIGTERM
+    received = threading.Event()
+
     def leave(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
+        received.set()
+        raise SystemExit(code)
 
     before = signal.signal(signal.SIGTERM, leave)
     try:
         yield
+    except SystemExit:
+        if received.is_set():  # Ray's calls, through which it may have passed, changed its code to 1
+            raise SystemExit(code) from None
+        raise
     finally:
         signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
 
