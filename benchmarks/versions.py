@@ -148,14 +148,15 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     where = {"before": args.checkout.resolve(), "after": HERE}
+    loads, runs = [os.getloadavg()[0]], []
     workers = {side: Worker(path) for side, path in where.items()}
-    loads = [os.getloadavg()[0]]
-    runs = []
-    for name in args.names.split(","):
-        runs.append(compare(workers, name, args.rounds, args.steps, data_root(args.data_root)))
-        loads.append(os.getloadavg()[0])
-    for worker in workers.values():
-        worker.close()
+    try:
+        for name in args.names.split(","):
+            runs.append(compare(workers, name, args.rounds, args.steps, data_root(args.data_root)))
+            loads.append(os.getloadavg()[0])
+    finally:
+        for worker in workers.values():
+            worker.close()
     commits = {side: _commit(path) for side, path in where.items()}
     write(
         "versions",
