@@ -24,7 +24,7 @@ def warmup(
         typer.Option(
             metavar="NAMES", rich_help_panel=o.MODEL, help="Methods to compile for, separated by commas; or all."
         ),
-    ] = "asap",
+    ] = "asap+,asap",
     json: o.Json = False,
 ) -> None:
     """Compile the CPU kernels now instead of during the first training.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from asapool.data import load
 from asapool.models import ModelConfig, build
+from asapool.models.batches import edge_channels
 from asapool.models.methods import method
 from asapool.training.config import TrainConfig
 from asapool.training.fitting import fit
@@ -17,8 +19,10 @@ from asapool.training.new_model import typical_nodes
 from asapool.training.predictions import predict
 
 
-def warm_up(methods: Sequence[str] = ("asap",)) -> float:
+def warm_up(methods: Sequence[str] = ("asap+", "asap")) -> float:
     """Train and predict a few small graphs with each method, so that its loops are compiled and cached.
+
+    Each method is trained on graphs without edge features and on the same graphs with some.
 
     Args:
         methods: Names of methods; those that fit themselves have no loops and are passed over.
@@ -27,13 +31,17 @@ def warm_up(methods: Sequence[str] = ("asap",)) -> float:
         Seconds that it took; about a second where the loops were cached already.
     """
     start = perf_counter()
-    graphs = load("synthetic:motifs?graphs=8&nodes=9")
+    plain = load("synthetic:motifs?graphs=8&nodes=9")
+    bonds = np.random.default_rng(0).integers(0, 2, (len(plain.col), 2)).astype(np.float32)
     parts = SimpleNamespace(train=np.arange(6), val=np.arange(6, 8))
-    size = typical_nodes(graphs, parts.train)
     for name in methods:
-        if method(name).trainer == "gradient":
-            config = ModelConfig(method=name, hidden=8, levels=2, attention_dropout=0.1)
-            model = build(config, graphs.num_features, graphs.target.outputs, seed=0, typical_nodes=size)
-            fit(model, graphs, parts, TrainConfig(epochs=1, seed=0))
-            predict(model, graphs)
+        for graphs in (plain, replace(plain, edge_attr=bonds)):
+            if method(name).trainer == "gradient":
+                config = ModelConfig(method=name, hidden=8, levels=2, attention_dropout=0.1)
+                model = build(
+                    config, graphs.num_features, graphs.target.outputs, seed=0, edge_channels=edge_channels(graphs),
+                    typical_nodes=typical_nodes(graphs, parts.train),
+                )  # fmt: skip
+                fit(model, graphs, parts, TrainConfig(epochs=1, seed=0))
+                predict(model, graphs)
     return perf_counter() - start

@@ -1,12 +1,16 @@
 """`asapool warmup`, and the note that loops are being compiled: real compilations in an empty cache."""
 
+import inspect
 import os
 import subprocess
 import sys
 
 import pytest
 
+from asapool.cli.methods import warmup
 from asapool.errors import ConfigError
+from asapool.training import resolve
+from asapool.training.warmup import warm_up
 from tests.cli.commands import ENV, call
 
 ONE_LOOP = """
@@ -35,3 +39,9 @@ def test_warmup_says_where_the_loops_are():
     assert "cache" in done.stdout
     with pytest.raises(ConfigError, match="--methods must be one of"):
         call("warmup", "--methods", "best")
+
+
+def test_the_method_that_train_takes_by_default_is_compiled_by_default():
+    names = inspect.signature(warm_up).parameters["methods"].default
+    assert resolve({"data": {"source": "synthetic:motifs?graphs=20"}})[0].model.method in names
+    assert ",".join(names) == inspect.signature(warmup).parameters["methods"].default
