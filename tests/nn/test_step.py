@@ -251,5 +251,6 @@ def test_distributed_data_parallel_as_the_docs_say(tmp_path):
             out = pool(*random_batch(8))
             (out.x.sum() + out.edge_weight.sum()).backward()
         assert pool.module.fitness.W1.grad.abs().sum() > 0
+        del pool, out  # a model that outlives its group may wait for ever in torch when it is deleted
     finally:
         group.destroy_process_group()
