@@ -306,7 +306,7 @@ def test_a_loop_is_compiled_again_when_a_function_of_another_file_changes(tmp_pa
         import numpy as np
         from importlib import import_module
         two = np.array([0, 1, 2])
-        loop = import_module("asapool.kernels.fused.coarsen")._by_node
+        loop = import_module("asapool.kernels.fused.coarsen").kept_by_node
         print(loop(two, two[:2], np.ones(2), two[:2], True)[2].tolist())
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
