@@ -33,7 +33,7 @@ def test_an_atom_adds_what_the_prediction_loses_without_it(folder):
     graphs = load(["CCO"], recipe=loaded.recipe, labels="ignored")
     made = explain(loaded, graphs, 0)
     value = predict(loaded.model, graphs)[0, 0]
-    assert made.answer == f"logS [log units] = {value:.4g} log units"
+    assert made.answer == f"logS [log units] = {value:.4g}"
     assert made.confidence is None
     # without the oxygen, the last of the three atoms, an edge of two carbons with their features is left
     batch = graphs.batch([0])
