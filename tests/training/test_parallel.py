@@ -26,7 +26,7 @@ TABLES = {
 
 
 def settings_of(method):
-    return resolve({**TABLES, "model": {"method": method, "hidden": 8, "attention_dropout": 0.2}})
+    return resolve({**TABLES, "model": {"method": method, "hidden": 8, "attention_dropout": 0.2, "backend": "fused"}})
 
 
 def train_each(shard):
