@@ -63,8 +63,8 @@ class TrainConfig:
             the shapes fit.
         freeze_encoder: train the head only.
         device: "cpu", "cuda", "mps" (Apple), or "auto", the fastest that is there.
-        precision: of the matrix products of a training step: "float32", or "bfloat16" by torch.autocast, which is
-            faster on GPUs. Weights, sums and validation stay in float32.
+        precision: of the matrix products of a training step: "float32", or "bfloat16" by torch.autocast.
+            Weights and validation stay in float32.
 
     >>> TrainConfig(epochs=20).lr_at(50), TrainConfig().lr_at(51)
     (0.01, 0.005)
