@@ -1,6 +1,6 @@
 """asapool: Adaptive Structure Aware Pooling for graphs, correct, fast and explainable.
 
-Names are looked up when first used, so that importing the package, or asking the command line for help, costs nothing.
+Public names are imported on first use, so that `import asapool` and `asapool --help` are fast.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ import sys
 from importlib import import_module
 from typing import Any
 
-if "torch" not in sys.modules:  # torch reads these when it is loaded; your own settings win
+if "torch" not in sys.modules:  # torch reads these when it is imported; values already set are kept
     if "OMP_WAIT_POLICY" not in os.environ:
-        # After each matrix product torch's threads spin for a while before they sleep, on the cores our loops want
-        # next. This shortens the while.
+        # After each matrix product torch's threads spin before they sleep, on the cores that the compiled loops need
+        # next. A lower count makes them sleep sooner.
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
-    # Large tensors in large pages, as numpy has its arrays: a fresh one is quicker to touch.
+    # Put large tensors into huge pages, as numpy does with its arrays: the first write to a new one is faster.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 __version__ = "0.2.0"
 
 
 class _Operators:
-    """Registers asapool's operators when torch is about to read a program of torch.export, which may use them."""
+    """Import hook: registers asapool's operators before torch loads an exported program, which may use them."""
 
     READER = "torch._export.serde.serialize"
 
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> None:
-        """Nothing is found here: the import goes on as usual."""
+        """Find nothing, so that the import continues as usual."""
         if name == cls.READER:
             import_module("asapool.kernels.fused")
 
@@ -63,7 +63,7 @@ __all__ = ["__version__", *_PUBLIC]
 def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
         return getattr(import_module(_PUBLIC[name]), name)
-    if name in _PACKAGES:  # asapool.insight.forecast after import asapool alone
+    if name in _PACKAGES:  # so that `import asapool` alone gives asapool.insight.forecast
         return import_module(f"asapool.{name}")
     raise AttributeError(f"module 'asapool' has no attribute {name!r}")
 

@@ -5,14 +5,14 @@
     │   └── GraphTooLargeError          pooling a graph would need more memory than allowed
     ├── ConfigError      (ValueError)   a setting is unknown or out of range
     ├── DataError        (ValueError)   a file or graph cannot be read as what it claims to be
-    │   └── RefusedGraphsError          a model cannot answer to some graphs of a set, and names them
+    │   └── RefusedGraphsError          a model cannot predict some graphs of a set; lists them
     ├── CheckpointError  (ValueError)   a saved model or run does not fit what it is used for
-    ├── TrainingError    (RuntimeError) training cannot go on                      exit code 1
+    ├── TrainingError    (RuntimeError) training cannot continue                   exit code 1
     ├── WriteError       (OSError)      a file or folder cannot be written         exit code 1
     └── MissingExtraError (ImportError) an optional library is not installed
 
-The command line ends with the error's exit_code: 2, except where the tree says 1. A message is one
-sentence of where, what was expected and what came, and one of what to do next.
+The command line exits with the error's exit_code: 2, unless the tree says 1. A message says where,
+what was expected and what was found, and then what to do next.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class DataError(AsapoolError, ValueError):
 
 
 class RefusedGraphsError(DataError):
-    """A model cannot answer to some graphs of a set.
+    """A model cannot predict some graphs of a set.
 
     Args:
-        message: about the first of them.
-        refused: number of a graph in the set → what is wrong with it.
+        message: describes the first of them.
+        refused: index of a graph in the set → what is wrong with it.
     """
 
     def __init__(self, message: str, refused: dict[int, str]) -> None:
@@ -75,7 +75,7 @@ class CheckpointError(AsapoolError, ValueError):
 
 
 class TrainingError(AsapoolError, RuntimeError):
-    """Training cannot go on."""
+    """Training cannot continue."""
 
     exit_code = 1
 
@@ -94,7 +94,7 @@ class MissingExtraError(AsapoolError, ImportError):
 
 
 def choose(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    """Return value when it is one of the allowed words, or say which words are.
+    """Return value if it is one of the allowed strings; otherwise raise a ConfigError that lists them.
 
     >>> choose("attention", "m2t", ("m2t", "t2t", "s2t"))
     'm2t'

@@ -1,4 +1,4 @@
-"""load_model: a trained model from its file, ready to predict and explain whatever holds graphs."""
+"""load_model: load a trained model from its file, to predict and explain graphs of any form."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def load_model(path: str | PathLike[str]) -> TrainedModel:
-    """Load a model that `asapool train` or `asapool.models.checkpoint.save` wrote.
+    """Load a model written by `asapool train` or `asapool.models.checkpoint.save`.
 
     The file is data (safetensors), so loading it runs no code, and its checksum is verified.
 
     Args:
-        path: A run folder, or a model.safetensors.
+        path: A run folder, or a model.safetensors file.
 
     Returns:
         The model in eval mode, with predict, predict_proba and explain.
@@ -52,15 +52,15 @@ def load_model(path: str | PathLike[str]) -> TrainedModel:
 
 
 class TrainedModel:
-    """A trained model with what it needs to read new graphs; load_model makes one.
+    """A trained model with everything it needs to read new graphs, from load_model.
 
     Every method takes one graph or many, as any of these:
 
-    * SMILES: one text, a list, or a pandas column (where the model was trained on molecules);
+    * SMILES: a string, a list, or a pandas column (if the model was trained on molecules);
     * a file, folder or name that asapool.load reads, such as "new.csv", "new.jsonl" or "PROTEINS";
     * a pandas table with the column of SMILES that the model was trained on;
     * PyG Data, NetworkX graphs, or a list of either;
-    * a GraphSet whose features were made as those of the training graphs.
+    * a GraphSet with the same features as the training graphs.
 
     Args:
         loaded: The content of a model file, from asapool.models.checkpoint.load.
@@ -74,7 +74,7 @@ class TrainedModel:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Class names, in the order of the columns of predict_proba; of other targets the names of the tasks."""
+        """Class names, in the order of the columns of predict_proba; for other targets the names of the tasks."""
         return self.loaded.classes
 
     @property
@@ -107,7 +107,7 @@ class TrainedModel:
 
         Args:
             X: One graph or many, see the class.
-            **options: Further options of asapool.load for a file, such as smiles="SMILES" or skip_invalid=True.
+            **options: Other options of asapool.load for a file, such as smiles="SMILES" or skip_invalid=True.
 
         Returns:
             One set, in the order of X; `.ids` has the names of the graphs.
@@ -121,13 +121,13 @@ class TrainedModel:
 
         Args:
             X: One graph or many, see the class.
-            **options: Further options of asapool.load for a file.
+            **options: Other options of asapool.load for a file.
 
         Returns:
             Probabilities (G, C), rows in the order of X, columns in the order of classes.
         """
         if not self._task.probabilities:
-            raise ConfigError(f"a {self.target.kind} model predicts values and no probabilities. Use predict")
+            raise ConfigError(f"a {self.target.kind} model predicts values, not probabilities. Use predict")
         return self._answers(X, options)
 
     def predict(self, X: Any, **options: Any) -> npt.NDArray[Any]:
@@ -135,11 +135,11 @@ class TrainedModel:
 
         Args:
             X: One graph or many, see the class.
-            **options: Further options of asapool.load for a file.
+            **options: Other options of asapool.load for a file.
 
         Returns:
-            The most probable class by name, (G,); measured values in their unit, (G,), or (G, T) of several tasks; 0
-            and 1 of yes/no tasks, (G, T).
+            The most probable class by name, (G,); measured values in their unit, (G,), or (G, T) for several tasks; 0
+            and 1 for yes/no tasks, (G, T).
         """
         return self._task.predicted(self._answers(X, options), self.target)
 
@@ -157,13 +157,13 @@ class TrainedModel:
     def uncertainty(
         self, X: Any, *, coverage: float | None = None, calibration: str = "temperature", **options: Any
     ) -> dict[str, Any]:
-        """How sure the predictions are, as the columns that `asapool predict --uncertainty` adds.
+        """The uncertainty of predictions, as the columns that `asapool predict --uncertainty` adds.
 
         Args:
             X: One graph or many, see the class.
-            coverage: Of conformal answers, such as 0.9; None = without them.
+            coverage: Of conformal sets or intervals, such as 0.9; None = without them.
             calibration: "temperature" or "isotonic".
-            **options: Further options of asapool.load for a file.
+            **options: Other options of asapool.load for a file.
 
         Returns:
             Name → one value per graph, in the order of X: "spread" of an ensemble, "calibrated(…)", "set" or
@@ -176,15 +176,15 @@ class TrainedModel:
         return dict(answering.answer(graphs, {})[1].after)
 
     def embed(self, X: Any, level: int | None = None, **options: Any) -> npt.NDArray[np.float32]:
-        """The vector of every graph: what the network makes of it before its last layers.
+        """The embedding of every graph: the output of the encoder, before the head.
 
         Args:
             X: One graph or many, see the class.
             level: One row per pooled node of this level, from 1, instead of one per graph.
-            **options: Further options of asapool.load for a file.
+            **options: Other options of asapool.load for a file.
 
         Returns:
-            Vectors (G, W), rows in the order of X; with level (K, F), graph by graph.
+            Embeddings (G, W), rows in the order of X; with level (K, F), graph by graph.
         """
         from asapool.training.embeddings import embed, embed_nodes
 
@@ -203,7 +203,7 @@ class TrainedModel:
             importance: Kinds of node importance to compute; all by default.
 
         Returns:
-            The hierarchy, as asapool.explain gives it.
+            The hierarchy, as from asapool.explain.
         """
         from asapool.insight import explain
 
@@ -215,15 +215,15 @@ class TrainedModel:
         return explain(self.loaded, graphs, index, target=target, importance=importance)
 
     def motifs(self, X: Any, *, query: str | None = None, **options: Any) -> Motifs:
-        """The substructures that decide the model's answers over many graphs.
+        """The substructures that drive the model's predictions over many graphs.
 
         Args:
             X: Many graphs, see the class; labels of a file or a GraphSet give the enrichment.
             query: A SMARTS pattern: only this substructure.
-            **options: Further options of asapool.motifs, such as min_graphs=10.
+            **options: Other options of asapool.motifs, such as min_graphs=10.
 
         Returns:
-            The substructures, strongest first, as asapool.motifs gives them.
+            The substructures, strongest first, as from asapool.motifs.
         """
         from asapool.insight import motifs
 
@@ -238,7 +238,7 @@ class TrainedModel:
                 return load(X, recipe=self.recipe, **{"labels": "optional", **options})
             X = [X]
         if options:
-            raise DataError(f"{', '.join(options)}: an option for reading a file, and X is no file. Leave it out")
+            raise DataError(f"{', '.join(options)}: an option for reading a file, but X is not a file. Leave it out")
         if hasattr(X, "edge_index") or hasattr(X, "adj"):
             X = [X]
         column = self.recipe.get("smiles")
@@ -253,17 +253,17 @@ class TrainedModel:
         text = isinstance(items, list) and any(isinstance(item, str) for item in items)
         if text and not molecules:
             raise DataError(
-                "X holds text, and the model was not trained on SMILES. Give graphs, or the name of a file as one text"
+                "X contains text, but the model was not trained on SMILES. Give graphs, or a file name as a string"
             )
         if isinstance(items, list) and items and all(getattr(item, "x", None) is not None for item in items):
-            # columns that come finished, as PyG's x, have no recipe to compare: their number is checked
+            # given features, such as PyG's x, have no recipe to compare; their number is checked
             return replace(GraphSet.from_pyg(items), recipe={})
         graphs = pack(items, labels="ignored", recipe=self.recipe)
         return load(graphs, recipe=self.recipe, labels="ignored") if text else graphs
 
 
 def _is_smiles(text: str) -> bool:
-    """Whether a text is SMILES rather than a source: neither a path, nor a file name, nor a built-in set.
+    """Whether a string is SMILES rather than a source (a path, a file name or a built-in set).
 
     >>> _is_smiles("CCO"), _is_smiles("new.csv"), _is_smiles("synthetic:cycles")
     (True, False, False)

@@ -1,10 +1,10 @@
-"""Keep what `asapool reproduce` measured as compact files under results/, and write docs/results.md from them.
+"""Keep the results of `asapool reproduce` as compact files under results/, and write docs/results.md from them.
 
-    python -m benchmarks.accuracy --add FOLDER ...   # folders that `asapool reproduce --out FOLDER` left behind
+    python -m benchmarks.accuracy --add FOLDER ...   # folders written by `asapool reproduce --out FOLDER`
     python -m benchmarks.accuracy                    # just the page
 
-results/NAME.jsonl holds the trainings on the data set NAME, results/table3.json the counted data sets. Words that
-people wrote are in results/notes/: PLAN.md is shown below the table of that plan, any other file at the end.
+results/NAME.jsonl contains the training runs on the data set NAME, results/table3.json the statistics of data sets.
+Hand-written notes are in results/notes/: PLAN.md is shown below the table of that plan, any other file at the end.
 """
 
 from __future__ import annotations
@@ -46,38 +46,38 @@ FIRST = (
 HEAD = """# Results
 
 Does ASAP do what the paper says, and how good is `asap+`? This page is written by `python -m benchmarks.accuracy` from
-the trainings in `results/`, one line each; [how they were made](#how-it-was-measured) is at the end.
+the training runs in `results/`; [how they were done](#how-it-was-measured) is at the end.
 """
 CLAIMS = """## The paper's claims
 
-A claim holds, or fails, where a test gives p < 0.05 or a 95 % interval lies on one side. It is "too close to call"
-where the trainings cannot tell, and "not enough runs" where some of its rows are missing.
+A claim holds, or does not hold, if a test gives p < 0.05 or a 95 % interval lies on one side. It is "too close to call"
+if the training runs cannot decide it, and has "not enough runs" if some of its rows are missing.
 """
 COST = """### Accuracy against cost
 
-Processor seconds of one training on one core, mean over the trainings of a cell (processors differ, see the end), and
-the numbers that a model learns.
+Processor seconds of one training run on one core, mean over the runs of a cell (processors differ, see the end), and
+the number of trained parameters.
 
-![Test accuracy against seconds per training](figures/results-cost.svg)
+![Test accuracy against seconds per training run](figures/results-cost.svg)
 """
 METHOD = """## How it was measured
 
-- **Protocol.** Tables of the paper use its authors' protocol: ten plain shuffled folds, validation on the fold before
+- **Protocol.** The paper's tables use its authors' protocol: ten plain shuffled folds, validation on the fold before
   the test fold, and the epoch with the best validation accuracy. Nothing was tuned on test folds. Seeds and settings
-  are the authors'; the learning rates of the other methods were chosen on validation where `table-rates` was run.
+  are the authors'; the learning rates of the other methods were chosen on validation folds if `table-rates` was run.
 - **±** is the standard deviation of the means of the seeds, as in the paper. The deviation over the folds of a seed is
-  given too, since it says how far off a single training can be. The paper has 20 seeds × 10 folds; each cell says how
+  given too, since it says how far off a single run can be. The paper has 20 seeds × 10 folds; each cell says how
   many we have. Seeds with missing folds count neither in ± nor in a verdict.
 - **Verdicts.** "within" means that our mean lies inside the paper's mean ± its deviation.
-- **Tests.** p values are of paired tests on the folds that both rows have finished (the corrected resampled t-test,
+- **Tests.** p values are from paired tests on the folds that both rows have finished (the corrected resampled t-test,
   with Holm's adjustment within a column).
-- **FRANKENSTEIN** is large and not available everywhere. Where it was missing, Mutagenicity, the molecules it was made
-  from, was trained instead; the paper's number is shown beside it as that of other data, without a verdict.
+- **FRANKENSTEIN** is large and not available everywhere. Mutagenicity, the molecules it was made from, was used
+  instead; the paper's number is shown beside it as other data, without a verdict.
 """
 AGAIN = """## Measure it again
 
 ```
-asapool results results --merge OUT                                               # what is here need not be repeated
+asapool results results --merge OUT                                               # reuse the runs in the repository
 asapool reproduce table2 --methods asap --seeds 3 -j 2 --data-root DIR --out OUT  # DIR has DD.zip, NCI1.zip, …
 asapool reproduce table2 --seeds 1 -j 2 --data-root DIR --out OUT                 # every other method
 asapool reproduce table-aggregation --seeds 1 -j 2 --data-root DIR --out OUT      # -attention, -fitness, -edges too
@@ -87,25 +87,25 @@ asapool reproduce table-semantics --seeds 3 -j 2 --data-root DIR --out OUT
 python -m benchmarks.accuracy --add OUT
 ```
 
-Any of them may be stopped and given again: finished trainings are not repeated. `asapool report OUT` shows all of them
-as a page. Without the first line everything is trained anew. What then differs in its scores from a training here (on
-another processor, say) is refused by `--add`; keep it apart, with
+Any of them may be stopped and run again: finished training runs are not repeated. `asapool report OUT` shows all of
+them on a page. Without the first line everything is trained again. A run whose scores then differ from those here (on
+another processor, say) is refused by `--add`; keep such runs separate with
 `python -m benchmarks.accuracy --add OUT --results NEW --page NEW/results.md`.
 `python -m benchmarks.cost --data-root DIR` counts the parameters of every model.
 """
 
 
 def add(folders: Sequence[Path], results: Path) -> None:
-    """Take the records of stores into the compact files, one per data set; and the counted data sets."""
+    """Add the records of stores to the compact files, one per data set, and the statistics of their data sets."""
     new = together(*(Store.read(folder, light=True) for folder in folders))
-    made: dict[Path, dict[str, RunRecord]] = {}
+    by_file: dict[Path, dict[str, RunRecord]] = {}
     for name in sorted({record.run.data for record in new.values()}):
         path = results / f"{_file_name(name)}.jsonl"
-        mine = {key: record for key, record in new.items() if record.run.data == name}
-        made[path] = together(read_compact(path) if path.exists() else {}, mine)
+        of_data = {key: record for key, record in new.items() if record.run.data == name}
+        by_file[path] = together(read_compact(path) if path.exists() else {}, of_data)
     counted = [row for place in (results, *folders) for row in _statistics(place)]
     results.mkdir(parents=True, exist_ok=True)
-    for path, records in made.items():  # all of them were read and agree: either every file is written or none
+    for path, records in by_file.items():  # all were read and agree, so every file is written or none
         write_compact(path, records.values())
     if counted:
         rows = {row["name"]: row for row in counted}
@@ -140,7 +140,7 @@ def page(results: Path) -> str:
 
 
 def _claims(tables: Sequence[Table]) -> list[str]:
-    """The summary: what became of every claim."""
+    """The summary: the verdict on every claim."""
     lines = [
         [v.words, f"**{v.verdict}**", ", ".join(v.decided_on) or "–", f"`{table.name}`"]
         for table in tables
@@ -150,14 +150,14 @@ def _claims(tables: Sequence[Table]) -> list[str]:
 
 
 def _plan(name: str, records: Mapping[str, RunRecord]) -> Plan | None:
-    """The plan on the data sets where some of it was trained; None where there is nothing to compare yet.
+    """The plan on the data sets on which some of it was trained; None if there is nothing to compare yet.
 
-    Plans share trainings, so a single filled row does not mean that the table was trained.
+    Plans share training runs, so a single filled row does not mean that the table was trained.
     """
-    there = {paper.canonical(record.run.data) for record in records.values()}
-    wanted = [entry.name for entry in read_plan(name).data]
-    wanted += [stand_in for stand_in, other in paper.STAND_INS.items() if other in wanted]
-    columns = [column for column in wanted if column in there]
+    present = {paper.canonical(record.run.data) for record in records.values()}
+    names = [entry.name for entry in read_plan(name).data]
+    names += [stand_in for stand_in, other in paper.STAND_INS.items() if other in names]
+    columns = [column for column in names if column in present]
     if not columns:
         return None
     table = make_table(load_plan(name, datasets=columns), records)
@@ -179,7 +179,7 @@ def _machines(records: Mapping[str, RunRecord]) -> str:
     for name, trainings in sorted(count.items(), key=lambda pair: (-pair[1], pair[0])):
         machine = json.loads(name)
         rows.append([str(trainings), f"{hours[name] / 3600:.1f}", *(str(machine.get(word) or "–") for word in words)])
-    return "## Machines\n\n" + (markdown(["trainings", "hours", *words], rows) if rows else "None yet.\n")
+    return "## Machines\n\n" + (markdown(["training runs", "hours", *words], rows) if rows else "None yet.\n")
 
 
 def _note(results: Path, name: str) -> list[str]:
@@ -193,10 +193,10 @@ def _statistics(place: Path) -> list[dict[str, Any]]:
 
 
 def _counted(row: Mapping[str, Any]) -> DataRow:
-    theirs = row["paper"]
+    reported = row["paper"]
     return DataRow(
         name=row["name"], ours=paper.Statistics(**row["ours"]), other=row["other"],
-        paper=None if theirs is None else paper.Statistics(**theirs),
+        paper=None if reported is None else paper.Statistics(**reported),
     )  # fmt: skip
 
 

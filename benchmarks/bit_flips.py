@@ -1,9 +1,9 @@
-"""Flip single bits in a store of trainings and in a model file, and count those that pass unnoticed.
+"""Flip single bits in a store of training runs and in a model file, and count those that pass unnoticed.
 
     python -m benchmarks.bit_flips --flips 10000 --seed 0 [--write]
 
 A flip is noticed where reading the file is refused with an AsapoolError. One that is not noticed must leave the content
-as it was. Both files are made for this: nine trainings by `asapool cv`, and the model of `asapool train`.
+as it was. Both files are made for this: nine training runs by `asapool cv`, and the model of `asapool train`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def main() -> None:
         write(
             "bit_flips",
             {
-                "what": "single bits of a store of trainings and of a model file are flipped",
+                "what": "single bits of a store of training runs and of a model file are flipped",
                 "command": f"python -m benchmarks.bit_flips --flips {args.flips} --seed {args.seed}",
                 "flips_per_file": args.flips,
                 "bytes": sizes,

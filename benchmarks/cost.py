@@ -1,4 +1,4 @@
-"""What a row of table2 costs: seconds per training and parameters beside accuracy, as a table and as a figure.
+"""The cost of a row of table2: seconds per training run and parameters beside accuracy, as a table and a figure.
 
 python -m benchmarks.cost --data-root FOLDER    # counts the parameters of every model, in results/parameters.json
 """
@@ -24,14 +24,14 @@ COLUMNS = ("PROTEINS", "NCI1")  # the data sets on which every method was traine
 
 
 def seconds(cell: TableCell | None, records: Mapping[str, RunRecord]) -> float | None:
-    """Mean processor seconds of the trainings of a cell."""
+    """Mean processor seconds of the training runs of a cell."""
     taken = [records[key] for key in (cell.runs if cell else ()) if key in records]
     known = [r.cpu_seconds or r.seconds for r in taken if r.cpu_seconds or r.seconds]
     return sum(known) / len(known) if known else None
 
 
 def count_parameters(data_root: Path) -> dict[str, dict[str, int]]:
-    """Data set → row → numbers that are trained."""
+    """Data set → row → number of trained parameters."""
     plan = load_plan("table2", data_root=data_root)
     graphs = load_graphs([plan])
     counted: dict[str, dict[str, int]] = {}
@@ -43,7 +43,7 @@ def count_parameters(data_root: Path) -> dict[str, dict[str, int]]:
 
 
 def markdown_table(table: Table, records: Mapping[str, RunRecord], results: Path) -> str:
-    """A row per method, and per data set the seconds of a training and the parameters of the model."""
+    """A row per method with the seconds per run and the parameters of the model, for every data set."""
     path = results / "parameters.json"
     counted = read_json(path) if path.is_file() else {}
     rows = []
@@ -54,7 +54,7 @@ def markdown_table(table: Table, records: Mapping[str, RunRecord], results: Path
             words = ["–" if taken is None else f"{taken:.0f} s", "–" if numbers is None else f"{numbers:,}"]
             line.append(" · ".join(words))
         rows.append(line)
-    return markdown(["seconds per training · parameters", *table.columns], rows)
+    return markdown(["seconds per run · parameters", *table.columns], rows)
 
 
 def draw(results: Path, path: Path) -> None:

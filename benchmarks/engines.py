@@ -1,9 +1,9 @@
-"""What an engine costs beside the trainings: run `asapool reproduce` and compare its time with that of its trainings.
+"""The overhead of an engine: run `asapool reproduce` and compare its time with that of its training runs.
 
     python -m benchmarks.engines table2 --datasets NCI1 --methods topk --seeds 1 -j 2 --out FOLDER [--data-root DIR]
 
-All words go to `asapool reproduce`; -j and --out must be among them, and finished trainings in the folder do not count.
-overhead = 1 − Σ seconds of the trainings / (processes × seconds in all): the start of the processes, reading the data,
+All arguments are passed to `asapool reproduce`; -j and --out are required, and runs finished before do not count.
+overhead = 1 − Σ seconds of the training runs / (processes × total seconds): starting processes, reading the data,
 writing records and tables, and processes that wait for the last training. Adds to benchmarks/results/engines.json.
 """
 

@@ -3,8 +3,8 @@
     python -m benchmarks.explanations           train two small models, explain their test graphs, write the JSON
     python -m benchmarks.explanations --docs    write the table of the JSON into docs/explanations.md
 
-Only test graphs that the model answered rightly are explained, for that class: where the answer is wrong, the truth is
-no reason for it. Per graph: ROC-AUC of the importance against the truth, and precision@k, k = number of true nodes.
+Only correctly predicted test graphs are explained, for that class: the ground truth is no reason for a wrong
+prediction. Per graph: ROC-AUC of the importance against the truth, and precision@k, k = number of true nodes.
 """
 
 from __future__ import annotations
@@ -151,9 +151,9 @@ def table_of(result: dict) -> str:
     for name, entry in result["sets"].items():
         what = f"class {entry['class']!r}" if entry["class"] else "both classes"
         parts.append(
-            f"**{name}**: {entry['graphs']} test graphs that the model answered rightly ({what}; its test accuracy is "
-            f"{entry['test_accuracy']:.3f} on a {entry['split']} split after {entry['epochs']} epochs), of whose nodes "
-            f"{entry['share_of_true_nodes']:.0%} are true ones.\n\n"
+            f"**{name}**: {entry['graphs']} test graphs that the model predicted correctly ({what}; its test accuracy "
+            f"is {entry['test_accuracy']:.3f} on a {entry['split']} split after {entry['epochs']} epochs); "
+            f"{entry['share_of_true_nodes']:.0%} of their nodes are true.\n\n"
             "| importance by | ROC-AUC | precision@k | seconds per graph |\n|---|---|---|---|\n"
             + "".join(
                 f"| {words} | {k['roc_auc']:.3f} ± {k['roc_auc_error']:.3f} | {k['precision']:.3f} ± "

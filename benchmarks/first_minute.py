@@ -3,7 +3,7 @@
     python -m benchmarks.first_minute [--rounds 2] [--only PATTERN] [--stop]
 
 Every command is a process of its own with an empty folder for compiled loops (NUMBA_CACHE_DIR), as a user types it:
-trainings of 60 small graphs, as they are and with compiled loops, and predictions for five molecules.
+training runs of 60 small graphs, as they are and with compiled loops, and predictions for five molecules.
 Measured is the time of the processor (user and system, from the start of the process), up to the moment when the
 state of the first epoch is on the disk, and in all. Commands that compile run again with what was compiled. Needs
 Linux. Writes benchmarks/results/first_minute.json.
@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--only", default="", help="cases whose names match, such as compiled")
-    parser.add_argument("--stop", action="store_true", help="end trainings after their first epoch")
+    parser.add_argument("--stop", action="store_true", help="end training runs after their first epoch")
     args = parser.parse_args(arguments)
     fused = ("--set", "model.backend=fused")
     with TemporaryDirectory() as folder:

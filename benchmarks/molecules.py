@@ -37,6 +37,7 @@ from asapool.training import predict, resolve, run
 from asapool.training.calibration import conformal_quantile, covered
 from asapool.training.tasks import task_of
 from asapool.training.trust import KEY, Trust, answers_of_tasks
+from benchmarks import markdown
 from benchmarks.chemprop_peer import chemprop_record
 from benchmarks.measuring import machine
 
@@ -52,7 +53,7 @@ SETS = {
 SPLITS = {"random": "stratified", "scaffold": "scaffold"}
 METHODS = ("asap+", "ecfp")
 MEMBERS, SEEDS, COVERAGE = 5, 3, 0.9
-TIMED = (3, 8)  # epochs of the two trainings between which an epoch is timed
+TIMED = (3, 8)  # epochs of the two training runs between which an epoch is timed
 SCORES = {"regression": "rmse", "classification": "roc_auc", "multilabel": "roc_auc"}
 LABELS = {"rmse": "RMSE", "roc_auc": "ROC-AUC"}
 
@@ -226,6 +227,7 @@ def page(results: Path) -> str:
     lines = [HEAD]
     for split in SPLITS:
         lines += [f"## {split.capitalize()} split\n", *table(results, split), ""]
+    lines += [PEER, *peer_table(results), ""]
     timed = results / "time.json"
     if timed.exists():
         lines += [TIME, "| data | asap+ | chemprop |", "|---|---|---|"]
@@ -235,39 +237,47 @@ def page(results: Path) -> str:
 
 def table(results: Path, split: str) -> list[str]:
     """One row per data set: mean over seeds, ± the deviation over them."""
-    head = [
-        "data",
-        "score",
-        "trivial",
-        "ecfp",
-        "chemprop",
-        "asap+",
-        "ensemble",
-        "covered",
-        "by the ensemble",
-        "seeds",
-    ]
-    rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    head = ["data", "score", "trivial", "ecfp", "asap+", "ensemble", "covered", "by the ensemble", "splits"]
+    rows = [head]
     for data in SETS:
-        result = [r for r in records(results / f"{data}.jsonl") if r["split"] == split and r["epochs_given"] is None]
-        if not result:
+        kinds = by_kind(results, data, split)
+        if not kinds["single"]:
             continue
-        single = [r for r in result if r["method"] == "asap+" and r["members"] == 1]
-        forest = [r for r in result if r["method"] == "ecfp"]
-        peers = [r for r in result if r["method"] == "chemprop"]
-        joined = [r for r in result if r["members"] > 1]
-        rows.append(
-            "| " + " | ".join([
-                data, LABELS[result[0]["metric"]], mean(result, "trivial"), mean(forest, "score"), mean(peers, "score"),
-                mean(single, "score"), mean(joined, "score"), mean(single, "coverage"), mean(joined, "coverage"),
-                str(len({r["seed"] for r in single})),
-            ]) + " |"
-        )  # fmt: skip
-    return rows
+        single, joined = kinds["single"], kinds["ensemble"]
+        rows.append([
+            data, LABELS[single[0]["metric"]], mean(single, "trivial"), mean(kinds["ecfp"], "score"),
+            mean(single, "score"), mean(joined, "score"), mean(single, "coverage"), mean(joined, "coverage"),
+            str(len({r["seed"] for r in single})),
+        ])  # fmt: skip
+    return [markdown.table(rows[0], rows[1:])]
+
+
+def peer_table(results: Path) -> list[str]:
+    """chemprop beside asap+ and the ensemble, on the scaffold splits that both were trained on."""
+    rows = [["data", "score", "chemprop", "asap+", "ensemble", "splits"]]
+    for data in SETS:
+        kinds = by_kind(results, data, "scaffold")
+        seeds = {r["seed"] for r in kinds["chemprop"]} & {r["seed"] for r in kinds["single"]}
+        if seeds:
+            shared = {kind: [r for r in some if r["seed"] in seeds] for kind, some in kinds.items()}
+            scores = [mean(shared[kind], "score") for kind in ("chemprop", "single", "ensemble")]
+            rows.append([data, LABELS[shared["single"][0]["metric"]], *scores, str(len(seeds))])
+    return [markdown.table(rows[0], rows[1:])]
+
+
+def by_kind(results: Path, data: str, split: str) -> dict[str, list[dict[str, Any]]]:
+    """The records of a data set with full training: single models and ensembles of asap+, ecfp, chemprop."""
+    full = [r for r in records(results / f"{data}.jsonl") if r["split"] == split and r["epochs_given"] is None]
+    return {
+        "single": [r for r in full if r["method"] == "asap+" and r["members"] == 1],
+        "ensemble": [r for r in full if r["members"] > 1],
+        "ecfp": [r for r in full if r["method"] == "ecfp"],
+        "chemprop": [r for r in full if r["method"] == "chemprop"],
+    }
 
 
 def mean(records: list[dict[str, Any]], name: str) -> str:
-    """Mean over the seeds, of which each is the mean of its trainings; ± the deviation over the seeds."""
+    """Mean over the seeds (each the mean of its training runs) ± the deviation over the seeds."""
     by_seed: dict[int, list[float]] = {}
     for record in records:
         if record[name] is not None:
@@ -280,23 +290,28 @@ def mean(records: list[dict[str, Any]], name: str) -> str:
 
 HEAD = """# Molecules
 
-`asap+` with its defaults beside the `ecfp` forest and beside chemprop 2 with its defaults, on the same splits
-(80/10/10), one thread. RMSE: lower is better; ROC-AUC: higher is better, mean over tasks. *ensemble* joins five
-trainings of `asap+` that differ in their seed; ± is the deviation over the seeds of the split, where there are several.
+`asap+` with default settings compared with the `ecfp` forest and with chemprop 2 with default settings, on the same
+splits (80/10/10), one thread. RMSE: lower is better; ROC-AUC: higher is better, mean over tasks. *asap+* is the mean of
+five models with different seeds, *ensemble* one model of the five; ± is the deviation over several splits.
 
-*covered* is the share of test answers whose conformal set or interval at 90 % holds the truth
-([uncertainty](uncertainty.md)). The guarantee is for graphs like those of the validation part. On random splits that is
-so, up to the chance of parts of about a hundred graphs; a scaffold split puts other scaffolds into the test part.
+*covered* is the share of test graphs whose conformal set or interval at 90 % contains the truth
+([uncertainty](uncertainty.md)). The guarantee is for graphs like those in the validation part. Random splits satisfy
+this, up to the sampling error of parts of about a hundred graphs; a scaffold split puts other scaffolds into the test
+part.
 
-This page is written by `python -m benchmarks.molecules` from `results/molecules/`, one line per training.
+This page is written by `python -m benchmarks.molecules` from `results/molecules/`, one line per training run.
+"""
+PEER = """## Compared with chemprop
+
+chemprop 2 with its default settings, one model per split, on scaffold splits that both were trained on.
 """
 TIME = """## Time of an epoch
 
-Processor seconds of one epoch on one core, defaults on both sides.
+Processor seconds of one epoch on one core, with the defaults of both.
 """
 TAIL = """## Measure it again
 
-    python -m benchmarks.molecules          # one thread, several hours; can be stopped and goes on where it was
+    python -m benchmarks.molecules          # one thread, several hours; can be stopped and resumed
     python -m benchmarks.molecules --methods chemprop --chemprop ENV/bin/chemprop
     python -m benchmarks.molecules --time --data esol,lipo --chemprop ENV/bin/chemprop
 """

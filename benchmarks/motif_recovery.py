@@ -147,12 +147,12 @@ def table_of(result: dict) -> str:
             count = "1 seed" if len(runs) == 1 else f"{len(runs)} seeds"
             text += f"| {model}, {count} | {name} | {' | '.join(cells)} |\n"
     counts = [len(run["patterns"]) for run in result["runs"].values()]
-    text += f"\nMeans over seeds (smallest to largest); {min(counts)} to {max(counts)} patterns, by the seed's split.\n"
+    text += f"\nMeans over seeds (smallest to largest); {min(counts)} to {max(counts)} patterns, varying by split.\n"
     if "speed" in result:
         s = result["speed"]
         text += (
             f"`asapool.motifs` on {s['graphs']:,} molecules ({s['method']}, one thread): {s['cpu']:.0f} s of processor "
-            f"time, {s['wall']:.0f} s on the clock of a busy machine.\n"
+            f"time, {s['wall']:.0f} s of wall time on a machine with other jobs.\n"
         )
     return text
 

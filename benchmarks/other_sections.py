@@ -1,4 +1,4 @@
-"""Sections of docs/performance.md on sizes, circumstances and files."""
+"""Sections of docs/performance.md on large graphs, busy machines, start-up and files."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def scaling_section(result: dict[str, Any]) -> str:
         "\n## One big graph\n\nForward and backward of one ASAPooling, F = 64, on a torus with ten neighbours per node.\n\n"
         + table(["side", "directed edges", "seconds", "ns per edge", "peak memory"], rows)
         + f"\nFrom {start:,} to {largest:,} edges the time per edge grows {ours[largest] / ours[start]:.2f}× (goal: at most "
-        f"1.5×), or {kept[largest] / kept[start]:.2f}× after `asapool.keep_memory()`, which saves the system's time for handing "
-        f"out new pages and taking them back. That start is a slow one. From {cheapest:,} edges, where an edge takes least "
-        f"time, it grows {ours[largest] / ours[cheapest]:.2f}×, or {kept[largest] / kept[cheapest]:.2f}×.\n"
+        f"1.5×), or {kept[largest] / kept[start]:.2f}× after `asapool.keep_memory()`, which avoids allocating new pages and "
+        f"returning them. That starting point is slow: from {cheapest:,} edges, where the time per edge is lowest, "
+        f"it grows {ours[largest] / ours[cheapest]:.2f}×, or {kept[largest] / kept[cheapest]:.2f}×.\n"
         + measured_on(result)
     )
 
@@ -50,18 +50,18 @@ def _per_edge(runs: list[dict[str, Any]], side: str) -> dict[int, float]:
 
 
 def contention_section(result: dict[str, Any]) -> str:
-    """A busy neighbour, and the start."""
+    """A busy machine, and start-up."""
     rows = [
         [str(run["threads"]), f"{run['milliseconds']['alone']['median']:.1f}", f"{run['milliseconds']['beside']['median']:.1f}", f"{run['slower']:.2f}×"]
         for run in result["runs"]
     ]  # fmt: skip
     start = result["start_up_seconds"]
     return (
-        f"\n## A busy neighbour, and the start\n\n{result['what'][0].upper() + result['what'][1:]}, alone and beside a process that keeps one core busy "
+        f"\n## A busy machine, and start-up\n\n{result['what'][0].upper() + result['what'][1:]}, alone and beside a process that keeps one core busy "
         "(goal: at most 3× slower).\n\n"
         + table(["threads", "alone ms", "beside ms", "slower"], rows)
-        + f"\n`import asapool` takes {start['import_asapool']:.2f} s, and from there to the end of a first forward and backward in a "
-        f"process that finds the compiled loops on disk {start['import_to_first_step']:.1f} s; `asapool --help` "
+        + f"\n`import asapool` takes {start['import_asapool']:.2f} s. From there to the end of the first forward and backward "
+        f"pass takes {start['import_to_first_step']:.1f} s if the compiled kernels are cached; `asapool --help` takes "
         f"{start['asapool_help']:.2f} s.\n" + measured_on(result)
     )
 
@@ -84,7 +84,7 @@ def data_section(batching: dict[str, Any] | None, reading: dict[str, Any] | None
 
 
 def predicting_section(result: dict[str, Any]) -> str:
-    """Files larger than the memory."""
+    """Files larger than memory."""
     rows = [
         [file["what"], f"{run['graphs']:,}", f"{run['bytes'] / 1e6:,.0f} MB", f"{run['seconds']:.0f}",
          f"{run['graphs_per_second']:,.0f}", f"{run['graphs_per_processor_second']:,.0f}", f"{run['megabytes_per_second']:.1f}", f"{run['peak_bytes'] / 2**20:,.0f} MiB"]
@@ -102,38 +102,38 @@ def predicting_section(result: dict[str, Any]) -> str:
     ]
     growth = ", ".join(f"{file['memory_growth']:.2f}× ({file['what']})" for file in result["files"])
     return (
-        f"\n## Predicting large files\n\n`asapool predict` as a process, start included, with torch's threads set to "
+        f"\n## Predicting large files\n\n`asapool predict` as a process, including start-up, with torch's threads set to "
         f"{result['machine']['threads']}: a tenth of a file, then all of it.\n\n" + table(head, rows)
         + f"\nFrom a tenth to the whole file the peak memory grows {growth}.\n" + measured_on(result)
     )  # fmt: skip
 
 
 def fading_section(result: dict[str, Any]) -> str:
-    """Faded weights."""
+    """Denormal weights."""
     rows = [
         [run["data"], *(f"{run['milliseconds'][side]['median']:.1f}" for side in ("as drawn", "faded", "faded, flushed")),
          *(times(run["slower"][side]) for side in ("faded", "faded, flushed"))]
         for run in result["runs"]
     ]  # fmt: skip
-    head = ["data", "ms as drawn", "ms faded", "ms faded, flushed", "faded slower", "flushed slower"]
+    head = ["data", "ms initial weights", "ms denormal", "ms flushed", "denormal slower", "flushed slower"]
     return (
-        "\n## Weights that fade away\n\nWeight decay draws weights that no example asks for below the smallest normal number, "
-        "where processors slow down. `asapool.training.fit` takes such numbers for zero; in a loop of your own, "
-        "`torch.set_flush_denormal(True)` does. A step of one thread with the weights of the inner GCN made that small:\n\n"
+        "\n## Denormal weights\n\nWeight decay pulls weights that no example needs below the smallest normal number, "
+        "where processors slow down. `asapool.training.fit` flushes such numbers to zero; in your own training loop, "
+        "`torch.set_flush_denormal(True)` does. A step with one thread and denormal weights in the inner GCN:\n\n"
         + table(head, rows) + measured_on(result)
     )  # fmt: skip
 
 
 def engines_section(result: dict[str, Any]) -> str:
-    """What is not training."""
+    """The overhead of experiments."""
     rows = [
         [f"`{run['command']}`", str(run["trainings"]), str(run["processes"]), f"{run['seconds']:.0f}", f"{100 * run['overhead']:.1f} %"]
         for run in result["runs"]
     ]  # fmt: skip
-    head = ["`asapool reproduce` with", "trainings", "processes", "seconds", "not training"]
+    head = ["`asapool reproduce` with", "training runs", "processes", "seconds", "not training"]
     return (
         "\n## Experiments\n\nThe share of the processes' time in which nothing was trained: starting them, reading data, "
-        "writing records and tables, waiting for the last training (goal: less than 3 %).\n\n"
+        "writing records and tables, waiting for the last run (goal: less than 3 %).\n\n"
         + table(head, rows) + measured_on(result["runs"][-1])
     )  # fmt: skip
 
@@ -148,16 +148,16 @@ def first_minute_section(result: dict[str, Any]) -> str:
         rows.append(cells)
     head = ["command", "first epoch", "all", "again: first epoch", "all"]
     about = (
-        "\n## The first minute\n\nSeconds of the processor (user and system, from the start of the process) that the first "
-        "command after a fresh install takes, with an empty folder for compiled loops: until the first epoch is on the disk "
-        "(goal: 10), and in all. Trainings are of 60 graphs of 25 nodes with default settings, which is small enough for the "
+        "\n## The first minute\n\nProcessor seconds (user and system, from the start of the process) of the first "
+        "command after a fresh install, with an empty kernel cache: until the first epoch is on disk "
+        "(goal: 10), and in total. Training uses 60 graphs of 25 nodes with default settings, small enough for the "
         "reference backend."
     )
     names = [run["case"] for run in result["runs"]]
     if any("compiled" in name for name in names):
-        about += ' "Loops compiled" asks for the fused backend, and runs again with what was compiled.'
+        about += ' "Loops compiled" selects the fused backend, and runs again with the compiled kernels.'
     if any(name.startswith("predict") for name in names):
-        about += " Predictions are for five molecules, by a model of the reference and one of the fused backend."
+        about += " Predictions are for five molecules, with the reference and with the fused backend."
     return about + " Medians of the rounds.\n\n" + table(head, rows) + measured_on(result)
 
 

@@ -1,4 +1,4 @@
-"""Sections of docs/performance.md beside torch_geometric: a training step, an epoch, one layer."""
+"""Sections of docs/performance.md that compare with torch_geometric: a training step, an epoch, one layer."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def step_section(result: dict[str, Any]) -> str:
             "reference ms", "floor ms", "paper / floor"]  # fmt: skip
     intro = (
         "\n## A training step\n\nForward, backward and Adam of the three-level network with the authors' settings, on one real "
-        "batch. The floor is just the dense matrix products of the same step. asapool and torch_geometric pool with the same "
-        "weights, which do not change while they are timed.\n\n"
+        "batch. The floor is the dense matrix products of the same step alone. asapool and torch_geometric pool with the same "
+        "weights, which do not change during timing.\n\n"
     )
     if pool:
         head += ["torch-geometric-pool ms", "paper faster"]
@@ -57,29 +57,29 @@ def step_section(result: dict[str, Any]) -> str:
             + " torch-geometric-pool keeps the edges among the kept nodes instead of SᵀAS, which is less work.\n\n"
         )
     edges = (
-        "\nEdges at the three levels, loops aside; the rules of a semantics decide which clusters stay, and so how many edges "
+        "\nEdges at the three levels, without self-loops; the semantics decide which clusters are kept, and so how many edges "
         "there are between them:\n\n" + table(["data", *WORKERS], _once(counts)) + "\n"
     )
     return intro + table(head, rows) + edges + "\n".join(goals) + "\n" + _drop_in(others) + measured_on(result)
 
 
 def _drop_in(rows: list[list[str]]) -> str:
-    """Our pooling between torch_geometric's layers, and the backends in plain torch."""
+    """Our pooling between torch_geometric's layers, and the plain torch backends."""
     if not rows:
         return ""
     head = ["data", "threads", "torch_geometric ms", "drop-in ms", "faster", "faster with pooled graphs given", "dense ms",
             "dense faster", "reference faster"]  # fmt: skip
     return (
-        "\nThe drop-in case is torch_geometric's network with our pooling in place of theirs: its GCNConv and readouts stay, "
-        "and every pooling packs its edges and lists the pooled ones (goal: 5×). How much faster torch_geometric's network "
-        "would be with pooled graphs that are given, so that only its own convolutions and readouts remain, is the most that "
-        "any pooling can reach there. `dense` and `reference` are the backends in plain torch (goals: dense 2× on NCI1 and "
+        "\nThe drop-in case is torch_geometric's network with our pooling instead of its own: its GCNConv and readouts stay, "
+        "and every pooling layer packs its edges and unpacks the pooled ones (goal: 5×). The upper bound for any pooling layer "
+        "is torch_geometric's network with pooled graphs given, so that only its own convolutions and readouts "
+        "remain. `dense` and `reference` are the plain torch backends (goals: dense 2× on NCI1 and "
         "1.5× on PROTEINS, reference 1× on D&D).\n\n" + table(head, rows)
     )
 
 
 def plus_section(result: dict[str, Any]) -> str:
-    """What pooling costs in asap+."""
+    """The cost of pooling in asap+."""
     rows = [
         [run["data"], str(run["threads"]), *(f"{run['milliseconds'][m]['median']:.1f}" for m in ("asap+", "none+")),
          times(run["times_none_plus"])]
@@ -93,8 +93,24 @@ def plus_section(result: dict[str, Any]) -> str:
     )
 
 
+def other_processor_section(result: dict[str, Any]) -> str:
+    """The same on a processor without AVX-512."""
+    sides = ("asapool paper", "asapool drop-in", "asapool dense", "asapool reference")
+    rows = [
+        [run["data"], str(run["threads"]), f"{run['milliseconds']['torch_geometric']['median']:.1f}",
+         *(times(run["times_faster_than_pyg"][side]) for side in sides), times(run["times_the_floor"])]
+        for run in result["runs"]
+    ]  # fmt: skip
+    head = ["data", "threads", "torch_geometric ms", *sides, "paper / floor"]
+    return (
+        "\n### A processor of another kind\n\nThe same script on a processor without AVX-512, with fewer rounds; the ratios are "
+        "smaller there:\n\n" + table(head, rows)
+        + measured_on(result)
+    )  # fmt: skip
+
+
 def older_processor_section(result: dict[str, Any]) -> str:
-    """The distance to the floor where products are slower."""
+    """The distance to the floor with slower matrix products."""
     rows = [
         [run["data"], str(run["threads"]),
          *(f"{run['milliseconds'][side]['median']:.1f}" for side in ("asapool paper", "matrix products")),
@@ -103,9 +119,9 @@ def older_processor_section(result: dict[str, Any]) -> str:
     ]  # fmt: skip
     head = ["data", "threads", "paper ms", "floor ms", "paper / floor", "faster than torch_geometric"]
     return (
-        "\n### The floor without AVX-512\n\nThe floor is the processor's: with AVX-512 it multiplies twice as fast, and all that "
-        "is not a product weighs twice as much beside it. The same with torch's products held to AVX2, as processors "
-        "without AVX-512 run them (`MKL_ENABLE_INSTRUCTIONS=AVX2 python -m benchmarks.step`):\n\n"
+        "\n### The floor without AVX-512\n\nThe floor depends on the processor: AVX-512 multiplies twice as fast, so that "
+        "everything else weighs twice as much beside it. The same with torch's products limited to AVX2, as on processors "
+        "without AVX-512 (`MKL_ENABLE_INSTRUCTIONS=AVX2 python -m benchmarks.step`):\n\n"
         + table(head, rows) + measured_on(result)
     )  # fmt: skip
 
@@ -130,24 +146,24 @@ def epoch_section(result: dict[str, Any]) -> str:
     head = ["data", "threads", "torch_geometric s", "asapool s", "faster", "two processes, one thread each"]
     return (
         "\n## An epoch\n\nTraining and validation with the authors' settings: `asapool.training.fit` beside the same network in "
-        "torch_geometric's layers and DataLoader. The last column is the throughput of two processes of ours, as `asapool cv -j 2` "
-        "runs them, beside that one torch_geometric process (goal: 5× and 9×).\n\n"
+        "torch_geometric's layers and DataLoader. The last column is the throughput of two of our processes, as run by "
+        "`asapool cv -j 2`, relative to one torch_geometric process (goals: 5× and 9×).\n\n"
         + table(head, rows)
         + measured_on(result)
     )
 
 
 def sharing_section(result: dict[str, Any]) -> str:
-    """Epochs of one training shared by two processes."""
+    """Epochs of one training run shared by two processes."""
     rows = [
-        [run["data"], *(f"{run['seconds_per_epoch'][side]['median']:.2f}" for side in ("1 processes", "2 processes")),
-         times(run["times_faster"])]
+        [run["data"], *(f"{run['seconds_per_epoch'][side]['median']:.2f}" for side in ("one process", "two processes")),
+         times(run["times_faster"]), times(run["ceiling"])]
         for run in result["runs"]
     ]  # fmt: skip
     return (
-        "\n## One training in two processes\n\nAn epoch of `asapool train` and of `asapool train -j 2`, one thread per "
-        "process, authors' settings (goal: 1.7×).\n\n"
-        + table(["data", "one process s", "two processes s", "faster"], rows)
+        "\n## One training run in two processes\n\nAn epoch of `asapool train` and of `asapool train -j 2`, one thread per "
+        "process, authors' settings (goal: 1.7×). The ceiling is the work of two independent training runs side by side.\n\n"
+        + table(["data", "one process s", "two processes s", "faster", "ceiling"], rows)
         + measured_on(result)
     )
 
@@ -162,6 +178,6 @@ def operator_section(result: dict[str, Any]) -> str:
     ]  # fmt: skip
     head = ["data", "threads", "what", "torch_geometric ms", "asapool ms", "asapool pyg ms", "faster", "faster (pyg)"]
     return (
-        "\n## One pooling layer, called as torch_geometric's\n\nChecks of the input and packing of the edges included.\n\n"
+        "\n## One pooling layer, called like torch_geometric's\n\nIncludes input checks and packing of the edges.\n\n"
         + table(head, rows) + measured_on(result)
     )  # fmt: skip

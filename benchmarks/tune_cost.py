@@ -1,9 +1,9 @@
-"""What `asapool tune` costs beside its trainings, and how many more settings are tried when hopeless ones are stopped.
+"""The overhead of `asapool tune`, and how many more settings are tried when hopeless ones are pruned.
 
     python -m benchmarks.tune_cost [--data-root FOLDER] [--data NCI1] [--trials 27] [--epochs 18] [--jobs 2]
 
 The same search twice, random settings of the default space, with and without pruning. Processor time is that of the
-command and of all its processes; what the trainings themselves took is in their records. The rest is overhead: reading
+command and of all its processes; the time of the runs themselves is in their records. The rest is overhead: reading
 the data, starting processes, Optuna, files and the report. Writes benchmarks/results/tune_cost.json.
 """
 

@@ -168,7 +168,7 @@ def test_features_of_another_meaning_are_refused_though_their_number_fits(graphs
         ([0, 1] * 19 + [0, None], r"y\[39\]: expected a class, got None"),
         (["a", "b"] * 19 + [float("nan"), "a"], r"y\[38\]: expected a class, got nan"),
         (np.array([0.0, 1.0] * 19 + [np.nan, 1.0]), r"y\[38\]: expected a class, got nan"),
-        (np.linspace(0, 1, 40), r"y must be classes .*, got \[0.0, 0.0256.* Cut what was measured into classes"),
+        (np.linspace(0, 1, 40), r"y must be classes .*, got \[0.0, 0.0256.* Bin measured values into classes"),
     ],
     ids=["None", "nan among words", "nan among numbers", "measured"],
 )
@@ -256,7 +256,7 @@ def test_warm_start_goes_on_and_verbose_prints(graphs, capsys):
     fresh = ASAPClassifier(**QUICK, validation_fraction=0.0).fit(graphs)
     assert first == pytest.approx(fresh.history_[-1].loss)
     assert asap.history_[0].loss != fresh.history_[0].loss
-    with pytest.raises(ConfigError, match="warm_start needs the settings"):
+    with pytest.raises(ConfigError, match="warm_start needs the same settings"):
         asap.set_params(hidden=4).fit(graphs)
 
 

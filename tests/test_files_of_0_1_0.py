@@ -40,7 +40,7 @@ def test_a_run_folder_is_a_model():
 
 
 def test_a_stopped_run_resumes_to_the_same_numbers(folder):
-    with pytest.warns(UserWarning, match="begun by asapool 0.1.0 and is continued by"):
+    with pytest.warns(UserWarning, match="started by asapool 0.1.0 and is continued by"):
         resume(folder / "stopped")
     before, after = (rows(folder / name / "history.csv") for name in ("finished", "stopped"))
     names = ("epoch", "lr", "loss", "val_loss", "val_accuracy")

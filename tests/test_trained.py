@@ -101,5 +101,5 @@ def test_what_does_not_fit_is_one_sentence(model, tmp_path):
             model.predict(bad)
     with pytest.raises(DataError, match="skip_invalid: an option for reading a file"):
         model.predict(["CCO"], skip_invalid=True)
-    with pytest.raises(CheckpointError, match=r"holds no model\.safetensors"):
+    with pytest.raises(CheckpointError, match=r"contains no model\.safetensors"):
         asapool.load_model(tmp_path)

@@ -1,4 +1,4 @@
-"""Where trainings run: the options of the commands that train many times, and the engine they name."""
+"""The options that say where training runs are executed, for the commands that train many times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Jobs = Annotated[
     int | None,
     typer.Option(
         "-j", "--jobs", min=1, metavar="N", rich_help_panel=COMPUTE,
-        help="Trainings at the same time; default: 1, or all processors of a Ray cluster.",
+        help="Number of training runs at a time; default: 1, or all processors of a Ray cluster.",
     ),
 ]  # fmt: skip
 Engine = Annotated[
@@ -38,14 +38,14 @@ Address = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """Where trainings run, and how many at the same time."""
+    """Where training runs are executed, and how many at a time."""
 
     jobs: Jobs = None
     engine: Engine = None
     address: Address = None
 
     def named(self, default: str = "local") -> execute.Engine:
-        """The engine; default: its name where the command line has none."""
+        """The engine; `default` names it if --engine was not given."""
         from asapool.experiments.engines import engine_named
 
         return engine_named(self.engine or default, self.jobs, self.address)

@@ -1,4 +1,4 @@
-"""Groups of options for commands, and help without noise."""
+"""Groups of options for commands, and shorter help texts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and er
 
 
 class _QuietFlags:
-    """Help without noise: a flag is its name alone, without the type <bool>, and arguments have no braces."""
+    """Shorter help: flags without the type <bool>, arguments without braces."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         pieces: list[str] = super().collect_usage_pieces(ctx)  # type: ignore[misc]
-        return [piece.strip("{}") for piece in pieces]
+        return [piece.replace("{", "").replace("}", "") for piece in pieces]
 
     def get_params(self, ctx: Any) -> list[Any]:
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
@@ -83,7 +83,7 @@ def grouped(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _one_line_per_paragraph(function: Callable[..., None]) -> str:
-    """The docstring for the help, which keeps the line breaks within a paragraph."""
+    """The docstring with each paragraph joined into one line, because the help would keep its line breaks."""
     paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 

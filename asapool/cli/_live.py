@@ -1,6 +1,6 @@
 """Progress on standard error, on a terminal only: bars over epochs, and the live table of an experiment.
 
-Where standard error is not a terminal there is one plain line per finished training instead.
+If standard error is not a terminal, it prints one plain line per finished training run instead.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ class Watch:
         for number, plan in enumerate(plans):
             for cell in plan.cells:
                 place = (number, cell.row, cell.column)
-                of_cell = plan.runs_of(cell, graphs)
-                self.expected[place] = len(of_cell)
-                for run in of_cell:
+                runs = plan.runs_of(cell, graphs)
+                self.expected[place] = len(runs)
+                for run in runs:
                     self.places.setdefault(run.key, []).append(place)
                     self.runs[run.key] = run
         self.nodes = {g.fingerprint: len(g.x) for g in graphs.values()}
         self.clock = TimeLeft([], self.nodes)
-        self.seen: Place | None = None  # the cell that moved last
+        self.seen: Place | None = None  # the cell that changed last
         self.done = 0
         self.console = Console(stderr=True)
         self.live: Any = None
 
     def start(self, store: Store) -> None:
-        """Start from the trainings that the store has finished."""
+        """Count the training runs that are already finished in the store."""
         from asapool.experiments.time_left import TimeLeft
 
         waiting = []
@@ -64,23 +64,23 @@ class Watch:
                 waiting.append(run)
         self.clock = TimeLeft(waiting, self.nodes)
         if self.done:
-            self._say(f"{self.done} of {len(self.runs)} trainings were finished before")
+            self._say(f"{self.done} of {len(self.runs)} training runs were already finished")
         elif self.live is None:  # a terminal shows the table at once
-            note(f"{len(self.runs)} trainings to run")
+            note(f"{len(self.runs)} training runs to do")
 
     def progress(self, run: Run, epoch: int, epochs: int, score: float | None = None) -> None:
-        """Update the epochs of a training."""
+        """Update the number of epochs that a run has trained."""
         self.clock.progress(run, epoch, epochs)
         self.seen = self.places[run.key][0]
 
     def record(self, record: RunRecord) -> None:
-        """Count a training that ended; report a failed one at once."""
+        """Count a finished training run, or report a failed one at once."""
         self.clock.record(record)
         self.seen = self.places[record.run.key][0]
         run = record.run
-        who = f"{self.plans[self.seen[0]].name}, {self.seen[1]}, {run.data}, seed {run.seed}, fold {run.fold}"
+        label = f"{self.plans[self.seen[0]].name}, {self.seen[1]}, {run.data}, seed {run.seed}, fold {run.fold}"
         if not record.finished:
-            self._say(f"{who}: failed in attempt {record.attempts}: {record.failure}")
+            self._say(f"{label}: failed in attempt {record.attempts}: {record.failure}")
             return
         self._count(record)
         if self.live is None:
@@ -91,7 +91,7 @@ class Watch:
             value = score.of(record.test)
             text = "–" if value is None else f"{score.factor * value:.2f}"
             left = "" if self.done == len(self.runs) else f"; left: {in_words(self.clock.seconds())}"
-            note(f"{self.done}/{len(self.runs)}  {who}: test {text} in {record.seconds:.1f} s{left}")
+            note(f"{self.done}/{len(self.runs)}  {label}: test {text} in {record.seconds:.1f} s{left}")
 
     def _count(self, record: RunRecord) -> None:
         from asapool.experiments.summary import headline_of
@@ -127,7 +127,7 @@ class Watch:
             self.live = None
 
     def draw(self) -> Any:
-        """The table that is being filled, and the bar below it."""
+        """The table as filled so far, and the progress bar below it."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -137,7 +137,7 @@ class Watch:
 
         number = self.seen[0] if self.seen is not None else 0
         plan = self.plans[number]
-        title = f"{plan.title}: mean {plan.metric} {self.words}, and how many trainings are finished"
+        title = f"{plan.title}: mean {plan.metric} {self.words}, and the number of finished training runs"
         grid = Table()
         grid.add_column("")
         for column in plan.columns:
@@ -148,14 +148,14 @@ class Watch:
         bar = Table.grid(padding=(0, 1))
         bar.add_row(
             ProgressBar(total=max(1, len(self.runs)), completed=self.done, width=32),
-            f"{self.done}/{len(self.runs)} trainings",
+            f"{self.done}/{len(self.runs)} training runs",
             f"{len(self.clock.done)} running, {epochs} epochs",
             f"left: {in_words(self.clock.seconds())}",
         )
         return Group(Text(title, overflow="ellipsis", no_wrap=True), grid, bar)
 
     def _window(self, plan: Plan) -> Sequence[str]:
-        """The rows that fit the terminal, among them the one that moved last."""
+        """The rows that fit on the terminal, including the one that changed last."""
         room = max(3, self.console.height - 8)
         if len(plan.rows) <= room:
             return plan.rows
@@ -172,7 +172,7 @@ class Watch:
 
 
 class EpochBar:
-    """A bar over the epochs of one training, with loss, validation score, rate and time left."""
+    """A progress bar over the epochs of one run, with loss, validation score, rate and time left."""
 
     def __init__(self, epochs: int, graphs: int) -> None:
         self.epochs, self.graphs, self.last = epochs, graphs, 0
@@ -199,7 +199,7 @@ class EpochBar:
 
 @contextmanager
 def part_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar over the pieces of a conversion."""
+    """A progress bar over the parts of a conversion."""
     bar, task = _bar(what, 0)
     with bar:
         yield lambda done, total: bar.update(task, completed=done, total=total)
@@ -226,10 +226,10 @@ def _bar(what: str, total: int) -> tuple[Any, Any]:
 
 
 @contextmanager
-def ending(go_on: str) -> Iterator[None]:
-    """Print the next step when Ctrl-C stops work that can be resumed."""
+def ending(how: str) -> Iterator[None]:
+    """If Ctrl-C stops the work, print how to resume it."""
     try:
         yield
     except KeyboardInterrupt:
-        note(f"\nStopped. Resume with: {go_on}")
+        note(f"\nStopped. Resume with: {how}")
         raise

@@ -1,8 +1,8 @@
-"""The options of all commands, each defined once, and how they become tables of settings.
+"""The options of all commands, each defined once, and their conversion to tables of settings.
 
-An option that stands alone is an annotated type (`json: o.Json = False`). Options that always come together are a
+A single option is an annotated type (`json: o.Json = False`). Options that always occur together are a
 group, a dataclass whose fields are options: a command that takes `data: o.DataOptions` has all of them (`_groups.py`).
-A new option of a group is one line here, and every command that takes the group has it.
+A new option of a group is one line here, and every command that takes the group gets it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def out_file(help: str, panel: str | None = None) -> Any:
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)]
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model.safetensors written by asapool, or the run folder that has it.")
+    Path, typer.Argument(metavar="MODEL", help="A run folder, or a model.safetensors file written by asapool.")
 ]
 DataRoot = Annotated[
     Path | None,
@@ -82,7 +82,7 @@ Descriptors = Annotated[
     typer.Option(
         metavar="COL,COL",
         rich_help_panel=DATA,
-        help="Columns with numbers per molecule, as extra inputs of the model's head.",
+        help="Numeric columns to use as extra inputs to the model's head.",
     ),
 ]
 RdkitDescriptors = Annotated[
@@ -90,29 +90,29 @@ RdkitDescriptors = Annotated[
     typer.Option(
         "--rdkit-descriptors",
         rich_help_panel=DATA,
-        help="Use 43 RDKit descriptors as extra inputs of the model's head.",
+        help="Use 43 RDKit descriptors as extra inputs to the model's head.",
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", rich_help_panel=DATA, help="Processes that read a large table of molecules."),
+    typer.Option(min=1, metavar="N", rich_help_panel=DATA, help="Worker processes for a large table of molecules."),
 ]
 Split = Annotated[
     str | None,
     typer.Option(
         metavar="KIND|FILE",
         rich_help_panel=DATA,
-        help="stratified or scaffold (shares --val and --test), authors, stratified-folds or scaffold-folds (one fold "
-        "of several), or a split file.",
+        help="stratified or scaffold (with the fractions --val and --test); authors, stratified-folds or "
+        "scaffold-folds (one fold); or a split file.",
     ),
 ]
 Val = Annotated[
     float | None,
-    typer.Option(metavar="SHARE", rich_help_panel=DATA, help="Fraction of graphs for validation; default: 0.1."),
+    typer.Option(metavar="FRACTION", rich_help_panel=DATA, help="Fraction of graphs for validation; default: 0.1."),
 ]
 Test = Annotated[
     float | None,
-    typer.Option(metavar="SHARE", rich_help_panel=DATA, help="Fraction of graphs for testing; default: 0.1."),
+    typer.Option(metavar="FRACTION", rich_help_panel=DATA, help="Fraction of graphs for testing; default: 0.1."),
 ]
 Method = Annotated[
     str | None,
@@ -120,9 +120,7 @@ Method = Annotated[
         metavar="NAME", rich_help_panel=MODEL, help="asap+ (default), or any other method that `asapool methods` lists."
     ),
 ]
-Hidden = Annotated[
-    int | None, typer.Option(min=1, metavar="N", rich_help_panel=MODEL, help="Hidden units of every layer.")
-]
+Hidden = Annotated[int | None, typer.Option(min=1, metavar="N", rich_help_panel=MODEL, help="Hidden units per layer.")]
 Semantics = Annotated[
     str | None,
     typer.Option(metavar="NAME", rich_help_panel=MODEL, help="Definition of ASAP: paper, authors or pyg."),
@@ -138,7 +136,7 @@ From = Annotated[
     str | None,
     typer.Option(
         "--from", metavar="MODEL", rich_help_panel=TRAINING,
-        help="Start from the weights of this model: its encoder, and its head where the shapes fit.",
+        help="Initialise with the weights of this model: its encoder, and its head if the shapes match.",
     ),
 ]  # fmt: skip
 Freeze = Annotated[
@@ -155,12 +153,14 @@ Seed = Annotated[
         min=0,
         metavar="N",
         rich_help_panel=TRAINING,
-        help="Seed of the initial weights, shuffling, dropout and the split.",
+        help="Seed for initial weights, shuffling, dropout and the split.",
     ),
 ]
 FirstSeed = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", rich_help_panel=TRAINING, help="First seed, instead of the authors' list."),
+    typer.Option(
+        min=0, metavar="N", rich_help_panel=TRAINING, help="Use the seeds N, N+1, … instead of the authors' list."
+    ),
 ]
 Folds = Annotated[int, typer.Option(min=3, metavar="N", rich_help_panel=TRAINING, help="Number of folds.")]
 Protocol = Annotated[
@@ -195,7 +195,7 @@ Out = Annotated[
 MixVersions = Annotated[
     bool,
     typer.Option(
-        "--mix-versions", rich_help_panel=OUTPUT, help="Resume a folder that another version of asapool began."
+        "--mix-versions", rich_help_panel=OUTPUT, help="Resume a folder that another version of asapool started."
     ),
 ]
 NoReport = Annotated[bool, typer.Option("--no-report", rich_help_panel=OUTPUT, help="Do not write report.html.")]
@@ -207,7 +207,7 @@ Json = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Prin
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """How to read graphs whose classes do not matter."""
+    """How to read graphs whose labels are not used."""
 
     smiles: Smiles = None
     id_column: IdColumn = None
@@ -216,13 +216,13 @@ class SourceOptions:
     data_root: DataRoot = None
 
     def options(self) -> dict[str, Any]:
-        """Keyword arguments of asapool.load; what was not given is left out."""
+        """Keyword arguments of asapool.load, without the options that were not given."""
         return {name: _one(value) for name, value in asdict(self).items() if value not in (None, False, [], ())}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledOptions(SourceOptions):
-    """How to read graphs and their classes."""
+    """How to read graphs and their labels."""
 
     target: Target = None
 
@@ -245,7 +245,7 @@ class DataOptions(LabelledOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """The commonest settings of a model; --set has the others."""
+    """The most common settings of a model; --set takes the others."""
 
     hidden: Hidden = None
     semantics: Semantics = None
@@ -253,7 +253,7 @@ class ModelOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
-    """The commonest settings of a training; --set has the others."""
+    """The most common training settings; --set takes the others."""
 
     epochs: Epochs = None
     batch_size: BatchSize = None
@@ -264,12 +264,12 @@ class TrainOptions:
 
 
 def _one(value: Any) -> Any:
-    """The only entry of a list of one, else the value: one --target is one column."""
+    """Unwrap a list with a single entry: one --target is one column."""
     return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
 
 
 def with_settings(tables: dict[str, dict[str, Any]], assignments: Sequence[str] | None) -> dict[str, dict[str, Any]]:
-    """Add the assignments of --set; a value is written as in TOML, and quotes may be left out.
+    """Add the assignments of --set; values are TOML, with optional quotes.
 
     >>> with_settings({"model": {}}, ["model.jumping=true", "model.conv=gin", "train.clip=1.5"])
     {'model': {'jumping': True, 'conv': 'gin'}, 'train': {'clip': 1.5}}
@@ -304,7 +304,7 @@ def split_table(split: str | None) -> dict[str, Any]:
 
 
 def protocol_named(word: str) -> str:
-    """The protocol of a plan, from --protocol; `stratified`, as 0.1 called it, still works.
+    """The protocol of a plan, from --protocol; `stratified`, its name in 0.1, still works.
 
     >>> protocol_named("stratified-folds")
     'stratified'
@@ -320,12 +320,12 @@ def model_file(model: Path) -> Path:
 
 
 def words_of(text: str, option: str) -> list[str]:
-    """The words of a comma-separated option, each once.
+    """The values of a comma-separated option, without repetitions.
 
     >>> words_of("asap, topk", "--methods")
     ['asap', 'topk']
     """
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words or len(set(words)) < len(words):
-        raise ConfigError(f"{option} takes different words separated by commas, got {text!r}")
+        raise ConfigError(f"{option} takes distinct names separated by commas, got {text!r}")
     return words

@@ -1,7 +1,7 @@
 """Results go to standard output as text or JSON; progress and notes go to standard error.
 
 Names in a data set are arbitrary text. What is printed as text has its control characters escaped, so that a class name
-cannot move the cursor, change colours or reorder a line; JSON and files hold names as they are.
+cannot move the cursor, change colours or reorder a line; JSON and files contain names unchanged.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from asapool.data.reading import Refused
 
 
-# C0 and C1 controls but tab and newline, bidirectional overrides, line separators, and lone surrogates
+# C0 and C1 controls except tab and newline, bidirectional overrides, line separators, and lone surrogates
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-ERROR = "asapool: "  # how errors and failures begin
+ERROR = "asapool: "  # prefix of errors and failures
 _quiet = [False]
 
 
@@ -36,7 +36,7 @@ def be_quiet(quiet: bool = True) -> None:
 
 
 def watched(console: Any) -> bool:
-    """Whether a person is looking at progress: a terminal, and no --quiet."""
+    """Whether to show progress: on a terminal, without --quiet."""
     return bool(console.is_terminal) and not _quiet[0]
 
 
@@ -69,7 +69,7 @@ def words(cell: Any) -> str:
 
 @contextmanager
 def working(text: str) -> Iterator[None]:
-    """Show on standard error that something is being done, when a person is looking."""
+    """Show on standard error what is being done, if it is a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -98,7 +98,7 @@ def clean(text: str) -> str:
 
 
 def terminal_safe(stream: TextIO) -> TextIO:
-    """The stream itself, or for a terminal one that escapes control characters."""
+    """The stream itself; a terminal is wrapped so that control characters are escaped."""
     return cast(TextIO, _Escaping(stream)) if stream.isatty() else stream
 
 
@@ -142,7 +142,7 @@ class ReadingNotes:
         self.notes: dict[str, None] = {}
 
     def add(self, reading: Reading) -> None:
-        """Take in one piece."""
+        """Add the notes of one piece."""
         self.skipped += [*reading.skipped, *reading.refused]
         self.missing.update(reading.missing)
         self.notes |= dict.fromkeys(reading.notes)
@@ -171,7 +171,7 @@ def note_reading(reading: Reading, *, unlabelled: bool = True) -> None:
 
 
 def note_duplicates(duplicates: Duplicates, split: str) -> None:
-    """Duplicate molecules, and how to keep them in one part of the split."""
+    """Print the number of duplicate molecules, and how to keep them in one part of the split."""
     if duplicates.molecules:
         advice = "" if split == "scaffold" else "; --split scaffold keeps duplicates in one part"
         molecules = "1 molecule occurs" if duplicates.molecules == 1 else f"{duplicates.molecules:,} molecules occur"

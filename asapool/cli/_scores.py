@@ -1,4 +1,4 @@
-"""Scores as rows of text: of a run, of a part, for any kind of target."""
+"""Scores of a run or of a part as rows of text, for any kind of target."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from asapool.data.targets import Target
 
 MATRIX = 6  # classes of the largest confusion matrix that is printed whole
-ERRORS = 5  # confusions that are printed of a larger one
+ERRORS = 5  # errors that are printed of a larger one
 TASKS = 20  # tasks whose scores are printed one by one
 
 
@@ -45,18 +45,17 @@ def run_rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 def coverage_row(conformal: Mapping[str, Any]) -> dict[str, str]:
-    """How many conformal answers of the test part contain the truth.
+    """The share of conformal predictions on the test part that contain the truth.
 
     >>> coverage_row({"validation": 50, "levels": [{"coverage": 0.9, "covered": 0.875, "size": 1.25}]})
-    {'conformal, 90 %': '0.8750 of the test answers contain the truth (calibrated on 50 validation graphs)'}
+    {'conformal, 90 %': '0.8750 of the test predictions contain the truth (calibrated on 50 validation graphs)'}
     """
     level = next((one for one in conformal.get("levels", ()) if one["coverage"] == 0.9), None)
     if level is None or level["covered"] is None or level["size"] is None:
         return {}
     graphs = conformal["validation"]
-    text = (
-        f"{number(level['covered'])} of the test answers contain the truth (calibrated on {graphs} validation graphs)"
-    )
+    share = number(level["covered"])
+    text = f"{share} of the test predictions contain the truth (calibrated on {graphs} validation graphs)"
     return {"conformal, 90 %": text}
 
 
@@ -68,10 +67,10 @@ def score_rows(
 
     Args:
         scores: as plain data.
-        target: what they are of.
+        target: what was predicted.
         trivial: the scores of the trivial baseline.
         spans: bootstrap intervals; by default those in the scores.
-        part: word before the name of the first score.
+        part: prefix of the name of the first score.
     """
     from asapool.training.selection import ALL_METRICS
     from asapool.training.tasks import task_of
@@ -111,7 +110,7 @@ def score_rows(
 
 
 def confusion_text(names: Sequence[str], matrix: Sequence[Sequence[int]]) -> str:
-    """The confusion matrix in one line; of many classes only the most frequent errors.
+    """The confusion matrix in one line; for many classes only the most frequent errors.
 
     >>> confusion_text(["no", "yes"], [[5, 1], [2, 7]])
     'true no: 5 no, 1 yes; true yes: 2 no, 7 yes'
@@ -130,7 +129,7 @@ def confusion_text(names: Sequence[str], matrix: Sequence[Sequence[int]]) -> str
 
 
 def number(value: float | None) -> str:
-    """Four decimals, or four digits of a large or tiny number, or a dash.
+    """Four decimals, four digits for large and tiny numbers, or a dash for None.
 
     >>> number(0.5), number(12345.678), number(None)
     ('0.5000', '1.235e+04', '–')
@@ -141,7 +140,7 @@ def number(value: float | None) -> str:
 
 
 def _classes(metrics: Mapping[str, Any]) -> Target:
-    """The target of a run of 0.1.0, which knew classes only."""
+    """The target of a run of 0.1.0, which supported only classes."""
     from asapool.data.targets import Target
 
     scores = metrics["test"] or metrics["validation"] or {}

@@ -69,7 +69,7 @@ def cv(
         typer.Option(
             metavar="OPTIONS",
             rich_help_panel=o.TRAINING,
-            help="Nested cross-validation: tune inside every fold, such as trials=20 or trials=20,space=FILE.",
+            help="Nested cross-validation: tune within every fold, with options such as trials=20,space=FILE.",
         ),
     ] = None,
     engine: e.EngineOptions,
@@ -78,11 +78,11 @@ def cv(
         typer.Option(
             "--keep-models",
             rich_help_panel=o.OUTPUT,
-            help="Keep the model of every fold; predict takes the folder as one ensemble.",
+            help="Keep the model of every fold; predict uses the folder as an ensemble.",
         ),
     ] = False,
 ) -> None:
-    """Cross-validate a method: seeds × folds trainings, each scored on its held-out fold.
+    """Cross-validate a method: seeds × folds training runs, each scored on its held-out fold.
 
     Finished folds are kept in the folder: run the same command again to resume.
     """
@@ -103,7 +103,7 @@ def cross_validate_methods(
     tables: dict[str, dict[str, Any]], methods: list[str] | None, command: str, cross: CrossOptions,
     engine: e.EngineOptions, keep_models: bool = False,
 ) -> None:  # fmt: skip
-    """Cross-validate methods (None = that of the settings) and show one table."""
+    """Cross-validate methods (None: the one in the settings) and print one table."""
     from asapool.cli._live import Watch
     from asapool.experiments.crossval import check_plan, methods_plan, short_name
     from asapool.experiments.experiment import carry_out
@@ -113,14 +113,14 @@ def cross_validate_methods(
 
     worker = engine.named("inline" if engine.jobs in (None, 1) else "local")
     tables = o.with_settings(tables, cross.settings)
-    if cross.splits is not None:  # they count all graphs, those without a label too
+    if cross.splits is not None:  # their indices count graphs without a label too
         tables["split"] = {"kind": "file", "file": str(cross.splits)}
     with working(f"Reading {tables['data']['source']}"):
         chosen, reading = resolve_reading(tables, cross.config)
     note_reading(reading)
     graphs = reading.graphs
     names = methods or [chosen.model.method]
-    count = cross.seeds or (3 if cross.splits is not None else 1)  # published splits: the mean of three trainings
+    count = cross.seeds or (3 if cross.splits is not None else 1)  # published splits report the mean of three runs
     settings = settings_of_methods(names, graphs, tables, cross.config)
     plan = methods_plan(
         graphs,
@@ -143,7 +143,7 @@ def cross_validate_methods(
     if keep_models and any(record.finished for record in records):
         from asapool.experiments.ensembles import save_folds
 
-        with working("Joining the models"):
+        with working("Combining the models"):
             save_folds(graphs, folder, [record.run for record in records if record.finished], plan.cells[0].splits)
     if not cross.no_report:
         leave_report(folder)
@@ -160,30 +160,30 @@ def cross_validate_methods(
 
 
 def show_table(table: Table, folder: Path) -> None:
-    """Print a comparison: mean test score, the two deviations apart, the tests, and what they mean."""
+    """Print a comparison: mean test scores, deviations over seeds and over folds, tests, and what they mean."""
     from asapool.experiments.columns import grid
     from asapool.experiments.rendering import notes
 
     seeds = ", ".join(map(str, table.seeds))
-    about = f"Test {table.headline.words}: {table.columns[0]}, {table.folds} folds, seeds {seeds}"
-    print_grid(about, *grid(table, terminal=True))
+    title = f"Test {table.headline.words}: {table.columns[0]}, {table.folds} folds, seeds {seeds}"
+    print_grid(title, *grid(table, terminal=True))
     for sentence in notes(table):
         typer.echo(clean(sentence))
     typer.echo(clean(f"folder  {folder}"))
 
 
 def describe_failure(record: RunRecord) -> str:
-    """A failed training in one line."""
+    """A failed training run in one line."""
     run = record.run
     return f"{run.data}, {run.model.method}, seed {run.seed}, fold {run.fold}: {record.failure}"
 
 
 def end_with_failures(failures: list[str], trainings: int) -> None:
-    """Where trainings failed, list them and end with code 1."""
+    """If training runs failed, list them and exit with code 1."""
     if failures:
         for text in failures:
             note(f"asapool: {text}")
-        note(f"asapool: {len(failures)} of {trainings} trainings failed; the same command tries them again")
+        note(f"asapool: {len(failures)} of {trainings} training runs failed; the same command tries them again")
         raise typer.Exit(1)
 
 

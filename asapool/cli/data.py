@@ -1,4 +1,4 @@
-"""`asapool data`: look at a source of graphs, convert it, split it."""
+"""`asapool data`: inspect, convert and split a source of graphs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from asapool.data import GraphSet
     from asapool.insight import Forecast
 
-data = typer.Typer(cls=CommandGroup, help="Look at, convert and split graph data.", no_args_is_help=True)
+data = typer.Typer(cls=CommandGroup, help="Inspect, convert and split graph data.", no_args_is_help=True)
 
 
-SPLIT_NOTE = "--method of data split is now called --split, with the words of train: "
-OLD_SPLITS = {"single": "stratified", "stratified": "stratified-folds"}  # what 0.1 called them here
+SPLIT_NOTE = "data split --method is now called --split and takes the same values as in train: "
+OLD_SPLITS = {"single": "stratified", "stratified": "stratified-folds"}  # their names in 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(o.DataOptions):
-    """How to read graphs that are looked at or converted; labels may be missing."""
+    """How to read graphs for inspection or conversion; labels may be missing."""
 
     workers: o.Workers = None
 
@@ -54,8 +54,8 @@ def info(
 ) -> None:
     """Summarise a data set: the statistics of the paper's Table 3, and more. Labels may be missing.
 
-    With --ratio it also pools random selections of the graphs, as TopK and as ASAP would, and warns of levels that fall
-    apart or become dense, before any training.
+    With --ratio it also pools random selections of the graphs, as TopK and ASAP would, and warns about levels that
+    would fall apart or become dense.
     """
     from asapool.data.loading import class_column
 
@@ -110,7 +110,7 @@ def list_sources(json: o.Json = False) -> None:
 
 
 def show_forecast(ahead: Forecast) -> None:
-    """What pooling will do, as a table, and the advice that follows from it."""
+    """Print what pooling would do, as a table, and the advice that follows from it."""
     typer.echo(f"\n{'pooled by':<10} {'level':>5} {'nodes':>7} {'edges':>8} {'density':>8} {'pieces':>7} {'memory':>9}")
     for at in ahead.levels:
         size = f"{at.bytes / 1e3:.1f} kB"
@@ -133,8 +133,8 @@ def convert(
 ) -> None:
     """Convert a data set to a .graphs folder, an .npz file or a .jsonl file.
 
-    A .graphs folder is memory-mapped, for sets larger than memory; a conversion that was stopped goes on when the
-    command is repeated. .npz is packed and fast to read, .jsonl has one graph per line, for other programs.
+    A .graphs folder is memory-mapped, for sets larger than memory; run the same command again to resume a conversion
+    that was stopped. .npz is packed and fast to read; .jsonl has one graph per line, for other programs.
     """
     from asapool.data.jsonlines import write_jsonl
 
@@ -177,7 +177,7 @@ def split(
     options: Options,
     split: o.Split = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, metavar="N", rich_help_panel=o.DATA, help="Seed of the shuffle.")
+        int, typer.Option(min=0, max=2**32 - 1, metavar="N", rich_help_panel=o.DATA, help="Seed for shuffling.")
     ] = 0,
     fold: Annotated[
         int, typer.Option(min=0, metavar="N", rich_help_panel=o.DATA, help="Which fold is the test fold.")
@@ -191,8 +191,8 @@ def split(
 ) -> None:
     """Split a data set into training, validation and test graphs, and save the split.
 
-    The default is --split authors: one fold of the authors' protocol. The file fits this source only; train takes it
-    as --split FILE.
+    The default is --split authors: one fold of the authors' protocol. The file is valid for this source only; pass it
+    to train as --split FILE.
     """
     from asapool.training.settings import SplitConfig, overlay
 
@@ -201,10 +201,10 @@ def split(
     shares = {"val": val, "test": test, "seed": seed, "fold": fold, "folds": folds}
     table = overlay({"split": {**shares, **o.split_table(split or "authors")}})["split"]
     chosen = SplitConfig(**table)
-    made = chosen.make(_load(source, options))
-    made.save(out)
-    sizes = {"train": len(made.train), "val": len(made.val), "test": len(made.test)}
-    show(made.to_json(), {"out": str(out), "split": chosen.kind, **sizes}, json)
+    parts = chosen.make(_load(source, options))
+    parts.save(out)
+    sizes = {"train": len(parts.train), "val": len(parts.val), "test": len(parts.test)}
+    show(parts.to_json(), {"out": str(out), "split": chosen.kind, **sizes}, json)
 
 
 def _renamed(method: str | None, given: str | None) -> str:

@@ -20,15 +20,15 @@ def export(
             min=1,
             metavar="N",
             rich_help_panel=o.DATA,
-            help="Number of graphs on which file and model are compared, at most.",
+            help="Compare the file with the model on at most this many graphs.",
         ),
     ] = 200,
     json: o.Json = False,
 ) -> None:
     """Write a model for other runtimes: ONNX (padded batches), or .pt2 (torch.export, packed batches).
 
-    The file appears only if its logits equal those of the model to 1e-5, on graphs of the training data where they can
-    be read. The recipe of the features and the classes are in its metadata.
+    The file is written only if its logits match those of the model to 1e-5, on graphs of the training data if they can
+    be read. Its metadata contains the feature recipe and the classes.
     """
     from asapool.exporting import export as write
 
@@ -64,7 +64,7 @@ def serve(
         typer.Option(
             metavar="SOURCE",
             rich_help_panel=SERVICE,
-            help="Training set, or another labelled set: the page shows its most similar graphs. Clients can see them.",
+            help="Labelled graphs, such as the training set: the page shows the most similar ones to every client.",
         ),
     ] = None,
     max_bytes: Annotated[

@@ -1,7 +1,8 @@
-"""`asapool explain` and `asapool motifs`: why a model answers as it does, for one graph and for a whole data set."""
+"""`asapool explain` and `asapool motifs`: what decides predictions, for one graph and for a whole data set."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +27,7 @@ def explain(
     ] = None,
     out: Annotated[
         Path,
-        o.out_file("File to write: .html a page, .json the numbers, .svg, .png or .pdf a picture."),
+        o.out_file("File to write: .html (page), .json (numbers), .svg, .png or .pdf (picture)."),
     ] = Path("explanation.html"),
     level: Annotated[
         int | None,
@@ -51,7 +52,7 @@ def explain(
         typer.Option(
             metavar="CLASS",
             help="Compare with this class: importance for one rather than the other, the most similar graphs of "
-            "either, and a small change that flips the answer; .html or .json.",
+            "either, and a small change that flips the prediction; .html or .json.",
         ),
     ] = None,
     check: Annotated[
@@ -70,8 +71,8 @@ def explain(
         typer.Option(
             "--with",
             metavar="MODEL",
-            help="Another model of the same classes, shown side by side with the first. With --check: rank correlation "
-            "with its importance; repeatable there.",
+            help="Another model with the same classes, shown side by side with the first. With --check (repeatable): "
+            "rank correlation with its importance.",
         ),
     ] = None,
     beside: Annotated[bool, typer.Option("--side-by-side", help="Pages: show graphs in pairs, side by side.")] = False,
@@ -81,7 +82,7 @@ def explain(
     from asapool.data import read
     from asapool.errors import ConfigError, choose
     from asapool.insight import check_importance, contrast
-    from asapool.insight import explain as look
+    from asapool.insight import explain as explain_graph
     from asapool.insight.inputs import find_graph, training_graphs
     from asapool.models import checkpoint
     from asapool.reports.contrast_page import contrast_kind, write_contrast
@@ -91,7 +92,7 @@ def explain(
         note("--target of explain is now called --class; --target still works")
         target = target or old_target
     if check and against is not None:
-        raise ConfigError("--check and --against are two pages. Run the command once for each")
+        raise ConfigError("--check and --against write different pages. Run the command once for each")
     if others and not check and (against is not None or len(others) > 1 or out.suffix.lower() != ".html"):
         raise ConfigError("--with shows one other model beside the first, on a page. Give it once, with -o FILE.html")
     if check:
@@ -135,15 +136,15 @@ def explain(
             return
         shown = {
             f"graph {graphs.places[i]}": f"{c.hierarchy.verdict}; "
-            + (f"{against} without" if c.flip.flipped else "no flip; nearest without")
-            + f" nodes {list(c.flip.nodes)} and edges {list(c.flip.edges)}"
+            + (f"{against} without " if c.flip.flipped else "no flip; nearest without ")
+            + _removed(c.flip.nodes, c.flip.edges)
             for i, c in zip(chosen, contrasts, strict=True)
         }
         show(None, shown | {"out": str(out)}, False)
         return
     with working("Explaining"):
         models = [trained, *(checkpoint.load(o.model_file(path)) for path in others or ())]
-        hierarchies = [look(one, graphs, i, target=target, importance=kinds) for i in chosen for one in models]
+        hierarchies = [explain_graph(m, graphs, i, target=target, importance=kinds) for i in chosen for m in models]
         names = [str(path) for path in (model, *others)] * len(chosen) if others else []
         write_explanation(out, hierarchies, kind, level, names=names, columns=2 if others or beside else 1)
     if json:
@@ -166,7 +167,7 @@ def motifs(
     data: o.LabelledOptions,
     out: Annotated[
         Path,
-        o.out_file("File to write: .html a page, .csv a table, .json everything."),
+        o.out_file("File to write: .html (page), .csv (table) or .json (everything)."),
     ] = Path("motifs.html"),
     query: Annotated[
         str | None,
@@ -179,24 +180,24 @@ def motifs(
     min_graphs: Annotated[
         int, typer.Option(min=1, metavar="N", help="Leave out substructures that occur in fewer graphs.")
     ] = 10,
-    max_nodes: Annotated[int, typer.Option(min=2, metavar="N", help="Largest substructure.")] = 12,
+    max_nodes: Annotated[int, typer.Option(min=2, metavar="N", help="Nodes of the largest substructure.")] = 12,
     samples: Annotated[
-        int, typer.Option(min=2, metavar="N", help="Most graphs per substructure from which it is removed.")
+        int, typer.Option(min=2, metavar="N", help="Remove each substructure from at most this many graphs.")
     ] = 100,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the sample of graphs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed for sampling graphs.")] = 0,
     pages: Annotated[
         int,
-        typer.Option(min=0, metavar="N", help="Pages: number of example graphs explained on a second, linked page."),
+        typer.Option(min=0, metavar="N", help="Number of example graphs to explain on a second, linked page."),
     ] = 20,
     json: o.Json = False,
 ) -> None:
     """Find the substructures that drive a model's predictions on a data set.
 
-    The clusters that the model kept are cut out and grouped; each is removed from the graphs that have it. Methods
-    without clusters get BRICS fragments of molecules.
+    The clusters that the model keeps are grouped, and each is removed from the graphs that contain it. For methods
+    without clusters, molecules are cut into BRICS fragments.
     """
     from asapool.data import read
-    from asapool.insight import motifs as find
+    from asapool.insight import motifs as find_motifs
     from asapool.insight.substructures.results import motifs_kind
     from asapool.models import checkpoint
     from asapool.reports.motifs_page import example_pages, write_motifs
@@ -208,7 +209,7 @@ def motifs(
     note_reading(reading, unlabelled=False)
     graphs = reading.graphs
     with working("Removing substructures"):
-        result = find(
+        result = find_motifs(
             trained, graphs, query=query, min_graphs=min_graphs, max_nodes=max_nodes, samples=samples, seed=seed
         )
         links = example_pages(out, result, trained, graphs, pages) if kind == "html" and pages else {}
@@ -225,3 +226,14 @@ def motifs(
             f"{result.outputs[c]} {m.contribution[c]:+.2f} ({m.low[c]:+.2f} to {m.high[c]:+.2f}), {m.graphs:,} graphs"
         )
     show(None, rows | {"substructures": f"{len(result):,} in {result.graphs:,} graphs", "out": str(out)}, False)
+
+
+def _removed(nodes: Sequence[int], edges: Sequence[Sequence[int]]) -> str:
+    """What a small change takes away.
+
+    >>> _removed([0, 2], []), _removed([], [(1, 2)]), _removed([3], [(0, 1), (1, 2)])
+    ('nodes 0, 2', 'edges 1-2', 'nodes 3 and edges 0-1, 1-2')
+    """
+    parts = [f"nodes {', '.join(map(str, nodes))}"] if nodes else []
+    parts += [f"edges {', '.join('-'.join(map(str, edge)) for edge in edges)}"] if edges else []
+    return " and ".join(parts) or "nothing"

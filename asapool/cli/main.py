@@ -1,4 +1,4 @@
-"""`asapool`: the commands, and how errors end.
+"""`asapool`: the commands, and how errors are reported.
 
 COMMANDS lists them with their modules: a command is the function of its name (`train.train`), or a group of functions
 (`data.data`). Modules import nothing heavy at the top, so that help appears at once.
@@ -33,7 +33,7 @@ COMMANDS = {  # name → module of asapool.cli, in the order of the help
 }  # fmt: skip
 
 PACKAGE = Path(__file__).parents[1]
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a disk that is full
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk is full
 
 ABOUT = "Train models on graphs and molecules, predict, and explain the predictions."
 
@@ -47,11 +47,11 @@ app = typer.Typer(
 )
 
 
-LIBRARIES = ("torch", "torch_geometric", "numba", "numpy", "rdkit", "ray", "optuna")  # what results depend on
+LIBRARIES = ("torch", "torch_geometric", "numba", "numpy", "rdkit", "ray", "optuna")  # the ones that results depend on
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"asapool {__version__}")
         for name in LIBRARIES:
             with suppress(PackageNotFoundError):
@@ -80,9 +80,9 @@ for _name, _module in COMMANDS.items():
 
 
 def main() -> None:
-    """Run a command; an error is one sentence on standard error and an exit code of docs/cli.md."""
-    if sys.stdout is None:  # the next file that is opened would get its number, and everything printed
-        _say("standard output is closed, and the result goes there. Leave out >&-, or redirect it to /dev/null")
+    """Run a command; an error prints one sentence on standard error and sets an exit code (docs/cli.md)."""
+    if sys.stdout is None:  # the next opened file would become descriptor 1 and get the output
+        _say("standard output is closed, but the result goes there. Remove >&-, or redirect it to /dev/null")
         sys.exit(1)
     code: int | str | None = 1
     if sys.stderr is not None and sys.stderr.isatty():  # progress shows only on a terminal
@@ -107,7 +107,7 @@ def _warn(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None,
     line: str | None = None,
 ) -> None:  # fmt: skip
-    """A warning of ours is a note; one of another library looks as ever."""
+    """Print our own warnings as notes, and those of other libraries in the usual format."""
     if Path(filename).is_relative_to(PACKAGE):
         _say(f"Warning: {message}.")
     elif sys.stderr is not None:
@@ -115,7 +115,7 @@ def _warn(
 
 
 class _Notes(logging.Handler):
-    """What the library logs, as notes on standard error."""
+    """Prints log messages of the library as notes on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the message."""

@@ -1,4 +1,4 @@
-"""`asapool methods` and `asapool warmup`: the methods that can be trained, and their loops compiled in advance."""
+"""`asapool methods` and `asapool warmup`: list the methods that can be trained, and compile their kernels."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def warmup(
 ) -> None:
     """Compile the CPU kernels now instead of during the first training.
 
-    They are kept in $NUMBA_CACHE_DIR, or beside the installed package. Run it when an image is built, or once per
-    machine.
+    They are cached in $NUMBA_CACHE_DIR, or beside the installed package. Run it when you build a container image, or
+    once per machine.
     """
     from asapool.kernels.fused.compiled import cache_folder
     from asapool.models.methods import method, method_names

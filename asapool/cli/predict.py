@@ -1,4 +1,4 @@
-"""`asapool predict`, `evaluate` and `embed`: a trained model's answers to graphs, its scores, and its vectors."""
+"""`asapool predict`, `evaluate` and `embed`: the predictions, scores and embeddings of a trained model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def predict(
     coverage: Annotated[
         float | None,
         typer.Option(
-            metavar="SHARE",
+            metavar="P",
             rich_help_panel=UNCERTAINTY,
             help="Add conformal sets or intervals that contain the truth with this probability, such as 0.9; "
             "implies --uncertainty.",
@@ -69,7 +69,7 @@ def predict(
     ] = 1,
     json: o.Json = False,
 ) -> None:
-    """Predict graphs; the rows are in the order of the source.
+    """Predict the labels of graphs, in the order of the source.
 
     JSON lines, tables of SMILES and .graphs folders are read in chunks, so memory does not grow with their size. See
     docs/uncertainty.md for the columns of --uncertainty and --coverage.
@@ -86,7 +86,7 @@ def predict(
     notes = ReadingNotes()
     trained.model.to(resolve_device(device or "cpu"))
     if jobs > 1 and device not in (None, "cpu"):
-        raise ConfigError("several processes predict on the CPU only. Leave -j out, or choose --device cpu")
+        raise ConfigError("-j works on the CPU only. Leave out -j, or use --device cpu")
     wanted = Wanted(uncertainty or coverage is not None, coverage, calibration, keep_columns)
     answering = Answering(trained, wanted)
     for text in answering.notes():
@@ -139,12 +139,12 @@ def evaluate(
 
     trained = checkpoint.load(o.model_file(model))
     notes = ReadingNotes()
-    prints: list[str] = []
+    fingerprints: list[str] = []
 
     def watched() -> Iterator[p.Pair]:
         options = data.options()
         for graphs, probability in p.predict_source(trained, source, labels=True, on_reading=notes.add, **options):
-            prints.append(graphs.fingerprint)
+            fingerprints.append(graphs.fingerprint)
             yield graphs, probability
 
     try:
@@ -152,7 +152,7 @@ def evaluate(
             scores = p.evaluate(watched(), trained.target, source)
     finally:
         notes.show()
-    if prints == [trained.fingerprint]:
+    if fingerprints == [trained.fingerprint]:
         note("the model was trained on these graphs, so the scores say little about new ones")
     for text in scores["warnings"]:
         note(f"Warning: {text}.")
@@ -180,7 +180,7 @@ def embed(
     chunk: o.Chunk = 2000,
     json: o.Json = False,
 ) -> None:
-    """Write the embedding of every graph: the output of the encoder, which the head reads.
+    """Write the embedding of every graph: the output of the encoder, before the head.
 
     One row per graph in the order of the source, id first; with --level one row per pooled node.
     """

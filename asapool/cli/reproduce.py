@@ -25,7 +25,7 @@ WHAT = (
 )
 What = Annotated[str | None, typer.Argument(metavar="WHAT", help=WHAT)]
 PlanOption = Annotated[
-    Path | None, typer.Option("--plan", metavar="FILE", help="TOML file of a plan of your own, instead of WHAT.")
+    Path | None, typer.Option("--plan", metavar="FILE", help="TOML file with your own plan, instead of WHAT.")
 ]
 Datasets = Annotated[str | None, typer.Option(metavar="NAMES", help="Only these data sets, separated by commas.")]
 Methods = Annotated[str | None, typer.Option(metavar="NAMES", help="Only these rows or methods, separated by commas.")]
@@ -40,7 +40,10 @@ Folds = Annotated[
 ]
 Semantics = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Definition of ASAP: authors (default, as in the paper's tables), paper or pyg."),
+    typer.Option(
+        metavar="NAME",
+        help="Definition of ASAP: authors, paper or pyg; default: the plan's (authors in the paper's tables).",
+    ),
 ]
 Smoke = Annotated[bool, typer.Option("--smoke", help="Quick check: a few tiny synthetic graphs instead of the data.")]
 
@@ -63,10 +66,10 @@ def reproduce(
     no_report: o.NoReport = False,
     json: o.Json = False,
 ) -> None:
-    """Reproduce a table of the paper by training, and show the paper's numbers beside ours.
+    """Reproduce a table of the paper by training, and print the paper's numbers beside the new ones.
 
-    Every finished training is kept in the folder: run the same command again to resume. The tables are
-    written as Markdown, CSV and JSON, and again while they fill.
+    Every finished training run is kept in the folder: run the same command again to resume. The tables are
+    written as Markdown, CSV and JSON, and updated as runs finish.
     """
     from asapool.experiments import reproducing as r
     from asapool.experiments.plan import load_graphs
@@ -79,9 +82,7 @@ def reproduce(
         names,
         datasets=None if datasets is None else o.words_of(datasets, "--datasets"),
         methods=None if methods is None else o.words_of(methods, "--methods"),
-        seeds=seeds, folds=folds, epochs=epochs, data_root=data_root, smoke=smoke,
-        # the paper's numbers come from its authors' code; a user's plan has its own setting
-        semantics=semantics or ("authors" if plan is None else None),
+        seeds=seeds, folds=folds, epochs=epochs, data_root=data_root, smoke=smoke, semantics=semantics,
     )  # fmt: skip
     if plan is not None:
         names = [one.name for one in plans]
@@ -90,11 +91,11 @@ def reproduce(
         graphs = load_graphs(plans)
     for one in plans:
         if plan is None and datasets is None and "Mutagenicity" in one.columns:
-            note(f"{one.name}: FRANKENSTEIN is not on this machine; Mutagenicity takes its place, under its own name")
+            note(f"{one.name}: FRANKENSTEIN was not found; Mutagenicity is used instead, under its own name")
     from asapool.cli._live import Watch
 
-    go_on = f"the same command; finished trainings are in {folder}"
-    with ending(go_on), Watch([one for one in plans if one.name in names], graphs) as watch:
+    how = f"the same command; finished training runs are in {folder}"
+    with ending(how), Watch([one for one in plans if one.name in names], graphs) as watch:
         tables, records = r.reproduce(
             names, plans, graphs, folder, worker, mix_versions=mix_versions,
             on_start=watch.start, on_record=watch.record, on_progress=watch.progress,

@@ -1,4 +1,4 @@
-"""`asapool results` and `asapool report`: what stores of trainings hold, and the page of a folder of results."""
+"""`asapool results` and `asapool report`: summaries of stored training runs, and the report of a folder."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from asapool.experiments.overview import Difference, RunGroup
 
 
-PLACES = "Folders that asapool reproduce wrote; or files such as results/NCI1.jsonl, or a folder of these."
-Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help=PLACES)]
+PLACES = "Folders written by asapool reproduce, files such as results/NCI1.jsonl, or a folder of such files."
+Folders = Annotated[list[Path], typer.Argument(metavar="DIR", help=PLACES)]
 Merge = Annotated[Path | None, typer.Option("--merge", metavar="OUT", help="Merge them into this folder.")]
 Compare = Annotated[
     bool, typer.Option("--compare", help="Compare two folders: the difference of every cell that both have.")
@@ -25,7 +25,7 @@ Compare = Annotated[
 
 
 def results(folders: Folders, merge: Merge = None, compare: Compare = False, json: o.Json = False) -> None:
-    """Summarise stored trainings: one line per data set and method, with the number of seeds and folds."""
+    """Summarise stored training runs: one line per data set and method, with the number of seeds and folds."""
     from asapool.experiments import overview as v
 
     if compare and (len(folders) != 2 or merge is not None):
@@ -44,8 +44,12 @@ def results(folders: Folders, merge: Merge = None, compare: Compare = False, jso
         _print(answer, json, lambda: _show_differences(differences, folders))
         return
     with working("Reading"):
-        held = {str(folder): v.overview(folder) for folder in folders}
-    _print({name: [s.to_dict() for s in groups] for name, groups in held.items()}, json, lambda: _show_groups(held))
+        groups_of = {str(folder): v.overview(folder) for folder in folders}
+    _print(
+        {name: [s.to_dict() for s in groups] for name, groups in groups_of.items()},
+        json,
+        lambda: _show_groups(groups_of),
+    )
 
 
 def _print(answer: Any, as_json: bool, show: Any) -> None:
@@ -57,10 +61,10 @@ def _print(answer: Any, as_json: bool, show: Any) -> None:
         show()
 
 
-def _show_groups(held: dict[str, list[RunGroup]]) -> None:
+def _show_groups(groups_of: dict[str, list[RunGroup]]) -> None:
     from asapool.training.metrics import percent
 
-    for folder, groups in held.items():
+    for folder, groups in groups_of.items():
         names = ["data", "plan: row", "test", "± over seeds", "± over folds", "validation", "seeds", "folds"]
         lines = [
             [s.data, "; ".join(s.names), *map(percent, (s.test, s.over_seeds, s.over_folds, s.validation)),
@@ -74,7 +78,7 @@ def _show_differences(differences: list[Difference], folders: list[Path]) -> Non
     from asapool.experiments.table_text import signed
     from asapool.training.metrics import percent
 
-    names = ["data", "plan: row", "first", "second", "second − first", "trainings", "p (corrected t)", "p (Wilcoxon)"]
+    names = ["data", "plan: row", "first", "second", "second − first", "runs", "p (corrected t)", "p (Wilcoxon)"]
     lines = []
     for one in differences:
         t = one.test
@@ -114,7 +118,7 @@ def report(
 
 
 def leave_report(folder: Path, graphs: GraphSet | None = None) -> None:
-    """Write the page of a run that just ended; where that fails the run is still good, and one line says why."""
+    """Write the report of a run that just ended; if that fails, print the reason and keep the run."""
     from asapool.reports import write_report
 
     try:

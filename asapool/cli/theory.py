@@ -1,4 +1,4 @@
-"""`asapool theory`: check the paper's theory by machine and show the verdicts."""
+"""`asapool theory`: check the paper's theorems and print the verdicts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def theory(
 
     folder = make_folder(out) if out else None
     if folder:
-        new_figure(1, 1)  # a missing matplotlib is reported now, not after the work
+        new_figure(1, 1)  # report a missing matplotlib now, not after the work
     columns = (TextColumn("{task.description:24}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("all trees", total=1.0)
@@ -63,18 +63,18 @@ def tables(report: Report, console: Any) -> None:
         for name in names:
             grid.add_column(name, overflow="fold")
         for row in rows:
-            grid.add_row(*(Text("–" if cell is None else str(cell)) for cell in row))  # Text: [i, i] is no markup
+            grid.add_row(*(Text("–" if cell is None else str(cell)) for cell in row))  # Text: [i, i] is not markup
         console.print(grid)
 
     sizes = sorted({row.N for row in report.trees})
     best = {(row.N, row.h): row for row in report.trees}
     table(
-        "Largest n*_h among all trees of N nodes (formula in brackets where it differs)",
+        "Largest n*_h among all trees of N nodes (formula in brackets if it differs)",
         ("N", "trees", *(f"h={h}" for h in range(1, 9))),
         [(N, best[N, 1].trees, *(_cell(best.get((N, h))) for h in range(1, 9))) for N in sizes],
     )
     table(
-        "Most kept nodes without an edge, every selection pooled (formula in brackets where it differs)",
+        "Most kept nodes without an edge, every selection pooled (formula in brackets if it differs)",
         ("family", "method", "h", *(f"N={N}" for N in range(2, 12))),
         _selection_rows(report),
     )
@@ -96,7 +96,7 @@ def tables(report: Report, console: Any) -> None:
     )
     table(
         "Misprints",
-        ("where", "printed", "right", "checked"),
+        ("where", "printed", "correct", "checked"),
         [(s.where, s.printed, s.right, "confirmed" if s.confirmed else "NOT CONFIRMED") for s in report.misprints],
     )
     words = "as documented in docs/theory.md" if report.sound else "NOT as documented in docs/theory.md"

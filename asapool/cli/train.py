@@ -28,7 +28,7 @@ Stop = Annotated[
 ]
 Weights = Annotated[
     str | None,
-    typer.Option(metavar="KIND", rich_help_panel=o.TRAINING, help="none, or balanced: all classes count the same."),
+    typer.Option(metavar="KIND", rich_help_panel=o.TRAINING, help="none, or balanced (every class counts the same)."),
 ]
 SelectBy = Annotated[
     str | None,
@@ -63,9 +63,7 @@ Log = Annotated[
         help="Also log the curves to tensorboard, mlflow or wandb. Repeatable.",
     ),
 ]  # fmt: skip
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", rich_help_panel=o.OUTPUT, help="Replace the run that is in --out.")
-]
+Overwrite = Annotated[bool, typer.Option("--overwrite", rich_help_panel=o.OUTPUT, help="Replace the run in --out.")]
 
 
 def train(
@@ -97,9 +95,9 @@ def train(
 ) -> None:
     """Train a model on classes, measured values or yes/no tasks, score it on test graphs, and write a run folder.
 
-    The folder holds model.safetensors, metrics.json, history.csv, predictions.csv, config.toml and split.json.
+    The folder contains model.safetensors, metrics.json, history.csv, predictions.csv, config.toml and split.json.
 
-    A run that was stopped or killed resumes with: asapool train --resume FOLDER
+    To resume a run that was stopped or killed: asapool train --resume FOLDER
     """
     from asapool.data.descriptors import duplicates
     from asapool.experiments.engines import engine_named
@@ -108,7 +106,7 @@ def train(
     from asapool.training.logs import logging_to
     from asapool.training.parallel import Processes, follow, is_follower
 
-    if is_follower():  # of torchrun: rank 0 sends what is to be done, and writes the files
+    if is_follower():  # started by torchrun: rank 0 sends the work and writes the files
         follow()
         return
     several = ensemble is not None or (resume is not None and is_ensemble(resume))
@@ -120,7 +118,7 @@ def train(
             name for name, value in ctx.params.items() if value not in (None, False, [], ()) and name not in allowed
         ]
         if given:
-            raise ConfigError(f"--resume uses the settings of the run, so {', '.join(given)} cannot be given too")
+            raise ConfigError(f"--resume uses the settings of the run, so {', '.join(given)} cannot be given with it")
         folder = resume
         if engine is not None:
             with ending(f"asapool train --resume {folder}"):
@@ -141,9 +139,9 @@ def train(
         with working(f"Reading {source or 'the graphs'}"):
             chosen, reading = resolve_reading(o.with_settings(tables, settings), config)
             graphs = reading.graphs
-            again = duplicates(graphs)
+            repeated = duplicates(graphs)
         note_reading(reading)
-        note_duplicates(again, chosen.split.kind)
+        note_duplicates(repeated, chosen.split.kind)
         folder = out or run.new_folder(Path("runs"), f"{graphs.name}-{chosen.model.method}")
         if engine is not None and ensemble is not None:
             with ending(f"asapool train --resume {folder}"):
@@ -177,7 +175,7 @@ def train(
 
 
 def member_note(done: int, members: int, record: RunRecord) -> None:
-    """One line per member of an ensemble that ended."""
+    """Print a line when a member of an ensemble ends."""
     if record.finished:
         note(f"{done} of {members} members trained, the last in {record.seconds:.1f} s")
     else:

@@ -59,7 +59,9 @@ def tune(
     train_best: Annotated[
         bool,
         typer.Option(
-            "--train-best", rich_help_panel=SEARCH, help="Then train a model with the best settings in OUT/best."
+            "--train-best",
+            rich_help_panel=SEARCH,
+            help="Then train the best settings on the training and validation parts together, in OUT/best.",
         ),
     ] = False,
     model: o.ModelOptions,
@@ -81,11 +83,10 @@ def tune(
     """
     from asapool.cli.results import leave_report
     from asapool.errors import choose
-    from asapool.experiments.searching import HEADING, to_dict
+    from asapool.experiments.searching import train_best_trial, write_search
     from asapool.experiments.space import Space
     from asapool.experiments.store import Store
     from asapool.experiments.tuning import Tuner
-    from asapool.files import write_json, write_text
     from asapool.training import resolve_reading
 
     choose("--sampler", sampler, ("tpe", "random", "grid"))
@@ -110,14 +111,10 @@ def tune(
         )  # fmt: skip
         note(f"Searching {len(wanted.free)} settings in {trials} trials, by validation {tuner.metric}")
         search = tuner.search(worker, trials, limit, lambda trial, so_far: show_trial(trial, so_far, trials))
-        result = to_dict(search, graphs)
-        write_json(Path(folder) / "search.json", result)
-        write_text(Path(folder) / "config.toml", search.best.settings.to_toml(HEADING))
-    if train_best:
-        from asapool.training.run import start
-
-        with working("Training the best settings"):
-            start(search.best.settings, graphs, Path(folder) / "best", overwrite=True, reading=reading)
+        result = write_search(search, graphs, folder)
+        if train_best:
+            with working("Training the best settings on the training and validation parts"):
+                final = train_best_trial(search, graphs, folder, reading)
     if not no_report:
         leave_report(Path(folder))
     if json:
@@ -128,6 +125,8 @@ def tune(
     for name, value in search.best.chosen.items():
         typer.echo(clean(f"{name:24} {value}"))
     typer.echo(clean(result["sentence"]))
+    if train_best:
+        typer.echo(clean(f"model   {Path(folder) / 'best'}, trained on {final['parts']['train']:,} graphs"))
     typer.echo(clean(f"folder  {folder}"))
 
 

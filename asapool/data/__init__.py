@@ -1,4 +1,4 @@
-"""From files and objects to packed graphs: GraphSet, mini-batches, readers, splits.
+"""Reads files and objects into packed graphs: GraphSet, mini-batches, readers, splits.
 
 >>> from asapool.data import load
 >>> graphs = load("synthetic:motifs?graphs=4")

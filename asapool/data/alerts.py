@@ -1,4 +1,4 @@
-"""nci-alerts: real molecules that need no download, with the atoms that decide the class.
+"""nci-alerts: real molecules that need no download, with ground truth for the atoms that decide the class.
 
 The 4,999 NCI molecules inside the rdkit wheel (4,991 of which RDKit can read), labelled by RDKit's BRENK catalogue of
 105 structural alerts: a molecule is "alert" when any of them matches, and the matching atoms are the ground truth.
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from asapool.data.download import remembered
+from asapool.data.download import cached
 from asapool.data.graphset import GraphSet
 from asapool.data.molecule_table import pack_molecules
 from asapool.data.molecules import VERSION, load_rdkit, read_smiles
@@ -21,11 +21,11 @@ CLASSES = ("clean", "alert")
 
 
 def load_alerts() -> GraphSet:
-    """The set, from the cache when this version of rdkit made it before."""
+    """The set, from the cache if this version of rdkit has already made it."""
     load_rdkit()
     import rdkit
 
-    return remembered(f"nci-alerts-{VERSION}-rdkit-{rdkit.__version__}", make_alerts)
+    return cached(f"nci-alerts-{VERSION}-rdkit-{rdkit.__version__}", make_alerts)
 
 
 def make_alerts() -> GraphSet:
@@ -42,20 +42,20 @@ def make_alerts() -> GraphSet:
     alert: list[bool] = []
     truth: list[np.ndarray[tuple[int], np.dtype[np.int8]]] = []
 
-    def look(mol: Any) -> None:
+    def label(mol: Any) -> None:
         marks = np.zeros(mol.GetNumAtoms(), np.int8)
         entries = catalog.GetMatches(mol)
         for entry in entries:
             name = entry.GetDescription()
             if name not in patterns:
                 patterns[name] = entry.GetFilterMatches(mol)[0].filterMatch.GetPattern()
-            # the catalogue stops at the first place where an alert matches: ask its pattern for all of them
+            # the catalogue stops at the first match of an alert: its pattern gives all of them
             for atoms in mol.GetSubstructMatches(patterns[name]):
                 marks[list(atoms)] = 1
         alert.append(len(entries) > 0)
         truth.append(marks)
 
-    molecules = read_smiles([row[0] for row in rows], look)
+    molecules = read_smiles([row[0] for row in rows], label)
     kept = [rows[k] for k in molecules.rows.tolist()]
     return pack_molecules(
         molecules,

@@ -1,4 +1,4 @@
-"""Folders and zips of text files behind one door, with the ways a zip can do harm closed."""
+"""One interface to the text files of a folder or a zip; a zip that could do harm is refused."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Protocol
 
 from asapool.errors import DataError
 
-BLOCK = 8 << 20  # bytes of a file held at a time
-FREE = 256 << 20  # bytes any zip may unpack to
-RATIO = 200  # beyond that, times the size of the zip itself: text shrinks 5 to 50 times, a bomb 1000 times
-MOST = 64 << 30  # bytes no file may unpack to
+BLOCK = 8 << 20  # bytes of a file read at a time
+FREE = 256 << 20  # bytes that a zip of any size may unpack to
+RATIO = 200  # a larger zip: this many times its own size; text compresses 5 to 50 times, a zip bomb 1000 times
+MOST = 64 << 30  # bytes that no file may exceed when unpacked
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, KeyError, OSError)
 
 
 class Files(Protocol):
-    """Files that can be listed by name and read in blocks, wherever they lie."""
+    """Files that can be listed by name and read in blocks, in a folder or in a zip."""
 
     where: str
 
@@ -47,7 +47,7 @@ class Folder:
 
 
 class Zip:
-    """The files of a zip, read as they are unpacked; nothing is written to disk."""
+    """The files of a zip, unpacked while they are read; nothing is written to disk."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
         self.where, self.archive = str(path), archive
@@ -69,7 +69,7 @@ class Zip:
 
 @contextmanager
 def _undamaged(where: str | Path) -> Iterator[None]:
-    """Damage that zipfile and zlib find, each in its own words, comes out as DataError."""
+    """Turn the various errors that zipfile and zlib raise for a damaged file into DataError."""
     try:
         yield
     except DAMAGE as error:
@@ -79,15 +79,15 @@ def _undamaged(where: str | Path) -> Iterator[None]:
 
 
 def check_sizes(archive: zipfile.ZipFile, path: Path, *, ratio: int | None = RATIO) -> None:
-    """Refuse a zip whose members lie outside it or would unpack to more than any data set of its size does."""
+    """Refuse a zip with paths that point outside it, or that would unpack to more than a data set of its size can."""
     for name in archive.namelist():
         if name.startswith(("/", "\\")) or ".." in PurePosixPath(name.replace("\\", "/")).parts or name[1:2] == ":":
             raise DataError(f"{path}: {name!r} points outside the zip. Do not use this file; fetch the data set again")
     total = sum(info.file_size for info in archive.infolist())
-    bound = MOST if ratio is None else min(MOST, max(FREE, ratio * os.path.getsize(path)))
-    if total > bound:
+    limit = MOST if ratio is None else min(MOST, max(FREE, ratio * os.path.getsize(path)))
+    if total > limit:
         raise DataError(
-            f"{path}: would unpack to {total:,} bytes, more than the bound of {bound:,}. "
+            f"{path}: would unpack to {total:,} bytes, more than the limit of {limit:,}. "
             "If you trust the file, unpack it yourself and give the folder"
         )
 

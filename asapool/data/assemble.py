@@ -1,4 +1,4 @@
-"""Graphs that come one by one (JSON lines, GraphML, NetworkX, PyG, synthetic) become one packed set."""
+"""Packs graphs that are read one by one (JSON lines, GraphML, NetworkX, PyG, synthetic) into one set."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from asapool.errors import DataError
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One graph of a source; node numbers count from 0 within the graph."""
+    """One graph of a source; nodes are numbered from 0 within the graph."""
 
-    at: str  # where it was found, for messages: "graphs.jsonl, line 3"
+    at: str  # its position in the source, for messages: "graphs.jsonl, line 3"
     line: int = 0
-    place: int | None = None  # number in the source, counted from 0; None = in the list given to assemble
+    place: int | None = None  # index in the source, from 0; None = its index in the list given to assemble
     nodes: int
     source: Ints
     target: Ints
@@ -33,12 +33,12 @@ class Record:
     attributes: Floats | None = None
     truth: Bytes | None = None
     label: str | None = None  # the class
-    values: Mapping[str, str | None] | None = None  # the targets by name, where they are not the one class above
+    values: Mapping[str, str | None] | None = None  # the targets by name, if the graph has no single class
     id: str | None = None
     text: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a graph that is wrong in itself."""
+        """Refuse a graph that is invalid by itself."""
         if self.nodes < 1:
             raise DataError(f"{self.at}: the graph has no nodes. Leave it out: an empty graph has no class")
         if len(self.source):
@@ -48,11 +48,11 @@ class Record:
                 raise DataError(
                     f"{self.at}: an edge names node {bad}, but nodes are 0 to {self.nodes - 1}. Correct the edge"
                 )
-        for what, values in (
+        for noun, values in (
             ("a node feature", self.attributes), ("an edge weight", self.weight), ("an edge feature", self.edge_attr),
         ):  # fmt: skip
             if values is not None and not bool(np.isfinite(values).all()):
-                raise DataError(f"{self.at}: {what} is NaN or infinite. Replace or drop that value")
+                raise DataError(f"{self.at}: {noun} is NaN or infinite. Replace or drop that value")
 
 
 def assemble(
@@ -69,7 +69,7 @@ def assemble(
 ) -> dict[str, Any]:
     """Pack records into the fields of a GraphSet.
 
-    features: what to make columns of when the options leave it open.
+    features: what the columns of x are made from if the options do not say.
     """
     if not records:
         raise DataError(f"{name}: there are no graphs. Check that this is the right file")
@@ -78,7 +78,7 @@ def assemble(
     ptr = pointer(sizes)
     N = int(ptr[-1])
     edges = _edges(records, ptr)
-    attributes = None if records[0].attributes is None else np.concatenate([_have(r.attributes) for r in records])
+    attributes = None if records[0].attributes is None else np.concatenate([_not_none(r.attributes) for r in records])
     labels = [np.concatenate([r.labels[k] for r in records]) for k in range(len(records[0].labels))]
     if attributes is not None and not attribute_names:
         attribute_names = tuple(f"x{k}" for k in range(attributes.shape[1]))
@@ -87,8 +87,8 @@ def assemble(
         check_recipe(options.recipe, "graph")
         recipe = dict(options.recipe)
     else:
-        wanted = options.features if options.features not in (None, "auto") else features
-        recipe = write_recipe(resolve(wanted, nodes, name), nodes, name)
+        choice = options.features if options.features not in (None, "auto") else features
+        recipe = write_recipe(resolve(choice, nodes, name), nodes, name)
     x, feature_names = columns(recipe, nodes, name)
     y, described, notes = _targets(records, name, options, classes, target)
     class_names = described.classes if described.kind == "classification" else ()
@@ -109,7 +109,7 @@ def assemble(
 def _targets(
     records: Sequence[Record], name: str, options: ReadOptions, classes: Sequence[str] | None, target: Target | None
 ) -> Labelled:
-    """y and what it means: the targets where a record has any, else the classes."""
+    """y and its meaning: the targets if any record has some, else the classes."""
     known = options.known_target or (target if options.recipe is None else None)
     measured = any(r.values is not None for r in records)
     if not measured and known is None:
@@ -133,26 +133,26 @@ def _targets(
     )
 
 
-def _have(value: Floats | None) -> Floats:
+def _not_none(value: Floats | None) -> Floats:
     assert value is not None
     return value
 
 
 def _check_alike(records: Sequence[Record]) -> None:
-    """Every graph must tell the same things of its nodes."""
+    """Refuse graphs that differ in the number of features or labels per node."""
     first = records[0]
     width = None if first.attributes is None else first.attributes.shape[1]
     for r in records:
-        came = None if r.attributes is None else r.attributes.shape[1]
-        if came != width:
+        actual = None if r.attributes is None else r.attributes.shape[1]
+        if actual != width:
             raise DataError(
-                f"{r.at}: {came or 'no'} features per node, but {first.at} has {width or 'none'}. "
-                "Give every node the same"
+                f"{r.at}: {actual or 'no'} features per node, but {first.at} has {width or 'none'}. "
+                "Give every node the same number"
             )
         if len(r.labels) != len(first.labels):
             raise DataError(
                 f"{r.at}: {len(r.labels) or 'no'} labels per node, but {first.at} has {len(first.labels) or 'none'}. "
-                "Give every node the same"
+                "Give every node the same number"
             )
 
 
@@ -162,27 +162,28 @@ def _edges(records: Sequence[Record], ptr: Ints) -> Edges:
     source = np.concatenate([r.source for r in records]).astype(np.int64) + shift
     target = np.concatenate([r.target for r in records]).astype(np.int64) + shift
     weight = edge_attr = None
-    if any(r.weight is not None for r in records):  # a graph without weights among weighted ones: all ones
+    if any(r.weight is not None for r in records):  # a graph without weights among weighted graphs gets all ones
         weight = np.concatenate([np.ones(len(r.source), np.float32) if r.weight is None else r.weight for r in records])
     wide = [r for r in records if r.edge_attr is not None and len(r.source)]
     if wide:
-        width = _have(wide[0].edge_attr).shape[1]
+        width = _not_none(wide[0].edge_attr).shape[1]
         for r in records:
-            came = None if r.edge_attr is None else r.edge_attr.shape[1]
-            if len(r.source) and came != width:
+            actual = None if r.edge_attr is None else r.edge_attr.shape[1]
+            if len(r.source) and actual != width:
                 raise DataError(
-                    f"{r.at}: {came or 'no'} features per edge, but {wide[0].at} has {width}. Give every edge the same"
+                    f"{r.at}: {actual or 'no'} features per edge, but {wide[0].at} has {width}. "
+                    "Give every edge the same number"
                 )
-        edge_attr = np.concatenate([_have(r.edge_attr) for r in records if len(r.source)])
-    both = np.repeat([not r.directed for r in records], counts)
+        edge_attr = np.concatenate([_not_none(r.edge_attr) for r in records if len(r.source)])
+    undirected = np.repeat([not r.directed for r in records], counts)
     N = int(ptr[-1])
-    _refuse_both_ways(source[both], target[both], records, ptr)
-    source, target, weight, edge_attr = mirrored(source, target, weight, edge_attr, both)
+    _refuse_both_ways(source[undirected], target[undirected], records, ptr)
+    source, target, weight, edge_attr = mirrored(source, target, weight, edge_attr, undirected)
     return pack_edges(source, target, N, weight, edge_attr)
 
 
 def _refuse_both_ways(source: Ints, target: Ints, records: Sequence[Record], ptr: Ints) -> None:
-    """An undirected edge listed as a-b and again as b-a would silently count twice."""
+    """Refuse an undirected edge listed both as a-b and as b-a, which would silently count twice."""
     N = int(ptr[-1])
     key = np.minimum(source, target) * N + np.maximum(source, target)
     up, down = np.unique(key[source < target]), np.unique(key[source > target])
@@ -197,13 +198,13 @@ def _refuse_both_ways(source: Ints, target: Ints, records: Sequence[Record], ptr
         )
 
 
-def refuse_twice(records: Sequence[Record]) -> None:
-    """Refuse an id that two graphs have, in a set to learn from: a split by ids could not tell them apart."""
+def refuse_duplicate_ids(records: Sequence[Record]) -> None:
+    """Refuse two graphs with the same id in a set to learn from: a split by ids could not tell them apart."""
     seen: dict[str, Record] = {}
     for r, graph_id in zip(records, _ids(records), strict=True):
         if graph_id in seen:
             raise DataError(
-                f"{r.at}: id {graph_id!r} was used before, at {seen[graph_id].at}. Give every graph an id of its own"
+                f"{r.at}: id {graph_id!r} was used before, at {seen[graph_id].at}. Give every graph a unique id"
             )
         seen[graph_id] = r
 

@@ -1,4 +1,4 @@
-"""A mini-batch: some graphs of a packed set, as torch tensors with node numbers of their own."""
+"""A mini-batch: some graphs of a packed set as torch tensors, with nodes numbered from 0 within the batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """B graphs with N nodes and E edges in all; row i of the CSR lists the neighbours j of the edges j -> i."""
+    """B graphs with N nodes and E edges in total; row i of the CSR lists the neighbours j of the edges j -> i."""
 
     x: Tensor  # (N, F) float32
     ptr: Tensor  # (B+1,) int64, first node of each graph
@@ -27,8 +27,8 @@ class Batch:
     col: Tensor  # (E,) int64
     weight: Tensor | None  # (E,) float32, None = all ones
     y: Tensor  # (B,) int64, -1 = no label; or (B, T) float32, NaN = missing
-    edge_attr: Tensor | None = None  # (E, D) float32, where they were asked for
-    graph_attr: Tensor | None = None  # (B, D) float32, numbers that belong to a whole graph
+    edge_attr: Tensor | None = None  # (E, D) float32, if requested
+    graph_attr: Tensor | None = None  # (B, D) float32, features of a whole graph
 
     def __len__(self) -> int:
         return int(self.ptr.shape[0]) - 1
@@ -63,10 +63,10 @@ class Batch:
 
 
 class Cutter:
-    """Cuts batches out of one set; what all of them need is worked out once.
+    """Cuts batches out of one set; what all batches need is computed once.
 
-    Numbers are kept within their graph and in as few bytes as they need: the graphs of a batch lie scattered over the
-    set, so the time to cut one is mostly the time to fetch them from memory.
+    Node numbers count within their graph and take as few bytes as they need: the graphs of a batch are scattered over
+    the set, so cutting one mostly takes the time to fetch them from memory.
     """
 
     def __init__(self, graphs: GraphSet) -> None:
@@ -80,7 +80,7 @@ class Cutter:
         self.hot = _hot(graphs.x)
 
     def cut(self, indices: Ints, edge_attr: bool = False) -> Batch:
-        """The graphs named by indices (B,), in that order; the tensors share no memory with the set."""
+        """The graphs at indices (B,), in that order; the tensors share no memory with the set."""
         from torch import from_numpy
 
         sizes, counts = self.sizes.take(indices), self.counts.take(indices)
@@ -102,13 +102,13 @@ class Cutter:
         )
 
     def targets(self, indices: Ints) -> Tensor:
-        """y of the graphs named by indices."""
+        """y of the graphs at indices."""
         from torch import from_numpy
 
         return from_numpy(self.y.take(indices, axis=0))
 
     def _rows(self, nodes: Ints) -> Floats:
-        """The rows of x, (N, F); one-hot rows are written anew, which moves half the bytes of copying them."""
+        """The rows of x, (N, F); one-hot rows are rebuilt, which moves half the bytes of copying them."""
         if self.hot is None:
             return self.x.take(nodes, axis=0)
         N, F = len(nodes), self.x.shape[1]
@@ -122,7 +122,7 @@ def _narrow(values: Ints) -> npt.NDArray[Any]:
 
 
 def _hot(x: Floats) -> npt.NDArray[Any] | None:
-    """The column of the 1 in every row of x (N,), when all rows are one-hot."""
+    """The column of the 1 in every row of x (N,), or None unless all rows are one-hot."""
     if not x.size or np.count_nonzero(x) != len(x) or bool((x.max(axis=1) != 1).any()):
         return None
     return _narrow(x.argmax(axis=1))

@@ -1,4 +1,4 @@
-"""What must be true of a GraphSet: shapes, ranges, order, and no edge between two graphs."""
+"""Validates a GraphSet: shapes, ranges, order, and no edge between two graphs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check(graphs: GraphSet) -> None:
-    """Bring the fields of a new set to their types, or say what is wrong with them."""
+    """Convert the fields of a new set to their types, or raise a DataError that says what is wrong with them."""
 
     def put(name: str, value: Any) -> None:
         object.__setattr__(graphs, name, value)
@@ -30,10 +30,10 @@ def check(graphs: GraphSet) -> None:
         value = getattr(graphs, name)
         if value is not None:
             put(name, _array(name, value, dtype, dims))
-    _pointers(graphs)
+    _check_pointers(graphs)
     G, N, E = len(graphs.ptr) - 1, len(graphs.x), len(graphs.col)
     target = graphs.target if graphs.target is not None else Target()
-    if target.kind == "classification":  # class_names decide, so that dataclasses.replace can change them
+    if target.kind == "classification":  # class_names take precedence, so that dataclasses.replace can change them
         target = replace(target, classes=tuple(graphs.class_names))
     put("target", target)
     y = empty_values(target, G) if graphs.y is None else graphs.y
@@ -46,7 +46,7 @@ def check(graphs: GraphSet) -> None:
     put("class_names", tuple(graphs.class_names))
     if graphs.source_text is not None:
         put("source_text", tuple(graphs.source_text))
-    for name, came, expected in (
+    for name, actual, expected in (
         ("y", len(graphs.y), G), ("ids", len(graphs.ids), G), ("places", len(graphs.places), G),
         ("feature_names", len(graphs.feature_names), graphs.x.shape[1]),
         ("source_text", G if graphs.source_text is None else len(graphs.source_text), G),
@@ -55,17 +55,17 @@ def check(graphs: GraphSet) -> None:
         ("weight", E if graphs.weight is None else len(graphs.weight), E),
         ("edge_attr", E if graphs.edge_attr is None else len(graphs.edge_attr), E),
     ):  # fmt: skip
-        if came != expected:
-            raise DataError(f"{graphs.name}: {name} has {came} entries, expected {expected}")
-    _values(graphs)
+        if actual != expected:
+            raise DataError(f"{graphs.name}: {name} has {actual} entries, expected {expected}")
+    _check_values(graphs)
     _check_text(graphs)
 
 
-def _measured(graphs: GraphSet) -> None:
+def _check_tasks(graphs: GraphSet) -> None:
     if graphs.y.shape[1] != graphs.target.tasks:
         raise DataError(f"{graphs.name}: y has {graphs.y.shape[1]} columns for {graphs.target.tasks} targets")
     if bool(np.isinf(graphs.y).any()):
-        raise DataError(f"{graphs.name}: y holds infinite values. Replace or drop them")
+        raise DataError(f"{graphs.name}: y contains infinite values. Replace or drop them")
     if graphs.target.kind == "multilabel" and not bool(np.isin(graphs.y[~np.isnan(graphs.y)], (0, 1)).all()):
         raise DataError(f"{graphs.name}: y of a multilabel target must be 0, 1 or NaN")
     if graphs.class_names:
@@ -73,7 +73,7 @@ def _measured(graphs: GraphSet) -> None:
 
 
 def is_text(text: str) -> bool:
-    """Whether text can be written to a file: half of a surrogate pair cannot.
+    """Whether text can be written to a file: an unpaired surrogate cannot.
 
     >>> is_text("é"), is_text("\\ud800")
     (True, False)
@@ -91,31 +91,31 @@ def _check_text(graphs: GraphSet) -> None:
         if texts and not is_text("".join(map(str, texts))):
             k, bad = next((k, text) for k, text in enumerate(texts) if not is_text(str(text)))
             raise DataError(
-                f"{graphs.name}: {field}[{k}] is {bad!r}, and half of a surrogate pair is not text. Correct it"
+                f"{graphs.name}: {field}[{k}] is {bad!r}, and an unpaired surrogate is not text. Correct it"
             )
     if not is_text(graphs.name):
-        raise DataError(f"the name {graphs.name!r} holds bytes that are not UTF-8 text. Rename the file")
+        raise DataError(f"the name {graphs.name!r} contains bytes that are not UTF-8 text. Rename the file")
 
 
 def _array(name: str, value: Any, dtype: type, dims: int) -> npt.NDArray[Any]:
-    came = np.asarray(value)
+    given = np.asarray(value)
     whole = np.issubdtype(dtype, np.integer)
-    if came.ndim != dims or (came.size and came.dtype.kind not in ("iub" if whole else "iubf")):
+    if given.ndim != dims or (given.size and given.dtype.kind not in ("iub" if whole else "iubf")):
         kind = "whole numbers" if whole else "numbers"
-        raise DataError(f"{name} must be {dims}-dimensional {kind}, got {came.dtype} of shape {came.shape}")
-    array: npt.NDArray[Any] = np.ascontiguousarray(came, dtype=dtype)
-    if array is value and array.flags.writeable:  # freezing the caller's own array would surprise them: take a view
+        raise DataError(f"{name} must be {dims}-dimensional {kind}, got {given.dtype} of shape {given.shape}")
+    array: npt.NDArray[Any] = np.ascontiguousarray(given, dtype=dtype)
+    if array is value and array.flags.writeable:  # a view: making the caller's own array read-only would surprise them
         array = array.view()
     array.flags.writeable = False
     return array
 
 
-def _pointers(graphs: GraphSet) -> None:
-    for name, ptr, last, of in (
+def _check_pointers(graphs: GraphSet) -> None:
+    for name, ptr, last, noun in (
         ("ptr", graphs.ptr, len(graphs.x), "nodes"), ("rowptr", graphs.rowptr, len(graphs.col), "edges"),
     ):  # fmt: skip
         if not len(ptr) or ptr[0] != 0 or ptr[-1] != last or bool((np.diff(ptr) < 0).any()):
-            raise DataError(f"{graphs.name}: {name} must rise from 0 to {last}, the number of {of}")
+            raise DataError(f"{graphs.name}: {name} must rise from 0 to {last}, the number of {noun}")
     if len(graphs.rowptr) != len(graphs.x) + 1:
         raise DataError(f"{graphs.name}: rowptr has {len(graphs.rowptr)} entries, expected {len(graphs.x) + 1}")
     if bool((np.diff(graphs.ptr) == 0).any()):
@@ -123,10 +123,10 @@ def _pointers(graphs: GraphSet) -> None:
         raise DataError(f"{graphs.name}: graph {empty} has no nodes. Leave it out: an empty graph has no class")
 
 
-def _values(graphs: GraphSet) -> None:
+def _check_values(graphs: GraphSet) -> None:
     N, classes = len(graphs.x), len(graphs.class_names)
     if graphs.target.kind != "classification":
-        _measured(graphs)
+        _check_tasks(graphs)
     elif graphs.y.size and (graphs.y.min() < -1 or graphs.y.max() >= classes):
         bad = graphs.y.max() if graphs.y.max() >= classes else graphs.y.min()
         raise DataError(f"{graphs.name}: class number {bad}, expected -1 (no label) to {classes - 1} (class_names)")
@@ -134,9 +134,9 @@ def _values(graphs: GraphSet) -> None:
         raise DataError(f"{graphs.name}: truth must be 0 or 1 for every node")
     for name, values in (("x", graphs.x), ("weight", graphs.weight), ("edge_attr", graphs.edge_attr)):
         if values is not None and not bool(np.isfinite(values).all()):
-            raise DataError(f"{graphs.name}: {name} holds NaN or infinity. Replace or drop those values")
+            raise DataError(f"{graphs.name}: {name} contains NaN or infinity. Replace or drop those values")
     if graphs.descriptors is not None and bool(np.isinf(graphs.descriptors).any()):
-        raise DataError(f"{graphs.name}: descriptors holds infinity. Replace those values, or make them NaN")
+        raise DataError(f"{graphs.name}: descriptors contains infinity. Replace those values, or set them to NaN")
     col: Ints = graphs.col
     if col.size and (col.min() < 0 or col.max() >= N):
         bad = col.max() if col.max() >= N else col.min()

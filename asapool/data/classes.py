@@ -1,4 +1,4 @@
-"""Class labels, as any source writes them, become class numbers and the names behind them."""
+"""Turns the class labels of any source into class numbers and class names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from asapool.errors import DataError
 Labels = Literal["required", "optional", "ignored"]
 LABELS = ("required", "optional", "ignored")
 MAX_CLASSES = 1000
-MISSING = ("na", "n/a", "#n/a", "nan", "null", "none", "?", "-", "<na>")  # how tables write that there is no value
+MISSING = ("na", "n/a", "#n/a", "nan", "null", "none", "?", "-", "<na>")  # how tables mark a missing value
 
 
 def as_text(label: Any) -> str | None:
-    """Write a label as text, the same text for 1, 1.0 and "1.0"; None means there is no label.
+    """A label as text, the same text for 1, 1.0 and "1.0"; None = no label.
 
     >>> [as_text(label) for label in (1, 1.0, "1.0", True, "toxic ", "", None, float("nan"))]
     ['1', '1', '1', 'true', 'toxic', None, None, None]
@@ -37,17 +37,17 @@ def as_text(label: Any) -> str | None:
 
 
 def cell_class(cell: Any, known: Sequence[str] | None, missing: MutableMapping[str, int]) -> str | None:
-    """The class in a cell of a table, as as_text writes it; a word of MISSING is no label, and is counted in missing.
+    """The class in a cell of a table, as as_text gives it; a value of MISSING is no label and is counted in missing.
 
-    A word among the known classes (of a model) is that class, whatever it looks like.
+    A value among the known classes (of a model) is always that class.
 
-    >>> words = {}
-    >>> [cell_class(cell, None, words) for cell in ("toxic", "N/A", "N/A", "")], words
+    >>> missing = {}
+    >>> [cell_class(cell, None, missing) for cell in ("toxic", "N/A", "N/A", "")], missing
     (['toxic', None, None, None], {'N/A': 2})
     """
-    word = cell.strip() if isinstance(cell, str) else ""
-    if word.lower() in MISSING and word not in (known or ()):
-        missing[word] = missing.get(word, 0) + 1
+    text = cell.strip() if isinstance(cell, str) else ""
+    if text.lower() in MISSING and text not in (known or ()):
+        missing[text] = missing.get(text, 0) + 1
         return None
     return as_text(cell)
 
@@ -55,27 +55,27 @@ def cell_class(cell: Any, known: Sequence[str] | None, missing: MutableMapping[s
 def number_classes(
     labels: Sequence[str | None], where: str, classes: Sequence[str] | None = None, lines: Sequence[int] | None = None
 ) -> tuple[Ints, tuple[str, ...]]:
-    """Number the classes in the order of their names: by value when all are numbers, else by alphabet.
+    """Number the classes in the order of their names: by value if all are numbers, else alphabetically.
 
-    labels (G,) as as_text writes them; classes fixes the names and their order (a label not among them is refused);
-    lines say where each label stands, for messages; returns y (G,) and the names.
+    labels (G,) as as_text gives them; classes fixes the names and their order (other labels are refused);
+    lines gives the line of each label, for messages; returns y (G,) and the names.
 
     >>> number_classes(["1", "-1", None], "three graphs")
     (array([ 1,  0, -1]), ('-1', '1'))
     """
     present = {label for label in labels if label is not None}
 
-    def refuse(label: str, reason: str) -> DataError:
+    def error(label: str, reason: str) -> DataError:
         i = labels.index(label)
         return DataError(f"{where}, {f'line {lines[i]}' if lines is not None else f'graph {i}'}: {reason}")
 
     for label in sorted(present):
         value = _number(label)
         if value is not None and math.isfinite(value) and not value.is_integer():
-            raise refuse(label, f"expected a class, got the measured value {label!r}. Make classes of the values first")
+            raise error(label, f"expected a class, got the measured value {label!r}. Bin the values into classes first")
         if classes is not None and label not in classes:
             known = ", ".join(map(repr, classes))
-            raise refuse(label, f"class {label!r}, expected one of {known}. Drop the labels to predict without them")
+            raise error(label, f"class {label!r}, expected one of {known}. Drop the labels to predict without them")
     if len(present) > MAX_CLASSES:
         raise DataError(
             f"{where}: {len(present):,} different labels, at most {MAX_CLASSES:,} can be classes. Name another column"
@@ -86,14 +86,13 @@ def number_classes(
 
 
 def check_labels(y: Ints, where: str, labels: Labels) -> None:
-    """Refuse a set to learn from when it has no labels, or one class only."""
+    """Refuse a set to learn from if it has no labels, or only one class."""
     if labels != "required":
         return
     missing = int((y < 0).sum())
     if missing == len(y):
         raise DataError(f"{where}: there are no class labels. Add them, or read with labels='optional' to predict only")
-    kinds = np.unique(y[y >= 0])
-    if len(kinds) == 1:
+    if len(np.unique(y[y >= 0])) == 1:
         raise DataError(
             f"{where}: all {len(y) - missing} labelled graphs are of one class, and a classifier needs two. "
             "Add graphs of another class, or read with labels='optional' to predict only"

@@ -1,4 +1,4 @@
-"""Packed arrays: lists of edges become CSR rows, and many graphs become one structure, without a loop over graphs."""
+"""Packed arrays: edge lists become CSR rows, and many graphs one structure, without a loop over graphs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Edges(NamedTuple):
 
 
 def pointer(lengths: npt.NDArray[Any]) -> Ints:
-    """Turn lengths into the pointer of where each piece begins.
+    """Turn the lengths of segments into the offsets at which they begin.
 
     ptr_0 = 0, ptr_{k+1} = ptr_k + lengths_k; lengths (K,); returns (K+1,).
 
@@ -48,7 +48,7 @@ def spans(starts: Ints, lengths: Ints) -> Ints:
 
 
 def owners(ptr: Ints) -> Ints:
-    """Name the piece every element belongs to: the inverse of a pointer.
+    """The segment that every element belongs to: the inverse of pointer.
 
     ptr (K+1,); returns (ptr[-1],).
 
@@ -70,7 +70,7 @@ def pack_edges(
 
     Args:
         source, target: the ends of every edge, (E',).
-        nodes: how many nodes there are.
+        nodes: number of nodes.
         weight: (E',) or None.
         edge_attr: (E', Fe) or None.
         repeats: "sum" adds up the weights and attributes of equal edges, "drop" keeps the first of them.
@@ -111,7 +111,7 @@ def mirrored(
     edge_attr: Floats | None = None,
     chosen: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[Ints, Ints, Floats | None, Floats | None]:
-    """Add the opposite direction of every (chosen) edge; a self-loop is its own opposite and stays one entry.
+    """Add the reverse of every (chosen) edge; a self-loop is its own reverse and stays one entry.
 
     >>> mirrored(np.array([0, 2]), np.array([1, 2]))[:2]
     (array([0, 2, 1]), array([1, 2, 0]))
@@ -126,7 +126,7 @@ def mirrored(
 
 
 def transposed(rowptr: Ints, col: Ints, weight: Floats | None, edge_attr: Floats | None) -> Edges:
-    """Turn every edge around: the rows of the transposed matrix.
+    """Reverse every edge: the rows of the transposed matrix.
 
     >>> transposed(np.array([0, 1, 1]), np.array([1]), None, None)[:2]
     (array([0, 0, 1]), array([0]))
@@ -135,7 +135,7 @@ def transposed(rowptr: Ints, col: Ints, weight: Floats | None, edge_attr: Floats
 
 
 def is_symmetric(rowptr: Ints, col: Ints, weight: Floats | None = None, edge_attr: Floats | None = None) -> bool:
-    """Tell whether every edge is there in both directions, with the same weight and attributes.
+    """Whether every edge is present in both directions, with the same weight and attributes.
 
     >>> is_symmetric(np.array([0, 1, 2]), np.array([1, 0])), is_symmetric(np.array([0, 1, 1]), np.array([1]))
     (True, False)

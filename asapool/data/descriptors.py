@@ -1,7 +1,7 @@
-"""What belongs to a whole molecule: descriptors, ECFP, scaffolds, duplicates.
+"""Properties of whole molecules: descriptors, ECFP, scaffolds, duplicates.
 
 The recipe of a set names its descriptors, `{"descriptors": {"columns": [...], "rdkit": [...]}}`, so that new molecules
-get the same ones in the same order. A missing number is NaN.
+get the same ones in the same order. A missing value is NaN.
 """
 
 from __future__ import annotations
@@ -50,34 +50,34 @@ def ecfp_counts(graphs: GraphSet, radius: int = 2, buckets: int = 2048) -> csr_m
             columns.extend(counts)
             values.extend(counts.values())
             indptr.append(len(columns))
-    made = csr_matrix(
+    matrix = csr_matrix(
         (np.array(values, np.float32), np.array(columns, np.int64), np.array(indptr, np.int64)),
         shape=(len(graphs), buckets),
     )
-    made.sort_indices()
-    return made
+    matrix.sort_indices()
+    return matrix
 
 
 def smiles_of(graphs: GraphSet) -> tuple[str, ...]:
-    """The SMILES of all graphs; graphs that are no molecules are refused."""
+    """The SMILES of all graphs; graphs that are not molecules are refused."""
     if graphs.source_text is None:
         raise DataError(
             f"{graphs.name}: ECFP needs molecules read from SMILES, and these graphs have none. "
-            "Use WL counts instead (method wl, or model.counts=wl), which any graph has"
+            "Use WL counts instead (method wl, or model.counts=wl), which work for any graph"
         )
     return graphs.source_text
 
 
 class Duplicates(NamedTuple):
-    """How many molecules a set holds more than once; a random split puts some of them into two parts."""
+    """How many molecules a set contains more than once; a random split puts some of them into two parts."""
 
-    molecules: int  # different ones that occur more than once
-    graphs: int  # graphs that show one of these
-    contradicting: int  # of these molecules, those with more than one class
+    molecules: int  # distinct molecules that occur more than once
+    graphs: int  # graphs that are one of these molecules
+    contradicting: int  # those of these molecules that have more than one class
 
 
 def scaffolds(graphs: GraphSet) -> list[str]:
-    """The scaffold of every molecule (G,) as SMILES without stereo; a molecule without rings has the empty one."""
+    """The scaffold of every molecule (G,) as SMILES without stereo; "" for a molecule without rings."""
     if graphs.source_text is None:
         raise DataError(f"{graphs.name}: scaffolds need SMILES, and these graphs have none. Use another kind of split")
     Chem = load_rdkit()
@@ -94,15 +94,15 @@ def scaffolds(graphs: GraphSet) -> list[str]:
 
 
 def duplicates(graphs: GraphSet) -> Duplicates:
-    """Count the molecules with equal canonical SMILES; none where the graphs were not made from SMILES.
+    """Count the molecules with equal canonical SMILES; zero if the graphs were not made from SMILES.
 
-    Sets that are not in memory are not searched: that would read all of their molecules before every training.
+    Sets that are not in memory are not searched: that would read all of their molecules before every training run.
     """
     if graphs.mapped is not None or graphs.recipe.get("kind") != "smiles" or graphs.source_text is None:
         return Duplicates(0, 0, 0)
     try:
         Chem = load_rdkit()
-    except MissingExtraError:  # a saved set can be trained on without it
+    except MissingExtraError:  # training on a saved set does not need rdkit
         return Duplicates(0, 0, 0)
     labels: dict[str, list[Any]] = {}
     for text, y, mol in zip(graphs.source_text, graphs.y.tolist(), _molecules(graphs), strict=True):
@@ -124,19 +124,19 @@ MISSING = ("", "na", "n/a", "nan", "null", "none", "-", "?")
 
 
 def descriptor_columns(options: ReadOptions) -> list[str]:
-    """The columns that a table must have: those of the recipe, or those asked for."""
+    """The columns that a table must have: those of the recipe, or those in the options."""
     known = _known(options)
     if known is not None or options.recipe is not None:
         return [str(name) for name in (known or {}).get("columns", ())]
     given = options.descriptors or ()
     names = [name.strip() for name in given.split(",")] if isinstance(given, str) else list(given)
     if len(set(names)) < len(names) or "" in names:
-        raise DataError(f"descriptors must be different names of columns, got {given!r}")
+        raise DataError(f"descriptors must be distinct column names, got {given!r}")
     return names
 
 
 def rdkit_names(options: ReadOptions) -> list[str]:
-    """The properties that RDKit computes: those of the recipe, or all of its fast ones if asked for."""
+    """The properties that RDKit computes: those of the recipe, or all fast ones if the options ask for them."""
     known = _known(options)
     if known is not None or options.recipe is not None:
         return [str(name) for name in (known or {}).get("rdkit", ())]
@@ -161,11 +161,11 @@ def read_number(cell: Any, where: str, name: str) -> float:
 
 
 def rdkit_descriptors(smiles: Sequence[str], names: Sequence[str]) -> Floats:
-    """RDKit's properties of each molecule, (G, D); NaN where one cannot be computed.
+    """RDKit's properties of each molecule, (G, D); NaN if one cannot be computed.
 
     Args:
-        smiles: Readable SMILES.
-        names: Of rdMolDescriptors.Properties, such as "amw" or "CrippenClogP".
+        smiles: readable SMILES.
+        names: of rdMolDescriptors.Properties, such as "amw" or "CrippenClogP".
 
     >>> rdkit_descriptors(["CCO"], ["NumHBD", "NumRings"]).tolist()
     [[1.0, 0.0]]
@@ -176,7 +176,7 @@ def rdkit_descriptors(smiles: Sequence[str], names: Sequence[str]) -> Floats:
 
     unknown = sorted(set(names) - set(_properties()))
     if unknown:
-        raise DataError(f"this version of RDKit has no property {unknown[0]!r}. Install the one of the training")
+        raise DataError(f"this version of RDKit has no property {unknown[0]!r}. Install the version used for training")
     compute = Properties(list(names)).ComputeProperties
     with rdBase.BlockLogs():
         rows = [list(compute(Chem.MolFromSmiles(text))) for text in smiles]
@@ -186,12 +186,12 @@ def rdkit_descriptors(smiles: Sequence[str], names: Sequence[str]) -> Floats:
 
 
 def missing_note(values: Floats, names: Sequence[str], where: str) -> list[str]:
-    """A sentence about descriptors that are missing, if some are."""
+    """A note about missing descriptor values, if there are any."""
     counts = np.isnan(values).sum(axis=0).tolist()
-    some = [f"{name!r} ({count:,} of {len(values):,} rows)" for name, count in zip(names, counts, strict=True) if count]
-    if not some:
+    gaps = [f"{name!r} ({count:,} of {len(values):,} rows)" for name, count in zip(names, counts, strict=True) if count]
+    if not gaps:
         return []
-    return [f"{where}: descriptors without a value, for which the model takes the training mean: {', '.join(some)}"]
+    return [f"{where}: missing descriptor values, for which the model uses the training mean: {', '.join(gaps)}"]
 
 
 def _known(options: ReadOptions) -> Mapping[str, Any] | None:

@@ -1,4 +1,4 @@
-"""TU data sets by name: in the caller's folders, in the cache, or fetched into it; and where the cache is."""
+"""Finds TU data sets by name: in the caller's folders, in the cache, or downloaded into it. Locates the cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asapool.errors import DataError
 
 
 def cache_folder() -> Path:
-    """Where the cache lies; it may not exist yet.
+    """The folder of the cache; it may not exist yet.
 
     >>> cache_folder().is_absolute()
     True
@@ -26,13 +26,13 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "asapool"
 
 
-def remembered(name: str, make: Callable[[], GraphSet]) -> GraphSet:
-    """The set kept under this name, or a new one, which is kept when the folder can be written."""
+def cached(name: str, make: Callable[[], GraphSet]) -> GraphSet:
+    """The set cached under this name, or a new one, which is cached if the folder is writable."""
     path = cache_folder() / f"{name}.npz"
-    with suppress(DataError, OSError):  # absent, or damaged: make it again
+    with suppress(DataError, OSError):  # absent or damaged: make it again
         return GraphSet.load(path)
     graphs = make()
-    with suppress(DataError, OSError):  # a read-only home costs time, not the result
+    with suppress(DataError, OSError):  # in a read-only home the set is made each time
         path.parent.mkdir(parents=True, exist_ok=True)
         graphs.save(path)
     return graphs
@@ -44,13 +44,13 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 def find_tu(name: str, data_root: str | Path | None = None) -> Path:
     """The folder or zip of a TU data set: under data_root, else $ASAPOOL_DATA, else the cache, else downloaded."""
     if not NAME.fullmatch(name):
-        raise DataError(f"{name}: there is no such file, and a data set's name has letters, digits, - and _ only")
+        raise DataError(f"{name}: there is no such file, and a data set's name has only letters, digits, - and _")
     path = local_tu(name, data_root)
     return _fetch(name, list(_roots(data_root))) if path is None else path
 
 
 def local_tu(name: str, data_root: str | Path | None = None) -> Path | None:
-    """The same without the network: None where the files are not on this machine."""
+    """As find_tu, without the network: None if the files are not on this machine."""
     for root in _roots(data_root):
         for place in (root / f"{name}.zip", root / name, root / name / "raw", root):
             if place.suffix == ".zip" and place.is_file():
@@ -66,27 +66,27 @@ def _roots(data_root: str | Path | None) -> Iterator[Path]:
             yield Path(root).expanduser()
 
 
-def _fetch(name: str, looked: list[Path]) -> Path:
-    """Download with PyG's own data set class, into a folder that takes its name when it is complete."""
-    places = ", ".join(str(root) for root in looked)
+def _fetch(name: str, roots: list[Path]) -> Path:
+    """Download with PyG's data set class into a temporary folder, which is renamed when it is complete."""
+    places = ", ".join(str(root) for root in roots)
     advice = "Check the name and the network, or give the folder with --data-root or ASAPOOL_DATA"
-    target = looked[-1] / name
+    target = roots[-1] / name
     try:
-        looked[-1].mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=looked[-1]))
+        roots[-1].mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=roots[-1]))
     except OSError as error:
         raise DataError(
-            f"{name}: not in {places}, and nothing can be kept there ({error.strerror}). {advice}"
+            f"{name}: not in {places}, and a download cannot be stored there ({error.strerror}). {advice}"
         ) from None
     try:
         _download(name, folder)
         if not (folder / name / "raw" / f"{name}_A.txt").is_file():
-            raise DataError(f"{name}: the download holds no {name}_A.txt. {advice}")
+            raise DataError(f"{name}: the download contains no {name}_A.txt. {advice}")
         shutil.rmtree(target, ignore_errors=True)
         os.replace(folder / name, target)
     except DataError:
         raise
-    except Exception as error:  # whatever the network layers raise
+    except Exception as error:  # the network layers raise many kinds
         reason = str(error).split("\n")[0] or type(error).__name__
         raise DataError(f"{name}: not in {places}, and it could not be downloaded ({reason}). {advice}") from None
     finally:
@@ -97,7 +97,7 @@ def _fetch(name: str, looked: list[Path]) -> Path:
 def _download(name: str, folder: Path) -> None:
     from torch_geometric.datasets import TUDataset
 
-    # not TUDataset(...): making one would also parse the text, which is what asapool does a dozen times faster
+    # not TUDataset(...): that would also parse the text, which asapool does a dozen times faster
     fetcher = object.__new__(TUDataset)
     fetcher.root, fetcher.name, fetcher.cleaned = str(folder), name, False
     fetcher.download()

@@ -1,9 +1,9 @@
-"""Node features: labels, attributes or degrees become the columns of x; a recipe says how, so new data get the same.
+"""Node features: labels, attributes or degrees become the columns of x; a recipe gives new data the same columns.
 
 A recipe is plain JSON data:
     {"version": 1, "kind": "graph", "features": "labels", "labels": [["1", "2", "3"]], "classes": ["-1", "1"]}
-"labels" holds one list of known labels per label column, "attributes" the names of the attribute columns,
-"max_degree" the last degree with a column of its own, "classes" the names of the classes in order.
+"labels" has one list of known labels per label column, "attributes" the names of the attribute columns,
+"max_degree" the degree of the last column, which all higher degrees share, "classes" the class names in order.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from asapool.errors import DataError, choose
 Recipe = dict[str, Any]
 VERSION = 1
 CHOICES = ("auto", "labels", "attributes", "both", "degree", "constant")
-MAX_LABELS = 4096  # one-hot columns beyond this are numbers of another kind, not labels
-MAX_DEGREE = 64  # degrees from here on share one column
+MAX_LABELS = 4096  # a column with more distinct values than this does not hold labels
+MAX_DEGREE = 64  # this degree and all higher ones share one column
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """What a source says of its nodes, before it becomes columns."""
+    """The node data of a source, before it becomes columns."""
 
     degree: Ints  # (N,)
-    labels: Sequence[npt.NDArray[Any]] = ()  # per label column (N,) whole numbers or text
+    labels: Sequence[npt.NDArray[Any]] = ()  # one array (N,) per label column, whole numbers or text
     attributes: Floats | None = None  # (N, A)
     attribute_names: tuple[str, ...] = ()
     label_names: tuple[str, ...] = ()
@@ -38,21 +38,21 @@ class Nodes:
 
 
 def resolve(features: str | None, nodes: Nodes, where: str) -> str:
-    """The choice of features that will be used: labels if there are any, else attributes, else degrees."""
-    wanted = choose("features", features or "auto", CHOICES)
-    if wanted == "auto":
+    """The features to use; "auto" means labels if there are any, else attributes, else degrees."""
+    choice = choose("features", features or "auto", CHOICES)
+    if choice == "auto":
         return "labels" if nodes.labels else "attributes" if nodes.attributes is not None else "degree"
     absent = {"labels": not nodes.labels, "attributes": nodes.attributes is None}
     for kind, missing in absent.items():
-        if missing and wanted in (kind, "both"):
+        if missing and choice in (kind, "both"):
             other = [f"'{name}'" for name, no in absent.items() if not no]
             choices = ", ".join([*other, "'degree'"])
             raise DataError(f"{where}: there are no {nodes.noun} {kind}. Choose features={choices} or 'constant'")
-    return wanted
+    return choice
 
 
 def write_recipe(features: str, nodes: Nodes, where: str) -> Recipe:
-    """Note how x is made of these nodes."""
+    """Describe how x is made from these nodes."""
     recipe: Recipe = {"version": VERSION, "kind": "graph", "features": features}
     if features in ("attributes", "both"):
         recipe["attributes"] = list(nodes.attribute_names)
@@ -64,7 +64,7 @@ def write_recipe(features: str, nodes: Nodes, where: str) -> Recipe:
 
 
 def check_recipe(recipe: Mapping[str, Any], kind: str) -> None:
-    """Refuse a recipe that this source cannot follow: molecules have one of their own, all other graphs share one."""
+    """Refuse a recipe of the wrong version or kind: molecules have their own kind, all other graphs share one."""
     if recipe.get("version") != VERSION:
         raise DataError(f"the recipe has version {recipe.get('version')!r}, expected {VERSION}. Update asapool")
     if recipe.get("kind") != kind:
@@ -79,7 +79,7 @@ def check_recipe(recipe: Mapping[str, Any], kind: str) -> None:
 
 
 def columns(recipe: Mapping[str, Any], nodes: Nodes, where: str) -> tuple[Floats, tuple[str, ...]]:
-    """Make x and the names of its columns as the recipe says: attributes first, then one-hot labels.
+    """Make x and its column names according to the recipe: attributes first, then one-hot labels.
 
     >>> nodes = Nodes(np.array([1, 1]), labels=[np.array([7, 5])])
     >>> columns({"features": "labels", "labels": [["5", "6", "7"]]}, nodes, "two nodes")[0].tolist()
@@ -122,7 +122,8 @@ def _attributes(nodes: Nodes) -> Floats:
 def _known(column: npt.NDArray[Any], where: str) -> list[str]:
     """The labels that get a column, in order.
 
-    Whole numbers with few gaps get every number from the smallest to the largest, as PyG and the authors count them.
+    For whole numbers with few gaps, every number from the smallest to the largest gets one, as in PyG and the authors'
+    code.
     """
     seen = np.array(sorted(set(column.tolist())), object) if column.dtype == object else np.unique(column)
     if column.dtype.kind in "iu" and seen.size:
@@ -138,12 +139,12 @@ def _known(column: npt.NDArray[Any], where: str) -> list[str]:
 
 
 def _codes(column: npt.NDArray[Any], table: list[str], where: str) -> Ints:
-    """The place of every label in the table, (N,); text is an array of objects, whose labels may be long."""
+    """The index of every label in the table, (N,); text comes as an array of objects, because labels may be long."""
     if column.dtype == object:
-        place_of = {label: place for place, label in enumerate(table)}
-        coded = np.fromiter((place_of.get(label, -1) for label in column.tolist()), np.int64, len(column))
-        _refuse_unknown(column[coded < 0], table, where)
-        return coded
+        index_of = {label: k for k, label in enumerate(table)}
+        codes = np.fromiter((index_of.get(label, -1) for label in column.tolist()), np.int64, len(column))
+        _refuse_unknown(column[codes < 0], table, where)
+        return codes
     try:
         known: npt.NDArray[Any] = np.array(table, dtype=np.int64 if column.dtype.kind in "iu" else str)
     except ValueError:
@@ -161,20 +162,20 @@ def _refuse_unknown(labels: npt.NDArray[Any], table: list[str], where: str) -> N
         new = sorted({str(label) for label in labels.tolist()})
         raise DataError(
             f"{where} label {_list(new)} does not occur in the data the recipe was made from, "
-            f"which has {_list(table)}. Drop those graphs, or train again with them"
+            f"which has {_list(table)}. Drop those graphs, or retrain with them"
         )
 
 
 def _one_hot(codes: Sequence[Ints], widths: Sequence[int]) -> Floats:
-    """One column per value, a 1 in the column of each node's value; codes are per label column (N,)."""
+    """One-hot columns of every label column; codes has one array (N,) per label column."""
     N, start = len(codes[0]), 0
     x = np.zeros((N, sum(widths)), np.float32)
     for code, width in zip(codes, widths, strict=True):
-        x.reshape(-1)[np.arange(N) * x.shape[1] + start + code] = 1  # flat places: faster than x[rows, columns]
+        x.reshape(-1)[np.arange(N) * x.shape[1] + start + code] = 1  # flat indices: faster than x[rows, columns]
         start += width
     return x
 
 
-def _list(words: Sequence[str]) -> str:
-    shown = ", ".join(repr(word if len(word) <= 60 else word[:57] + "...") for word in map(str, words[:8]))
-    return shown + (f" and {len(words) - 8} more" if len(words) > 8 else "") or "none"
+def _list(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name if len(name) <= 60 else name[:57] + "...") for name in map(str, names[:8]))
+    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "") or "none"

@@ -1,4 +1,4 @@
-"""Folders of GraphML or GEXF files, with a CSV that holds the class of each."""
+"""Folders of GraphML or GEXF files, with a CSV that gives the class of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from asapool.data.classes import cell_class
 from asapool.data.graphset import GraphSet
 from asapool.data.reading import Log, Reading, ReadOptions
-from asapool.data.tables import even, guess, open_table, refuse_several
+from asapool.data.tables import checked_rows, guess, open_table, refuse_several
 from asapool.errors import DataError
 
 SUFFIXES = (".graphml", ".gexf")
@@ -20,12 +20,12 @@ CLASS_COLUMNS = ("label", "class", "target", "y")
 
 
 def is_graph_folder(path: Path) -> bool:
-    """Whether a folder holds such files."""
+    """Whether a folder contains GraphML or GEXF files."""
     return path.is_dir() and any(p.suffix.lower() in SUFFIXES for p in path.iterdir())
 
 
 def read_graph_folder(path: Path, options: ReadOptions | None = None) -> Reading:
-    """Read every file of the folder, in the order of the labels CSV, or of the names where there is none."""
+    """Read every file of the folder, in the order of the labels CSV, or of the file names if there is none."""
     options, log = options or ReadOptions(), Log()
     files = {p.name: p for p in sorted(path.iterdir()) if p.suffix.lower() in SUFFIXES}
     tables = [p for p in sorted(path.iterdir()) if p.suffix.lower() in TABLES]
@@ -50,7 +50,7 @@ def read_graph_folder(path: Path, options: ReadOptions | None = None) -> Reading
             if not options.skip_invalid:
                 raise
             log.skip(place + 1, str(error))
-    made = GraphSet.from_networkx(
+    graph_set = GraphSet.from_networkx(
         graphs,
         [labels[name] for name in kept],
         name=path.name,
@@ -58,7 +58,7 @@ def read_graph_folder(path: Path, options: ReadOptions | None = None) -> Reading
         options=options,
         places=[str(files[name]) for name in kept],
     )
-    return log.reading(made.with_fields(places=np.array(places)))
+    return log.reading(graph_set.with_fields(places=np.array(places)))
 
 
 def _labels(table: Path, files: dict[str, Path], options: ReadOptions, log: Log) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _labels(table: Path, files: dict[str, Path], options: ReadOptions, log: Log)
         label_column = guess(header, named, CLASS_COLUMNS, table, "target", "the classes")
         labels: dict[str, Any] = {}
         lines: dict[str, int] = {}
-        for line, row in even(rows, header, table):
+        for line, row in checked_rows(rows, header, table):
             cell = str(row[file_column]).strip()
             name = cell if cell in files else stems.get(cell, "")
             if not name:
@@ -97,11 +97,11 @@ def _read(path: Path) -> Any:
 
     try:
         graph = nx.read_graphml(path) if path.suffix.lower() == ".graphml" else nx.read_gexf(path)
-    except Exception as error:  # the XML and NetworkX readers raise whatever the damage happens to hit
+    except Exception as error:  # for a damaged file the XML and NetworkX readers raise many kinds
         raise DataError(f"{path}: not readable as {path.suffix[1:]} ({error}). Write the file again") from None
     if path.suffix.lower() == ".gexf":
         for node, data in graph.nodes(data=True):
-            if data.get("label") == str(node):  # GEXF repeats the node's name there; it is no property of the node
+            if data.get("label") == str(node):  # GEXF repeats the node's name there, which is not a feature
                 del data["label"]
     for *_, data in graph.edges(data=True):
         data.pop("id", None)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from asapool.data.mapped.arrays import MappedCutter, MappedSelection
     from asapool.data.summary import Summary
 
-IN_MEMORY = 1 << 21  # nodes of a part of a mapped set that is read into memory; larger parts stay on disk
+IN_MEMORY = 1 << 21  # a subset of a mapped set with up to this many nodes is read into memory; others stay on disk
 Indices = Sequence[int] | npt.NDArray[Any] | slice
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GraphSet:
-    """G graphs with N nodes and E edges in all; row i of the CSR lists the neighbours j of the edges j -> i.
+    """G graphs with N nodes and E edges in total; row i of the CSR lists the neighbours j of the edges j -> i.
 
     Undirected graphs store both directions; a self-loop is one entry. The arrays are read-only.
 
@@ -43,38 +43,38 @@ class GraphSet:
     x: Floats  # (N, F)
     ptr: Ints  # (G+1,), first node of each graph
     rowptr: Ints  # (N+1,)
-    col: Ints  # (E,), ascending within each row, numbers count through the whole set
+    col: Ints  # (E,), ascending within each row; nodes are numbered through the whole set
     weight: Floats | None = None  # (E,), None = all ones
-    # classification: (G,) class number, -1 = no label; else (G, T) float64, NaN = missing; given as None = all missing
+    # classification: (G,) class number, -1 = no label; else (G, T) float64, NaN = missing; None = all missing
     y: npt.NDArray[Any] = None  # type: ignore[assignment]
-    class_names: tuple[str, ...] = ()  # of classification
-    target: Target = None  # type: ignore[assignment]  # what y means; given as None = classification
+    class_names: tuple[str, ...] = ()  # for classification
+    target: Target = None  # type: ignore[assignment]  # what y means; None = classification
     feature_names: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     named: bool = True  # False = the source has no names for its graphs, and the ids are numbers
-    places: Ints = None  # type: ignore[assignment]  # (G,), number in the source, what was left out counted; None = 0, 1, …
+    places: Ints = None  # type: ignore[assignment]  # (G,), index in the source, skipped graphs counted; None = 0, 1, …
     truth: Bytes | None = None  # (N,), 1 = the node is part of the reason for the label
     edge_attr: Floats | None = None  # (E, Fe)
-    descriptors: Floats | None = None  # (G, D), numbers of a whole graph for the model's head, NaN = missing
+    descriptors: Floats | None = None  # (G, D), features of a whole graph for the model's head, NaN = missing
     source_text: tuple[str, ...] | None = None  # what each graph was made from, such as its SMILES
     name: str = "graphs"
     recipe: Mapping[str, Any] = field(default_factory=dict)  # how x was made from the source; plain JSON data
-    mapped: MappedSelection | None = None  # where the graphs are, of a set that is not in memory (asapool.data.mapped)
+    mapped: MappedSelection | None = None  # where the graphs of a set that is not in memory are (asapool.data.mapped)
 
     def __post_init__(self) -> None:
         check(self)
 
     @classmethod
     def trusted(cls, **values: Any) -> GraphSet:
-        """A set whose arrays were cut from a checked one, so that they need no second check."""
-        made = object.__new__(cls)
+        """A set whose arrays come from a checked one and need no second check."""
+        graphs = object.__new__(cls)
         for value in values.values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
-        made.__dict__.update(values)
-        return made
+        graphs.__dict__.update(values)
+        return graphs
 
-    # what it holds
+    # content
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -92,12 +92,12 @@ class GraphSet:
 
     @property
     def num_features(self) -> int:
-        """F, the columns of x."""
+        """F, the number of columns of x."""
         return int(self.x.shape[1])
 
     @property
     def num_classes(self) -> int:
-        """How many classes there are; 0 where the target is not classification."""
+        """Number of classes; 0 if the target is not classification."""
         return len(self.class_names)
 
     @property
@@ -108,31 +108,31 @@ class GraphSet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the content (not of the name or recipe), the same on every machine and after save and load."""
+        """A hash of the content (without name and recipe), the same on every machine and after save and load."""
         from asapool.data.npz import digest
 
         return digest(self)
 
     def summary(self) -> Summary:
-        """The paper's Table 3 for this set, and more."""
+        """The statistics of the paper's Table 3 for this set, and more."""
         from asapool.data.summary import summarise
 
         return summarise(self)
 
-    # some of the graphs
+    # subsets and batches
 
     @overload
     def __getitem__(self, index: int) -> Data: ...
     @overload
     def __getitem__(self, index: Indices) -> GraphSet: ...
     def __getitem__(self, index: int | Indices) -> Data | GraphSet:
-        """graphs[3] is one graph for PyG; graphs[3:7] and graphs[[5, 1]] are sets."""
+        """graphs[3] is one graph as PyG's Data; graphs[3:7] and graphs[[5, 1]] are sets."""
         if isinstance(index, (int, np.integer)):
             return self.to_pyg(int(index))
         return self.subset(index)
 
     def subset(self, indices: Indices) -> GraphSet:
-        """The graphs named by indices, in that order, as a set of their own."""
+        """The graphs at indices, in that order, as a new set."""
         chosen = self._resolve(indices)
         if self.mapped is not None and int((self.ptr[chosen + 1] - self.ptr[chosen]).sum()) > IN_MEMORY:
             return self._view(chosen)
@@ -165,7 +165,7 @@ class GraphSet:
         )
 
     def _view(self, chosen: Ints) -> GraphSet:
-        """Some graphs of a mapped set, which stay on disk."""
+        """A subset of a mapped set, whose graphs stay on disk."""
         assert self.mapped is not None
         selection = self.mapped.select(chosen)
         return self.with_fields(
@@ -174,11 +174,11 @@ class GraphSet:
         )  # fmt: skip
 
     def batch(self, indices: Indices, *, edge_attr: bool = False) -> Batch:
-        """The graphs named by indices, in that order, as torch tensors; with edge features if asked for and present."""
+        """The graphs at indices, in that order, as torch tensors; with edge features if requested and present."""
         return self._cutter.cut(self._resolve(indices), edge_attr)
 
     def targets(self, indices: Indices) -> Tensor:
-        """What the graphs named by indices are to be given, as in their batch: y (B,) int64, or (B, T) float32."""
+        """The targets of the graphs at indices, as in their batch: y (B,) int64, or (B, T) float32."""
         return self._cutter.targets(self._resolve(indices))
 
     @cached_property
@@ -190,7 +190,7 @@ class GraphSet:
         return MappedCutter(self.mapped, self.y)
 
     def entries(self, indices: Ints) -> Ints:
-        """Nodes and edges of each graph, (B,): the entries of A + I, which the work of a batch grows with."""
+        """Nodes plus edges of each graph, (B,): the entries of A + I, to which the cost of a batch is proportional."""
         if self.mapped is not None:
             _, sizes, _, counts = self.mapped.graphs(indices)
             return sizes + counts
@@ -198,7 +198,7 @@ class GraphSet:
         return self.rowptr[last] - self.rowptr[first] + last - first
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: of a mapped set the folder it is in, and not its graphs."""
+        """The state to pickle: for a mapped set its folder instead of its graphs."""
         state = {name: value for name, value in self.__dict__.items() if name != "_cutter"}
         if self.mapped is not None:
             for name in ("x", "ptr", "rowptr", "col", "weight", "truth", "edge_attr", "ids", "source_text"):
@@ -226,7 +226,7 @@ class GraphSet:
         return GraphSet.trusted(**{f.name: getattr(self, f.name) for f in fields(self)} | values)
 
     def _resolve(self, indices: Indices) -> Ints:
-        """Indices as numbers in [0, G); negative ones count from the end, a mask of G booleans chooses."""
+        """Indices as numbers in [0, G); negative ones count from the end, and a mask of G booleans is allowed."""
         if isinstance(indices, slice):
             return np.arange(*indices.indices(len(self)), dtype=np.int64)
         given = np.asarray(indices)
@@ -235,14 +235,14 @@ class GraphSet:
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
             raise DataError(f"graphs are chosen by a list of whole numbers, got {given.dtype} of shape {given.shape}")
         chosen: Ints = given.astype(np.int64, copy=False)
-        if bool((chosen.view(np.uint64) < len(self)).all()):  # a negative number is a huge one without its sign
+        if bool((chosen.view(np.uint64) < len(self)).all()):  # read as unsigned, a negative number is huge
             return chosen
         if chosen.min() < -len(self) or chosen.max() >= len(self):
             worst = chosen.max() if chosen.max() >= len(self) else chosen.min()
-            raise DataError(f"graph {worst} was asked for, but {self.name} has {len(self)} graphs")
+            raise DataError(f"graph {worst} was requested, but {self.name} has {len(self)} graphs")
         return np.where(chosen < 0, chosen + len(self), chosen)
 
-    # other libraries' objects
+    # conversion to and from other libraries
 
     def __iter__(self) -> Iterator[Data]:
         return (self.to_pyg(i) for i in range(len(self)))
@@ -258,21 +258,21 @@ class GraphSet:
         return to_pyg(self, i)
 
     def to_networkx(self, i: int) -> nx.Graph[int] | nx.DiGraph[int]:
-        """Graph i as a NetworkX graph (a DiGraph when an edge has no opposite)."""
+        """Graph i as a NetworkX graph (a DiGraph if an edge has no reverse edge)."""
         from asapool.data.networkx_objects import to_networkx
 
         return to_networkx(self, i)
 
     @staticmethod
     def from_pyg(data: Sequence[Any], **options: Any) -> GraphSet:
-        """A list or data set of PyG's Data; see asapool.data.pyg_objects.fields_from_pyg for the options."""
+        """A set from a list or data set of PyG's Data; asapool.data.pyg_objects.fields_from_pyg has the options."""
         from asapool.data.pyg_objects import fields_from_pyg
 
         return GraphSet(**fields_from_pyg(data, **options))
 
     @staticmethod
     def from_networkx(graphs: Sequence[Any], labels: Sequence[Any] | None = None, **options: Any) -> GraphSet:
-        """A list of NetworkX graphs; see asapool.data.networkx_objects.fields_from_networkx for the options."""
+        """A set from NetworkX graphs; see asapool.data.networkx_objects.fields_from_networkx for the options."""
         from asapool.data.networkx_objects import fields_from_networkx
 
         return GraphSet(**fields_from_networkx(graphs, labels, **options))
@@ -280,7 +280,7 @@ class GraphSet:
     # files
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the set as an .npz file, whole or not at all."""
+        """Write the set as an .npz file, atomically."""
         from asapool.data.npz import save
 
         save(self, path)

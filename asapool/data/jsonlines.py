@@ -2,8 +2,8 @@
 
     {"id": "a", "nodes": 3, "edges": [[0, 1], [1, 2, 0.5]], "features": [[1, 0], [0, 1], [0, 1]], "label": "toxic"}
 
-nodes            how many, or a list with the label of each node (text or whole numbers; they become one-hot columns)
-edges            [a, b] or [a, b, weight], nodes counted from 0; both directions are meant unless "directed" is true
+nodes            number of nodes, or a list of their labels (text or whole numbers; they become one-hot columns)
+edges            [a, b] or [a, b, weight], nodes counted from 0; both directions unless "directed" is true
 features         optional: one list of numbers per node
 label            optional: the class, text or number; null or absent = no label
 target           optional: a measured value 1.5, a list of them, or {"name": value} for named tasks; null = missing
@@ -14,7 +14,7 @@ truth            optional: 0 or 1 per node, 1 = part of the reason for the label
 text             optional: what the graph was made from, such as a SMILES
 
 A first line {"asapool": 1, "name": ..., "class_names": [...], "feature_names": [...], "recipe": {...}} may come before
-the graphs; `asapool data convert` writes it, and with it a set comes back exactly as it was. Empty lines are skipped.
+the graphs; `asapool data convert` writes it, so that a set is restored exactly. Empty lines are skipped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.assemble import Record, assemble, refuse_twice
+from asapool.data.assemble import Record, assemble, refuse_duplicate_ids
 from asapool.data.check import is_text
 from asapool.data.classes import as_text
 from asapool.data.csr import Floats, Ints, is_symmetric, owners
@@ -41,8 +41,8 @@ from asapool.files import writing
 
 VERSION = 1
 KEYS = {"id", "nodes", "edges", "features", "label", "target", "directed", "edge_features", "truth", "text"}
-MAX_NODES = 10_000_000  # of one graph, and of a small file: a mistyped count must not fill the memory
-NODES_PER_BYTE = 10  # of a large file
+MAX_NODES = 10_000_000  # of one graph, and of a small file: a mistyped count must not exhaust memory
+NODES_PER_BYTE = 10  # limit for a large file
 
 
 def read_jsonl(path: Path, options: ReadOptions | None = None) -> Reading:
@@ -52,32 +52,32 @@ def read_jsonl(path: Path, options: ReadOptions | None = None) -> Reading:
     listed = list(records)
     graphs = _build(path, header, listed, options, log)
     if options.recipe is None:
-        refuse_twice(listed)
+        refuse_duplicate_ids(listed)
     return log.reading(graphs)
 
 
 def stream_jsonl(path: Path, options: ReadOptions, chunk: int, wanted: Wanted = all_pieces) -> Numbered:
-    """Read chunk lines at a time, so that memory does not grow with the file; of the pieces only those wanted."""
+    """Read chunk lines at a time, so that memory does not grow with the file; only the wanted pieces are read."""
     log = Log()
     header, records = _open(path, options, log, lambda place: wanted(place // chunk))
     number = 0
     for number, group in groupby(records, lambda record: (record.place or 0) // chunk):
-        held = list(group)
+        piece = list(group)
         try:
-            graphs = _build(path, header, held, options, log)
+            graphs = _build(path, header, piece, options, log)
         except DataError:
             if not options.skip_invalid:
                 raise
-            kept = [record for record in held if _fits(path, header, record, options, log)]
+            kept = [record for record in piece if _is_valid(path, header, record, options, log)]
             graphs = _build(path, header, kept, options, log) if kept else GraphSet.empty()
         yield number, log.reading(graphs)
         log.clear()
-    if log.skipped:  # of lines behind the last graph that could be read
+    if log.skipped:  # lines after the last readable graph
         yield number + 1, log.reading(GraphSet.empty())
 
 
-def _fits(path: Path, header: dict[str, Any], record: Record, options: ReadOptions, log: Log) -> bool:
-    """Whether a graph can be read by itself; if not it is noted as skipped."""
+def _is_valid(path: Path, header: dict[str, Any], record: Record, options: ReadOptions, log: Log) -> bool:
+    """Whether a graph can be read by itself; if not, it is logged as skipped."""
     try:
         _build(path, header, [record], options, Log())
     except DataError as error:
@@ -89,7 +89,7 @@ def _fits(path: Path, header: dict[str, Any], record: Record, options: ReadOptio
 def _open(
     path: Path, options: ReadOptions, log: Log, wanted: Wanted = all_pieces
 ) -> tuple[dict[str, Any], Iterator[Record]]:
-    """The header (empty when there is none), and the graphs as they are read."""
+    """The header (empty if there is none), and an iterator over the graphs."""
     lines = _lines(path)
     first = next(lines, None)
     if first is None:
@@ -115,7 +115,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def _records(
     path: Path, lines: Iterator[tuple[int, bytes]], options: ReadOptions, log: Log, wanted: Wanted
 ) -> Iterator[Record]:
-    """The graphs whose numbers in the file are wanted."""
+    """The graphs whose index in the file is wanted."""
     nodes, limit = 0, max(MAX_NODES, NODES_PER_BYTE * path.stat().st_size)
     for place, (line, text) in enumerate(lines):
         if not wanted(place):
@@ -127,7 +127,7 @@ def _records(
             if nodes > limit:
                 nodes -= record.nodes
                 raise DataError(
-                    f"{at}: {nodes + record.nodes:,} nodes so far, at most {limit:,} fit a file of this size. "
+                    f"{at}: {nodes + record.nodes:,} nodes so far, but a file of this size may have at most {limit:,}. "
                     "Correct 'nodes', or split the file"
                 )
             yield record
@@ -145,7 +145,7 @@ def _parse(text: bytes, at: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise DataError(f"{at}: not JSON ({error}). One JSON object per line is expected") from None
     if b"\\u" in text and not is_text(json.dumps(value, ensure_ascii=False)):
-        raise DataError(f"{at}: half of a surrogate pair (\\ud800 to \\udfff) is not text. Correct or remove it")
+        raise DataError(f"{at}: an unpaired surrogate (\\ud800 to \\udfff) is not text. Correct or remove it")
     if not isinstance(value, dict):
         raise DataError(f"{at}: expected a JSON object, got {type(value).__name__}. See docs/data.md for the schema")
     return value
@@ -161,7 +161,7 @@ def _header(value: dict[str, Any], at: str) -> dict[str, Any]:
     if "target" in value:
         if not isinstance(value["target"], dict):
             raise DataError(f"{at}: target must be an object")
-        Target.from_dict(value["target"])  # refuses what is wrong with it
+        Target.from_dict(value["target"])  # raises if it is invalid
     if not isinstance(value.get("name", ""), str) or not isinstance(value.get("recipe", {}), dict):
         raise DataError(f"{at}: name must be text and recipe an object")
     return value
@@ -196,7 +196,7 @@ def _record(value: dict[str, Any], at: str, line: int, place: int) -> Record:
     truth = value.get("truth")
     marks = isinstance(truth, list) and len(truth) == nodes and all(t in (0, 1) for t in truth)
     if truth is not None and not marks:
-        raise DataError(f"{at}: 'truth' must be a list of {nodes} times 0 or 1, one per node")
+        raise DataError(f"{at}: 'truth' must be a list of {nodes} numbers 0 or 1, one per node")
     return Record(
         at=at, line=line, place=place, nodes=nodes, source=source, target=target, weight=weight,
         directed=value.get("directed", False),
@@ -209,11 +209,11 @@ def _record(value: dict[str, Any], at: str, line: int, place: int) -> Record:
 
 
 def _values(value: dict[str, Any], at: str) -> dict[str, str | None] | None:
-    """The targets by name; None where the graph has none."""
+    """The targets by name; None if the graph has none."""
     if "target" not in value:
         return None
     if value.get("label") is not None:
-        raise DataError(f"{at}: 'label' is the class and 'target' a measured value; a graph has one of them")
+        raise DataError(f"{at}: 'label' is the class and 'target' a measured value; give only one of them")
     target = value["target"]
     if isinstance(target, list):
         target = {f"target{k}": item for k, item in enumerate(target)}
@@ -232,7 +232,7 @@ def _edges(edges: Any, at: str) -> tuple[Ints, Ints, Floats | None]:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), None
     table = _numbers(edges)
     if table is None or table.ndim != 2 or table.shape[1] not in (2, 3):
-        raise DataError(f"{at}: 'edges' must be a list of [a, b] or of [a, b, weight], all alike and all numbers")
+        raise DataError(f"{at}: 'edges' must be a list of [a, b] or a list of [a, b, weight], all numbers")
     ends = table[:, :2]
     if table.dtype.kind == "f" and not bool(((np.abs(ends) < 2**53) & (ends == np.floor(ends))).all()):
         raise DataError(f"{at}: the ends of an edge must be whole numbers")
@@ -241,18 +241,18 @@ def _edges(edges: Any, at: str) -> tuple[Ints, Ints, Floats | None]:
 
 
 def _table(rows: Any, expected: int, key: str, at: str) -> Floats | None:
-    """Lists of numbers, equally long, one per node or edge: (expected, F)."""
+    """Lists of numbers of the same length, one per node or edge: (expected, F)."""
     if rows is None:
         return None
-    of = "node" if key == "features" else "edge"
+    noun = "node" if key == "features" else "edge"
     if not isinstance(rows, list) or len(rows) != expected:
         count = len(rows) if isinstance(rows, list) else "none"
-        raise DataError(f"{at}: {key!r} must hold one list per {of}: expected {expected}, got {count}")
+        raise DataError(f"{at}: {key!r} must have one list per {noun}: expected {expected}, got {count}")
     if not rows:
         return None
     table = _numbers(rows)
     if table is None or table.ndim != 2 or table.shape[1] == 0:
-        raise DataError(f"{at}: {key!r} must hold lists of numbers, all of one length")
+        raise DataError(f"{at}: {key!r} must be lists of numbers, all of the same length")
     return _narrow(table)
 
 
@@ -270,24 +270,24 @@ def _narrow(values: npt.NDArray[Any]) -> Floats:
 
 
 def _build(path: Path, header: dict[str, Any], records: list[Record], options: ReadOptions, log: Log) -> GraphSet:
-    ready = dict(header.get("recipe") or {})
+    recipe = dict(header.get("recipe") or {})
     names = tuple(header.get("feature_names") or ())
     if names and any(r.attributes is None or r.attributes.shape[1] != len(names) for r in records):
         raise DataError(f"{path}: the first line names {len(names)} features, and not every node has that many numbers")
     target = Target.from_dict(header["target"]) if "target" in header else None
-    if not ready:
+    if not recipe:
         fields = assemble(
             records, name=header.get("name", path.stem), options=options, attribute_names=names,
             classes=header.get("class_names") or None, features=_default(records), target=target, log=log,
         )  # fmt: skip
         return GraphSet(**fields)
-    # the columns are finished: they were made by the recipe of the first line
+    # the features of the file are already the columns that its recipe made
     plain = ReadOptions(features="attributes", labels="ignored" if options.label_rule == "ignored" else "optional")
     fields = assemble(
         records, name=header.get("name", path.stem), options=plain, attribute_names=names,
         classes=header.get("class_names") or None, target=target,
     )  # fmt: skip
-    return apply_recipe(GraphSet(**fields).with_fields(recipe=ready), options)
+    return apply_recipe(GraphSet(**fields).with_fields(recipe=recipe), options)
 
 
 def _default(records: list[Record]) -> str | None:

@@ -1,4 +1,4 @@
-"""One entry point for every source: read returns a Reading, load its graphs, stream the graphs in pieces."""
+"""The entry points for every source: read returns a Reading, load its graphs, stream the graphs in pieces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUILT_IN = {"nci-alerts": "4,991 molecules that come with RDKit, labelled by its
 
 
 def read(source: Any, **options: Any) -> Reading:
-    """Read any source, and return the graphs together with what a user should know about the source.
+    """Read any source; return the graphs together with notes about the source.
 
     Args:
         source: a path, the name of a TU data set, "nci-alerts", "synthetic:motifs" (see `asapool data list`), a list of
@@ -38,13 +38,13 @@ def read(source: Any, **options: Any) -> Reading:
     try:
         return _with_descriptors(_read(source, chosen), chosen)
     except MemoryError:
-        raise DataError(f"{source}: does not fit into the memory. Use a part of it, or a larger machine") from None
+        raise DataError(f"{source}: does not fit into memory. Use a part of it, or a larger machine") from None
 
 
 def load(source: Any, **options: Any) -> GraphSet:
     """Read any source into one packed GraphSet: read(source, **options).graphs.
 
-    docs/data.md shows one example per format; asapool.data.reading explains every option.
+    docs/data.md has one example per format; asapool.data.reading explains every option.
 
     >>> load("synthetic:cycles?graphs=6")
     GraphSet('synthetic:cycles', graphs=6, nodes=88, edges=170, features=3, classes=2)
@@ -55,14 +55,14 @@ def load(source: Any, **options: Any) -> GraphSet:
 def read_pieces(source: Any, *, chunk: int = 1000, **options: Any) -> Iterator[Reading]:
     """Read JSON lines or a table of molecules in pieces of up to chunk graphs; other sources come in one piece.
 
-    Without a recipe labels are ignored, since the classes are known only when the whole file was read. A piece of which
-    no row could be read has an empty set.
+    Without a recipe labels are ignored, since the classes are known only after reading the whole file. A piece without
+    any readable row has an empty set.
     """
     return (reading for _, reading in read_numbered(source, chunk, all_pieces, **options))
 
 
 def read_numbered(source: Any, chunk: int, wanted: Wanted, **options: Any) -> Numbered:
-    """As read_pieces, with the number of every piece, and only those that are wanted."""
+    """As read_pieces, with the number of every piece; only the wanted pieces are read."""
     if chunk < 1:
         raise ConfigError(f"chunk must be at least 1, got {chunk}")
     chosen = _options(options)
@@ -77,7 +77,7 @@ def read_numbered(source: Any, chunk: int, wanted: Wanted, **options: Any) -> Nu
 
 
 def _chop(whole: Reading, chunk: int, wanted: Wanted) -> Numbered:
-    """The wanted pieces of a source that was read whole; the first one has the notes."""
+    """The wanted pieces of a source that was read whole; the first piece has the notes."""
     for number, start in enumerate(range(0, len(whole.graphs), chunk)):
         if wanted(number):
             graphs = whole.graphs.subset(slice(start, start + chunk))
@@ -85,12 +85,12 @@ def _chop(whole: Reading, chunk: int, wanted: Wanted) -> Numbered:
 
 
 def stream(source: Any, *, chunk: int = 1000, **options: Any) -> Iterator[GraphSet]:
-    """The graphs of read_pieces, for files larger than the memory."""
+    """The graphs of read_pieces, for files larger than memory."""
     return (piece.graphs for piece in read_pieces(source, chunk=chunk, **options) if len(piece.graphs))
 
 
 def class_column(source: str | PathLike[str], graphs: GraphSet) -> str | None:
-    """The column of a table that the classes were read from; None where the source is not a table of molecules."""
+    """The column of a table that the classes were read from; None if the source is not a table of molecules."""
     reader = reader_of(Path(source))
     return graphs.recipe.get("target") if reader is not None and reader.table else None
 
@@ -127,10 +127,10 @@ def _read(source: Any, options: ReadOptions) -> Reading:
     if text.startswith("synthetic:"):
         from asapool.data.synthetic import make_synthetic
 
-        # paths have no labels and a set of one graph has one class: neither is an error here
+        # synthetic:paths has no labels, and a set of one graph one class: neither is an error here
         return Log().reading(make_synthetic(text, options if options.labels else replace(options, labels="optional")))
     if not is_text(text):
-        raise DataError(f"{text!r}: the name holds bytes that are not UTF-8 text. Rename the file")
+        raise DataError(f"{text!r}: the name contains bytes that are not UTF-8 text. Rename the file")
     path = Path(text).expanduser()
     if path.is_dir():
         return _folder(path, options)
@@ -149,7 +149,7 @@ def _read(source: Any, options: ReadOptions) -> Reading:
 
 
 def is_smiles(text: str, data_root: str | Path | None = None) -> bool:
-    """Whether a source that is neither file nor folder is SMILES: RDKit reads it, and no TU data set has that name."""
+    """Whether a source that is neither file nor folder is SMILES: RDKit reads it, and no local TU set has that name."""
     from asapool.data.download import local_tu
 
     if not text or "/" in text[:1] or any(c.isspace() for c in text) or reader_of(Path(text)) is not None:
@@ -169,14 +169,14 @@ def is_smiles(text: str, data_root: str | Path | None = None) -> bool:
 
 @contextmanager
 def standard_input() -> Iterator[Path]:
-    """Standard input as a file: JSON lines where it begins with {, a table where its first line has a separator or the
-    name of a SMILES column, else one SMILES per line."""
+    """Standard input as a temporary file: JSON lines if it begins with {, a table if its first line has a separator or
+    the name of a SMILES column, else one SMILES per line."""
     content = sys.stdin.buffer.read()
     start = content.lstrip(b"\xef\xbb\xbf \r\n")[:4096]
     first = start.split(b"\n", 1)[0]
     columns = (b"smiles", b"canonical_smiles", b"smi")
-    table = any(c in first for c in b",;\t") or first.strip().lower() in columns
-    suffix = ".jsonl" if start.startswith(b"{") else ".csv" if table else ".smi"
+    is_table = any(c in first for c in b",;\t") or first.strip().lower() in columns
+    suffix = ".jsonl" if start.startswith(b"{") else ".csv" if is_table else ".smi"
     with tempfile.TemporaryDirectory(prefix="asapool-") as folder:
         path = Path(folder) / f"stdin{suffix}"
         path.write_bytes(content)
@@ -184,18 +184,18 @@ def standard_input() -> Iterator[Path]:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether there is such a file; a pipe or device is refused, because reading it could wait for ever."""
+    """Whether path is a file; a pipe or device is refused, because reading it could block forever."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise DataError(f"{path}: is a pipe or device, and a file is expected. Copy its content to a file first")
     return path.is_file()
 
 
 def _with_descriptors(reading: Reading, options: ReadOptions) -> Reading:
-    """The same reading; a source that has no descriptors though some were asked for is refused."""
-    wanted = bool(options.descriptors or options.rdkit_descriptors or (options.recipe or {}).get("descriptors"))
-    if wanted and reading.graphs.descriptors is None and len(reading.graphs):
+    """The reading itself; a source without descriptors is refused if the options ask for some."""
+    expected = bool(options.descriptors or options.rdkit_descriptors or (options.recipe or {}).get("descriptors"))
+    if expected and reading.graphs.descriptors is None and len(reading.graphs):
         raise DataError(
-            f"{reading.graphs.name}: descriptors belong to tables of molecules, and this is none. "
+            f"{reading.graphs.name}: descriptors need a table of molecules, and this is not one. "
             "Leave them out, or give a table"
         )
     return reading
@@ -234,7 +234,7 @@ def _objects(source: Any, options: ReadOptions) -> Reading:
         )
     graphs = list(source)
     if not graphs:
-        raise DataError("the list holds no graphs")
+        raise DataError("the list contains no graphs")
     if isinstance(graphs[0], str):
         from asapool.data.molecule_table import read_smiles_list
 

@@ -1,4 +1,4 @@
-"""Tables of molecules: a column of SMILES, and a column with the class of each."""
+"""Tables of molecules: a column of SMILES, and one or more columns of labels."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ ID_COLUMNS = (
     "molecule_name", "compound", "compound_name", "cmpd_id", "cmpdid", "molecule_chembl_id", "cas", "name",
     "identifier",
 )  # fmt: skip
-STRICT = 9  # the first of these promise to be unique; the others are names
+STRICT = 9  # the first nine are expected to be unique; the others are names, which may repeat
 
 
 class Row(NamedTuple):
     """A row of the table."""
 
-    place: int  # among the rows of the table, counted from 0
+    place: int  # index among the rows of the table, from 0
     line: int
     smiles: str
     labels: tuple[str | None, ...]  # one per target column
@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Which columns of the table are used, by name."""
+    """The names of the columns that are used."""
 
     smiles: str
     targets: tuple[str, ...]
@@ -81,18 +81,18 @@ def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
         line, reason = log.skipped[0]
         raise DataError(f"{path}: none of the {len(listed)} molecules could be read. Line {line}: {reason}")
     if options.recipe is None and len(set(graphs.ids)) < len(graphs):
-        graphs = _without_names(graphs, columns, listed, path, options, log)
+        graphs = _resolve_duplicate_ids(graphs, columns, listed, path, options, log)
     return log.reading(graphs)
 
 
 def stream_molecules(path: Path, options: ReadOptions, chunk: int, wanted: Wanted = all_pieces) -> Numbered:
-    """Read chunk rows at a time, so that memory does not grow with the file; of the pieces only those wanted."""
+    """Read chunk rows at a time, so that memory does not grow with the file; only the wanted pieces are built."""
     load_rdkit()
     log, number = Log(), 0
     columns, rows = open_rows(path, options, log)
-    while held := list(islice(rows, chunk)):
+    while piece := list(islice(rows, chunk)):
         if wanted(number):
-            yield number, log.reading(build_graphs(path, columns, held, options, log, "optional"))
+            yield number, log.reading(build_graphs(path, columns, piece, options, log, "optional"))
         log.clear()
         number += 1
     if log.skipped and wanted(number):
@@ -100,7 +100,7 @@ def stream_molecules(path: Path, options: ReadOptions, chunk: int, wanted: Wante
 
 
 def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:
-    """Read a list of SMILES, such as load(["CCO"]); their ids are their numbers."""
+    """Read a list of SMILES, as in load(["CCO"]); their ids are their indices."""
     load_rdkit()
     log = Log()
     for k, text in enumerate(smiles):
@@ -109,7 +109,7 @@ def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:
     needed = descriptor_columns(options)
     if needed:
         raise DataError(
-            f"the model reads the descriptor {needed[0]!r}, and a list of SMILES has no columns. "
+            f"the model needs the descriptor {needed[0]!r}, and a list of SMILES has no columns. "
             "Give a table that has it"
         )
     rows = [Row(k, k, text.strip(), (), None) for k, text in enumerate(smiles)]
@@ -121,11 +121,9 @@ def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:
 
 
 def open_rows(path: Path, options: ReadOptions, log: Log) -> tuple[Columns, Iterator[Row]]:
-    """Choose the columns, and the rows as they are read."""
+    """The chosen columns, and an iterator over the rows."""
     if options.features not in (None, "auto"):
-        raise DataError(
-            f"{path}: molecules have atom features of their own, so features={options.features!r} does not apply"
-        )
+        raise DataError(f"{path}: molecules have fixed atom features, so features={options.features!r} does not apply")
     if options.recipe is not None:
         check_recipe(options.recipe, "smiles")
     rows = _rows(path, options, log)
@@ -149,7 +147,7 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
             if len(row) != len(header):
                 reason = f"expected {len(header)} fields, got {len(row)}"
                 if not options.skip_invalid:
-                    raise DataError(f"{path}, line {line}: {reason}. Quote fields that hold a separator")
+                    raise DataError(f"{path}, line {line}: {reason}. Quote fields that contain a separator")
                 log.skip(line, reason)
                 continue
             yield Row(
@@ -164,30 +162,30 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
 
 
 def _preferred(options: ReadOptions) -> tuple[str, ...]:
-    """Names of the SMILES column: the one in the data of the recipe, before the usual ones."""
+    """Names to try for the SMILES column: the name in the recipe first, then the usual ones."""
     known = None if options.recipe is None else options.recipe.get("smiles")
     return (known.lower(), *SMILES_COLUMNS) if isinstance(known, str) else SMILES_COLUMNS
 
 
 def _targets(header: Sequence[str], path: Path, options: ReadOptions, used: set[int | None]) -> list[int]:
-    """The columns of the labels: named, known to the recipe, usual, or what is left."""
+    """The label columns: those named in the options, those in the recipe, one with a usual name, or what is left."""
     if options.label_rule == "ignored":
         return []
     if options.target is not None:
         return [column_of(header, name, path) for name in _names(options.target, header)]
-    if options.recipe is not None:  # new data: only a column called as in the training data surely means the same
+    if options.recipe is not None:  # new data: only a column named as in the training data is sure to mean the same
         known = options.known_target
         names = (options.recipe.get("target"),) if known is None else known.names
         return [list(header).index(name) for name in names if isinstance(name, str) and name in header]
     left = [k for k in range(len(header)) if k not in used]
     if options.task in ("regression", "multilabel") and left:
         return left
-    one = _class_column(header, left, path, options)
-    return [] if one is None else [one]
+    column = _class_column(header, left, path, options)
+    return [] if column is None else [column]
 
 
 def _names(target: str | Sequence[str], header: Sequence[str]) -> Sequence[str]:
-    """The columns that target names: a list, one name, or several with commas between them."""
+    """The columns that target names: a list, one name, or several separated by commas."""
     if not isinstance(target, str):
         return target
     parts = [name.strip() for name in target.split(",")]
@@ -195,7 +193,7 @@ def _names(target: str | Sequence[str], header: Sequence[str]) -> Sequence[str]:
 
 
 def _class_column(header: Sequence[str], left: Sequence[int], path: Path, options: ReadOptions) -> int | None:
-    """The one column of the labels: of a usual name, or the only one left."""
+    """The label column: the one with a usual name, or the only one left."""
     refuse_several([header[k] for k in left], CLASS_COLUMNS, path, "target", "the classes")
     column = find(header, None, CLASS_COLUMNS, path)
     if column is not None or len(left) == 1:
@@ -212,7 +210,7 @@ def _class_column(header: Sequence[str], left: Sequence[int], path: Path, option
 def build_graphs(
     path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions, log: Log, rule: Labels
 ) -> GraphSet:
-    """Pack the molecules of some rows; a set without graphs when none could be read."""
+    """Pack the molecules of some rows; an empty set if none could be read."""
     molecules = read_many([row.smiles for row in rows], options.workers)
     if molecules.failed:
         if not options.skip_invalid:
@@ -253,14 +251,14 @@ def build_graphs(
     )
     if not extended or graphs.edge_attr is None:
         return graphs
-    more = stereo_features([row.smiles for row in kept])
-    return graphs.with_fields(edge_attr=np.concatenate([graphs.edge_attr, more], axis=1))
+    stereo = stereo_features([row.smiles for row in kept])
+    return graphs.with_fields(edge_attr=np.concatenate([graphs.edge_attr, stereo], axis=1))
 
 
 def _descriptors(
     path: Path, columns: Columns, rows: Sequence[Row], computed: Sequence[str], log: Log
 ) -> npt.NDArray[np.float32] | None:
-    """The columns of descriptors, then what RDKit computes, (G, D); None where there are neither."""
+    """The descriptor columns, then those that RDKit computes, (G, D); None if there are neither."""
     if not columns.descriptors and not computed:
         return None
     given = np.array([row.descriptors for row in rows], np.float32).reshape(len(rows), len(columns.descriptors))
@@ -269,7 +267,7 @@ def _descriptors(
 
 
 def recipe_of(columns: Columns, target: Target, options: ReadOptions) -> dict[str, Any]:
-    """How these molecules became graphs and labels; the recipe that was given, where one was."""
+    """How these molecules became graphs and labels: the recipe in the options, or a new one."""
     if options.recipe is not None:
         recipe = dict(options.recipe)
     else:
@@ -300,7 +298,7 @@ def read_labels(path: Path, columns: Columns, rows: Sequence[Row], options: Read
 
 
 def pack_molecules(molecules: Molecules, **fields: Any) -> GraphSet:
-    """The packed set of molecules that were read; fields are the rest of what a GraphSet holds."""
+    """The packed set of molecules that were read; fields are the remaining fields of the GraphSet."""
     ptr = pointer(molecules.atoms)
     first = np.repeat(ptr[:-1], molecules.bonds)
     row = molecules.ends[:, 0] + first
@@ -310,16 +308,16 @@ def pack_molecules(molecules: Molecules, **fields: Any) -> GraphSet:
     )  # fmt: skip
 
 
-def _without_names(
+def _resolve_duplicate_ids(
     graphs: GraphSet, columns: Columns, rows: Sequence[Row], path: Path, options: ReadOptions, log: Log
 ) -> GraphSet:
-    """Ids that are not unique, in a set to learn from: names become lines, but a column of ids must be one.
+    """Handle ids that repeat in a set to learn from: names are replaced by line numbers, repeated ids are refused.
 
-    A split by ids could not tell two molecules of one id apart.
+    A split by ids could not tell two molecules with the same id apart.
     """
     line = {row.place: row.line for row in rows}
     if options.id_column is None and str(columns.id).lower() not in ID_COLUMNS[:STRICT]:
-        log.notes.append(f"{path}: the names in {columns.id!r} are not unique, so the lines of the file are the ids")
+        log.notes.append(f"{path}: the names in {columns.id!r} are not unique, so the line numbers are used as ids")
         ids = tuple(str(line[place]) for place in graphs.places.tolist())
         return graphs.with_fields(ids=ids, named=False)
     seen: dict[str, int] = {}
@@ -327,7 +325,7 @@ def _without_names(
         if graph_id in seen:
             raise DataError(
                 f"{path}, line {line[place]}: id {graph_id!r} was used before, in line {line[seen[graph_id]]}. "
-                "Give every molecule an id of its own"
+                "Give every molecule a unique id"
             )
         seen[graph_id] = place
     return graphs

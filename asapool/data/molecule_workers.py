@@ -1,4 +1,4 @@
-"""Many molecules in several processes: each gets SMILES on its standard input and answers with an .npz of codes.
+"""Reads many molecules in several processes: each gets SMILES on stdin and writes an .npz of codes to stdout.
 
 Plain subprocesses instead of multiprocessing: a script that calls asapool.load needs no `if __name__ == "__main__"`,
 and nothing that is loaded here (torch, threads) is copied into them.
@@ -21,30 +21,29 @@ import asapool
 from asapool.data.molecules import Molecules, read_smiles
 from asapool.errors import DataError
 
-SHARE = 10_000  # molecules that are worth a process of their own (starting one takes as long as reading about 2,000)
+SHARE = 10_000  # molecules that justify a process (starting one takes as long as reading about 2,000)
 
 
 def read_many(smiles: Sequence[str], workers: int | None = None) -> Molecules:
-    """Read SMILES as read_smiles does, with as many processes as pay off or as asked for."""
+    """As read_smiles, with this many processes; None = as many as pay off."""
     if workers is None:
         workers = min(_cores(), len(smiles) // SHARE)
     if workers < 2 or len(smiles) < 2:
         return read_smiles(smiles)
     share = -(-len(smiles) // workers)
-    share = min(share, 5 * SHARE)  # bounds what one process holds
+    share = min(share, 5 * SHARE)  # limits the memory of one process
     pieces = [smiles[k : k + share] for k in range(0, len(smiles), share)]
     with ThreadPoolExecutor(workers) as pool:
-        return _join(list(pool.map(_elsewhere, pieces)), share)
+        return _join(list(pool.map(_read_in_subprocess, pieces)), share)
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _elsewhere(smiles: Sequence[str]) -> Molecules:
-    """Read a piece in a process of its own."""
-    above = str(Path(asapool.__file__).parent.parent)
-    path = os.pathsep.join(filter(None, [above, os.environ.get("PYTHONPATH")]))
+def _read_in_subprocess(smiles: Sequence[str]) -> Molecules:
+    package_root = str(Path(asapool.__file__).parent.parent)
+    path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, "-m", "asapool.data.molecule_workers"],
         input=json.dumps(list(smiles)).encode(),
@@ -54,7 +53,7 @@ def _elsewhere(smiles: Sequence[str]) -> Molecules:
     )
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().rsplit("\n", 1)[-1]
-        raise DataError(f"a process that reads molecules ended with code {done.returncode} ({last}). Try workers=1")
+        raise DataError(f"a process reading molecules exited with code {done.returncode} ({last}). Try workers=1")
     with np.load(io.BytesIO(done.stdout), allow_pickle=False) as arrays:
         failed = [(int(k), str(reason)) for k, reason in json.loads(bytes(arrays["failed"]))]
         fields = {name: arrays[name] for name in Molecules._fields[:-1]}
@@ -62,7 +61,7 @@ def _elsewhere(smiles: Sequence[str]) -> Molecules:
 
 
 def _join(parts: Sequence[Molecules], share: int) -> Molecules:
-    """The answers in order; part k began at molecule k · share."""
+    """The results in order; part k began at molecule k · share."""
     joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in Molecules._fields[1:-1]}
     return Molecules(
         rows=np.concatenate([part.rows + k * share for k, part in enumerate(parts)]),
@@ -71,7 +70,7 @@ def _join(parts: Sequence[Molecules], share: int) -> Molecules:
     )
 
 
-def _answer() -> None:
+def _main() -> None:
     molecules = read_smiles(json.loads(sys.stdin.buffer.read()))
     arrays = {name: getattr(molecules, name) for name in Molecules._fields[:-1]}
     failed = np.frombuffer(json.dumps(molecules.failed).encode(), np.uint8)
@@ -81,4 +80,4 @@ def _answer() -> None:
 
 
 if __name__ == "__main__":
-    _answer()
+    _main()

@@ -1,4 +1,4 @@
-"""Molecules: a SMILES becomes atoms with 36 features and bonds with 6 (version 1 of the recipe "smiles").
+"""Turns SMILES into atoms with 36 features and bonds with 6 (version 1 of the recipe "smiles").
 
 Atoms: element (H B C N O F Si P S Cl Se Br I, or other), neighbours (0 to 4, or more), charge (-2 or less, -1, 0, 1, 2
 or more), hydrogens (0 to 2, or more), hybridisation (s, sp, sp2, sp3, or other), aromatic, in a ring. Hydrogens are not
@@ -29,26 +29,26 @@ ATOM_NAMES = (
     *(f"hybridisation={o.lower()}" for o in ORBITALS), "hybridisation=other",
     "aromatic", "ring",
 )  # fmt: skip
-WIDTHS = (14, 6, 5, 4, 5, 2, 2)  # values of each atom property; the last two are yes or no
+WIDTHS = (14, 6, 5, 4, 5, 2, 2)  # number of values of each atom property; the last two are binary
 BOND_NAMES = ("single", "double", "triple", "aromatic", "other", "ring")
 EXTENDED_NAMES = (*BOND_NAMES, "conjugated", "stereo=E", "stereo=Z")  # with edge_features="extended"
-LARGE = 400  # atoms from which on bonds are listed one by one: the matrix of all pairs would be mostly zeros
+LARGE = 400  # with this many atoms, bonds are listed one by one: the adjacency matrix would be mostly zeros
 
 
 class Molecules(NamedTuple):
-    """Many molecules as codes, before they become features; one row per molecule that could be read."""
+    """Many molecules as integer codes, before they become features; G is the number of readable ones."""
 
-    rows: Ints  # (G,) which of the SMILES given
-    atoms: Ints  # (G,) atoms of each
+    rows: Ints  # (G,) index of the SMILES
+    atoms: Ints  # (G,) number of atoms
     codes: npt.NDArray[np.int8]  # (N, 7) the value of each atom property
-    bonds: Ints  # (G,) entries of each: two per bond
+    bonds: Ints  # (G,) number of entries, two per bond
     ends: npt.NDArray[np.int32]  # (E, 2) target and source, numbered within the molecule, sorted
     kinds: npt.NDArray[np.int8]  # (E, 2) bond type, in a ring
-    failed: list[tuple[int, str]]  # which of the SMILES given could not be read, and why
+    failed: list[tuple[int, str]]  # index of every unreadable SMILES, and the reason
 
 
 def load_rdkit() -> Any:
-    """rdkit.Chem, or the sentence that says how to get it."""
+    """rdkit.Chem; without rdkit, an error that says how to install it."""
     try:
         from rdkit import Chem
     except ImportError:
@@ -57,9 +57,9 @@ def load_rdkit() -> Any:
 
 
 def read_smiles(smiles: Sequence[str], visit: Callable[[Any], None] | None = None) -> Molecules:
-    """Read SMILES one after the other into codes; those RDKit cannot read are listed as failed.
+    """Read SMILES into codes; those that RDKit cannot read are listed as failed.
 
-    visit is called with every RDKit molecule that was read, in order.
+    visit is called with every RDKit molecule, in order.
     """
     Chem = load_rdkit()
     from rdkit import rdBase
@@ -69,9 +69,9 @@ def read_smiles(smiles: Sequence[str], visit: Callable[[Any], None] | None = Non
     atoms: list[int] = []
     bonds: list[int] = []
     failed: list[tuple[int, str]] = []
-    flat: list[int] = []  # seven numbers per atom; clipped and coded for all molecules at once below
+    flat: list[int] = []  # seven numbers per atom; encoded for all molecules at once below
     targets, sources, orders = [], [], []
-    rings: list[int] = []  # first and second atom of every step around every ring, numbered through all molecules
+    rings: list[int] = []  # the two atoms of every ring bond, numbered through all molecules
     first = 0
     with rdBase.BlockLogs():
         for row, text in enumerate(smiles):
@@ -90,7 +90,7 @@ def read_smiles(smiles: Sequence[str], visit: Callable[[Any], None] | None = Non
             i, j, order = _bonds(Chem, mol, N)
             for ring in mol.GetRingInfo().AtomRings():
                 before = ring[-1]
-                for v in ring:  # atoms that follow each other in a ring's list are joined by a ring bond
+                for v in ring:  # consecutive atoms of a ring share a ring bond
                     rings += (first + before, first + v)
                     before = v
             targets.append(i)
@@ -111,8 +111,8 @@ def read_smiles(smiles: Sequence[str], visit: Callable[[Any], None] | None = Non
 
 
 def _bonds(Chem: Any, mol: Any, N: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-    """Entries (i, j) of the bonds in row order, and their orders, each (E,)."""
-    if N < LARGE:  # RDKit fills the matrix in C++, which beats asking every bond for its atoms
+    """Entries (i, j) of the bonds in row order, and their bond orders, each (E,)."""
+    if N < LARGE:  # RDKit fills the matrix in C++, which is faster than a Python loop over the bonds
         i, j = Chem.GetAdjacencyMatrix(mol).nonzero()
         return i, j, Chem.GetAdjacencyMatrix(mol, useBO=True)[i, j]
     listed = [(b.GetBeginAtomIdx(), b.GetEndAtomIdx(), b.GetBondTypeAsDouble()) for b in mol.GetBonds()]
@@ -122,7 +122,7 @@ def _bonds(Chem: Any, mol: Any, N: int) -> tuple[npt.NDArray[Any], npt.NDArray[A
 
 
 def _codes(flat: list[int]) -> npt.NDArray[np.int8]:
-    """Atom properties as places in their lists of values, (N, 7)."""
+    """Atom properties as indices into their lists of values, (N, 7)."""
     table = np.array(flat, np.int32).reshape(-1, len(WIDTHS))
     element = np.full(256, len(ELEMENTS))
     element[list(ELEMENTS)] = np.arange(len(ELEMENTS))
@@ -134,9 +134,9 @@ def _codes(flat: list[int]) -> npt.NDArray[np.int8]:
 
 
 def _kinds(target: Ints, source: Ints, order: npt.NDArray[Any], rings: list[int], N: int) -> npt.NDArray[np.int8]:
-    """Type of every entry, and whether it lies in a ring, (E, 2)."""
-    key, back = target * N + source, source * N + target  # key ascends: entries come in row order
-    order = np.maximum(order, order[np.searchsorted(key, back)])  # a dative bond has its order in one direction only
+    """Bond type of every entry, and whether it is in a ring, (E, 2)."""
+    key, back = target * N + source, source * N + target  # key ascends, because entries are in row order
+    order = np.maximum(order, order[np.searchsorted(key, back)])  # RDKit gives a dative bond's order in one direction
     kind = np.full((len(key), 2), 4, np.int8)
     for code, value in enumerate((1.0, 2.0, 3.0, 1.5)):
         kind[order == value, 0] = code
@@ -157,7 +157,7 @@ def _reason(Chem: Any, text: str) -> str:
 
 
 def atom_features(codes: npt.NDArray[np.int8]) -> Floats:
-    """One-hot columns of the five many-valued properties, then aromatic and ring, (N, 36); names in ATOM_NAMES."""
+    """One-hot columns of the five categorical properties, then aromatic and ring, (N, 36); names in ATOM_NAMES."""
     x = np.zeros((len(codes), len(ATOM_NAMES)), np.float32)
     row, start = np.arange(len(codes)), 0
     for k, width in enumerate(WIDTHS[:5]):
@@ -195,22 +195,22 @@ def bond_features(kinds: npt.NDArray[np.int8]) -> Floats:
 
 
 def molecule(text: str, nodes: int, source: Ints, target: Ints) -> Any | None:
-    """The molecule of a text, if rdkit is installed, can read it, and its atoms and bonds are those of the graph.
+    """The molecule of a SMILES, if rdkit is installed and can read it, and its atoms and bonds are those of the graph.
 
-    source, target (E,): the edges, both directions; texts of other kinds (and rdkit's absence) give None.
+    source, target (E,): the edges, both directions. Otherwise None.
     """
     mol = parse(text)
     if mol is None or mol.GetNumAtoms() != nodes:
         return None
-    ours = set(zip(source.tolist(), target.tolist(), strict=True))
+    edges = set(zip(source.tolist(), target.tolist(), strict=True))
     ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
-    theirs = {pair for a, b in ends for pair in ((a, b), (b, a))}
-    return mol if ours == theirs else None
+    bonds = {pair for a, b in ends for pair in ((a, b), (b, a))}
+    return mol if edges == bonds else None
 
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> Any | None:
-    """The molecule of a SMILES; None where rdkit is absent or the text is no SMILES."""
+    """The molecule of a SMILES; None if rdkit is not installed or the text is not SMILES."""
     try:
         from rdkit import Chem, rdBase
     except ImportError:

@@ -1,4 +1,4 @@
-"""NetworkX graphs in and out."""
+"""Conversion from and to NetworkX graphs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.assemble import Record, assemble, refuse_twice
+from asapool.data.assemble import Record, assemble, refuse_duplicate_ids
 from asapool.data.classes import as_text
 from asapool.data.csr import Floats, is_symmetric
 from asapool.data.pyg_objects import span
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from asapool.data.graphset import GraphSet
 
 
-FEW = 100  # text with more different values than this is a name, not a label
+FEW = 100  # a text attribute with more distinct values than this is a name, not a label
 
 
 def fields_from_networkx(
@@ -40,9 +40,9 @@ def fields_from_networkx(
 ) -> dict[str, Any]:
     """The fields of a GraphSet from NetworkX graphs; the class is labels[k], or a graph's attribute "label" or "y".
 
-    node_attributes (numbers, or lists of them) become columns as they are, node_labels one-hot columns. None = those
-    that every node has: numbers are attributes, text with at most 100 different values is a label. A node's "truth"
-    and an edge's "weight" are what they say; parallel edges are summed.
+    node_attributes (numbers, or lists of them) become columns unchanged, node_labels one-hot columns. None = those
+    that every node has: numbers are attributes, text with at most 100 distinct values is a label. A node's "truth"
+    and an edge's "weight" are read too; parallel edges are summed.
     """
     options = options or ReadOptions(labels="optional")
     if labels is not None and len(labels) != len(graphs):
@@ -62,15 +62,15 @@ def fields_from_networkx(
                 node_labels, node_attributes, tuple(edge_attributes), weight, truth)
         for k, g in enumerate(graphs)
     ]  # fmt: skip
-    made = assemble(
+    fields = assemble(
         records, name=name, options=options, label_names=node_labels,
         attribute_names=_column_names(graphs, node_attributes),
         features="both" if node_labels and node_attributes else None,
     )  # fmt: skip
     if options.recipe is None:
-        refuse_twice(records)
+        refuse_duplicate_ids(records)
     keys = {"node_labels": list(node_labels), "node_attributes": list(node_attributes)}
-    return made | {"recipe": {**made["recipe"], "networkx": keys}}
+    return fields | {"recipe": {**fields["recipe"], "networkx": keys}}
 
 
 def _own_label(graph: Any) -> Any:
@@ -89,7 +89,7 @@ def _targets(target: Any) -> dict[str, str | None] | None:
 
 
 def _guess(graphs: Sequence[Any], truth: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The attributes that every node has, as labels (few texts) and attributes (numbers)."""
+    """The attributes that every node has, split into labels (text with few values) and attributes (numbers)."""
     common: set[str] | None = None
     for g in graphs:
         for _, data in g.nodes(data=True):
@@ -164,36 +164,36 @@ def _numbers(values: list[Any], what: str) -> npt.NDArray[np.float32]:
     except ValueError:
         table = np.array(["ragged"])
     if (table.size and table.dtype.kind not in "iufb") or table.ndim > 2:
-        raise DataError(f"{what} must be a number, or equally many numbers everywhere")
+        raise DataError(f"{what} must be a number, or a list of numbers of the same length everywhere")
     with np.errstate(over="ignore"):
         return table.astype(np.float32).reshape(len(values), -1 if values else 1)
 
 
 def to_networkx(graphs: GraphSet, i: int) -> nx.Graph[int] | nx.DiGraph[int]:
-    """Graph i with x on its nodes (and truth, weight, features where the set has them), the class as graph["label"]."""
+    """Graph i with x on its nodes (and truth, weight, features if the set has them), the class as graph["label"]."""
     import networkx as nx
 
     a, b, begin, end = span(graphs, i)
     rowptr, col = graphs.rowptr[a : b + 1] - begin, graphs.col[begin:end] - a
     weight = None if graphs.weight is None else graphs.weight[begin:end]
     attr = None if graphs.edge_attr is None else graphs.edge_attr[begin:end]
-    made: nx.Graph[int] = nx.Graph() if is_symmetric(rowptr, col, weight, attr) else nx.DiGraph()
-    made.graph["id"] = graphs.ids[i]
+    graph: nx.Graph[int] = nx.Graph() if is_symmetric(rowptr, col, weight, attr) else nx.DiGraph()
+    graph.graph["id"] = graphs.ids[i]
     if graphs.target.kind != "classification":
         values = [None if np.isnan(v) else v for v in graphs.y[i].tolist()]
-        made.graph["target"] = dict(zip(graphs.target.names, values, strict=True))
+        graph.graph["target"] = dict(zip(graphs.target.names, values, strict=True))
     elif graphs.y[i] >= 0:
-        made.graph["label"] = graphs.class_names[graphs.y[i]]
+        graph.graph["label"] = graphs.class_names[graphs.y[i]]
     if graphs.source_text is not None:
-        made.graph["text"] = graphs.source_text[i]
+        graph.graph["text"] = graphs.source_text[i]
     for v in range(b - a):
-        made.add_node(v, x=graphs.x[a + v].tolist())
+        graph.add_node(v, x=graphs.x[a + v].tolist())
         if graphs.truth is not None:
-            made.nodes[v]["truth"] = int(graphs.truth[a + v])
-    target = np.repeat(np.arange(b - a), np.diff(rowptr))
-    for e, (source, aim) in enumerate(zip(col.tolist(), target.tolist(), strict=True)):
+            graph.nodes[v]["truth"] = int(graphs.truth[a + v])
+    row = np.repeat(np.arange(b - a), np.diff(rowptr))
+    for e, (source, target) in enumerate(zip(col.tolist(), row.tolist(), strict=True)):
         data: dict[str, Any] = {} if weight is None else {"weight": float(weight[e])}
         if attr is not None:
             data["features"] = attr[e].tolist()
-        made.add_edge(source, aim, **data)
-    return made
+        graph.add_edge(source, target, **data)
+    return graph

@@ -48,7 +48,7 @@ def digest(graphs: GraphSet) -> str:
 
 
 def _json_pieces(lists: Sequence[Sequence[str] | None]) -> Iterator[str]:
-    """The text that json.dumps makes of lists of texts, piece by piece.
+    """The text that json.dumps gives for lists of texts, piece by piece.
 
     >>> "".join(_json_pieces([["a", "b"], None, []]))
     '[["a", "b"], null, []]'
@@ -75,10 +75,10 @@ def save(graphs: GraphSet, path: str | PathLike[str]) -> None:
         meta["target"] = graphs.target.to_dict()
     members: dict[str, npt.NDArray[Any]] = {"meta": np.frombuffer(json.dumps(meta).encode(), np.uint8)}
     members |= {name: np.asarray(getattr(graphs, name)) for name in ARRAYS if getattr(graphs, name) is not None}
-    # level 1: one-hot columns shrink a hundredfold at the speed of the disk
+    # level 1 compresses one-hot columns a hundredfold and is as fast as the disk
     with writing(path) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, array in members.items():
-            # a member opened by name carries no time of day, so the same graphs give the same bytes
+            # a member opened by name has no timestamp, so the same graphs give the same bytes
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
@@ -88,7 +88,7 @@ def _plain(texts: Sequence[str] | None) -> list[str] | None:
 
 
 def read(path: str | PathLike[str], make: Callable[..., GraphSet]) -> GraphSet:
-    """Read what save wrote, and make a set of its fields; a file that was changed or cut short is refused."""
+    """Read what save wrote and pass its fields to make; a file that was changed or truncated is refused."""
     path = Path(path)
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
@@ -106,7 +106,7 @@ def read(path: str | PathLike[str], make: Callable[..., GraphSet]) -> GraphSet:
             raise DataError(f"{path}: the content does not match its fingerprint. Make the file again")
     except DataError:
         raise
-    except (Exception, MemoryError) as error:  # zipfile, zlib and numpy raise a dozen kinds for a damaged file
+    except (Exception, MemoryError) as error:  # for a damaged file zipfile, zlib and numpy raise many kinds
         raise DataError(f"{path}: not a set of graphs that asapool saved ({error}). Make the file again") from None
     return graphs
 

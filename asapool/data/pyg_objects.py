@@ -1,4 +1,4 @@
-"""PyG's Data objects in and out; edge_index row 0 is the source j, row 1 the target i."""
+"""Conversion from and to PyG's Data; edge_index row 0 is the source j, row 1 the target i."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.assemble import Record, assemble, refuse_twice
+from asapool.data.assemble import Record, assemble, refuse_duplicate_ids
 from asapool.data.classes import as_text
 from asapool.data.reading import ReadOptions
 from asapool.data.targets import FEW
@@ -31,17 +31,17 @@ def fields_from_pyg(
 ) -> dict[str, Any]:
     """The fields of a GraphSet from a list or data set of PyG's Data: x, edge_index, edge_weight, edge_attr, y, truth.
 
-    Without x the features are one-hot degrees. Float y, or y of several numbers, are targets.
-    class_names name the values 0, 1, … of y in order; -1 is then no label.
+    Without x the features are one-hot degrees. A float y, or several numbers in y, are targets.
+    class_names name the values 0, 1, … of y in order; -1 then means no label.
     """
     options = options or ReadOptions(labels="optional")
     data = list(data)
     measured = class_names is None and _is_measured(data)
     records = [_record(d, k, None if ids is None else str(ids[k]), class_names, measured) for k, d in enumerate(data)]
-    made = assemble(records, name=name, options=options, attribute_names=tuple(feature_names), classes=class_names)
+    fields = assemble(records, name=name, options=options, attribute_names=tuple(feature_names), classes=class_names)
     if options.recipe is None:
-        refuse_twice(records)
-    return made
+        refuse_duplicate_ids(records)
+    return fields
 
 
 def _record(data: Any, k: int, id: str | None, class_names: Sequence[str] | None, measured: bool) -> Record:
@@ -89,7 +89,7 @@ def _values(data: Any, key: str, rows: int, at: str, flat: bool = False) -> npt.
 
 
 def _is_measured(data: Sequence[Any]) -> bool:
-    """Whether y holds measured values: fractions, several numbers per graph, or floats of more than a few values."""
+    """Whether y holds measured values: fractions, several numbers per graph, or floats with many distinct values."""
     arrays = [_array(d.y).reshape(-1) for d in data if getattr(d, "y", None) is not None]
     if any(array.size > 1 for array in arrays):
         return True
@@ -117,12 +117,12 @@ def _label(y: Any, at: str, class_names: Sequence[str] | None) -> str | None:
     if text == "-1":  # as to_pyg writes it
         return None
     if not text.isdigit() or int(text) >= len(class_names):
-        raise DataError(f"{at}: y is {text}, expected 0 to {len(class_names) - 1}, the places of class_names")
+        raise DataError(f"{at}: y is {text}, expected 0 to {len(class_names) - 1}, an index into class_names")
     return class_names[int(text)]
 
 
 def to_pyg(graphs: GraphSet, i: int) -> Data:
-    """Graph i as Data: x, edge_index, and edge_weight, edge_attr, y, truth, smiles where the set has them."""
+    """Graph i as Data: x, edge_index, and edge_weight, edge_attr, y, truth, smiles if the set has them."""
     import torch
     from torch_geometric.data import Data
 
@@ -140,7 +140,7 @@ def to_pyg(graphs: GraphSet, i: int) -> Data:
         if values is not None:
             fields[key] = torch.from_numpy(values[low:high].copy())
     if graphs.target.kind != "classification":
-        fields["y"] = torch.from_numpy(graphs.y[i : i + 1].astype(np.float32))  # (1, T), as PyG's own data sets have it
+        fields["y"] = torch.from_numpy(graphs.y[i : i + 1].astype(np.float32))  # (1, T), as in PyG's own data sets
     elif graphs.class_names:
         fields["y"] = torch.tensor([int(graphs.y[i])])
     if graphs.source_text is not None:
@@ -149,10 +149,10 @@ def to_pyg(graphs: GraphSet, i: int) -> Data:
 
 
 def span(graphs: GraphSet, i: int) -> tuple[int, int, int, int]:
-    """First and last node, first and last edge of graph i; the last ones are not included."""
+    """First and last node, first and last edge of graph i; the last ones are exclusive."""
     if not -len(graphs) <= i < len(graphs):
-        # IndexError, not DataError: it is how Python's own loops notice the end of a sequence
-        raise IndexError(f"graph {i} was asked for, but {graphs.name} has {len(graphs)} graphs")
+        # IndexError, not DataError: Python's for loop ends a sequence on it
+        raise IndexError(f"graph {i} was requested, but {graphs.name} has {len(graphs)} graphs")
     i %= len(graphs)
     a, b = int(graphs.ptr[i]), int(graphs.ptr[i + 1])
     return a, b, int(graphs.rowptr[a]), int(graphs.rowptr[b])

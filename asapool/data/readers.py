@@ -1,4 +1,4 @@
-"""The table of readers: which files and names can be read, by what, and the sentence about each."""
+"""The table of readers: which files can be read, by which function, and a phrase that describes each format."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ReadPieces = Callable[[Path, ReadOptions, int, Wanted], Numbered]
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """A format of files: how its files are named, and the functions that read it."""
+    """A file format: the suffixes of its files and the functions that read it."""
 
     name: str
     suffixes: tuple[str, ...]  # () = folders
-    sentence: str  # what a user may give, for messages and `asapool data list`
+    sentence: str  # describes the source, for messages and `asapool data list`
     module: str
     whole: str  # function of the module: (path, options) -> Reading
-    pieces: str | None = None  # (path, options, chunk, wanted) -> numbers and Readings of up to chunk graphs each
+    pieces: str | None = None  # (path, options, chunk, wanted) -> numbered Readings of up to chunk graphs each
     table: bool = False  # has named columns
 
     def read(self, path: Path, options: ReadOptions) -> Reading:
@@ -31,7 +31,7 @@ class Reader:
         return cast(Read, getattr(import_module(self.module), self.whole))(path, options)
 
     def read_pieces(self, path: Path, options: ReadOptions, chunk: int, wanted: Wanted) -> Numbered:
-        """Read up to chunk graphs at a time, of the pieces that are wanted."""
+        """Read the wanted pieces, of up to chunk graphs each."""
         assert self.pieces is not None
         return cast(ReadPieces, getattr(import_module(self.module), self.pieces))(path, options, chunk, wanted)
 
@@ -66,7 +66,7 @@ READERS = (
 
 
 def reader_of(path: Path) -> Reader | None:
-    """The reader of a file, by the end of its name."""
+    """The reader for a file name, or None."""
     name = path.name.lower()
     return next((r for r in READERS for suffix in r.suffixes if name.endswith(suffix)), None)
 

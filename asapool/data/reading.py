@@ -1,4 +1,4 @@
-"""How a source is to be read, what reading returns, and finished sets checked against both."""
+"""Reading a source: its options, its result, and how options apply to a set that is already finished."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ Features = Literal["auto", "labels", "attributes", "both", "degree", "constant"]
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """The options of asapool.load; a reader uses those that concern it."""
+    """The options of asapool.load; a reader uses those that apply to it."""
 
-    features: Features | None = None  # what the node features are made of; None = the source's own default
-    labels: Labels | None = None  # None = "required", and "optional" where a recipe is given or the source has none
+    features: Features | None = None  # what the node features are made from; None = the default of the source
+    labels: Labels | None = None  # None = "required", or "optional" if a recipe is given or the source has no labels
     recipe: Mapping[str, Any] | None = None  # columns and classes of an earlier set, for new data of the same kind
     data_root: str | Path | None = None  # where TU names are looked up; else $ASAPOOL_DATA
     smiles: str | None = None  # column of a table that holds the SMILES
-    target: str | Sequence[str] | None = None  # column of a table with the labels; several make several tasks
-    task: Kind | None = None  # "classification", "regression" or "multilabel"; None = decide by the values
-    id_column: str | None = None  # column of a table that holds the graphs' names
+    target: str | Sequence[str] | None = None  # column of a table with the labels; several columns = several tasks
+    task: Kind | None = None  # "classification", "regression" or "multilabel"; None = inferred from the values
+    id_column: str | None = None  # column of a table that holds the ids of the graphs
     encoding: str = "utf-8"  # of a text table
-    keep_columns: bool = False  # the Reading holds all columns of a table
+    keep_columns: bool = False  # keep all columns of a table in the Reading
     skip_invalid: bool = False  # leave out rows that cannot be read instead of refusing the file
     repeats: Repeats | None = None  # edges that a TU data set lists more than once: None = "drop", or "sum" of weights
     descriptors: str | Sequence[str] | None = None  # columns of a table with numbers for the model's head
-    rdkit_descriptors: bool = False  # let RDKit compute such numbers
-    edge_features: EdgeFeatures | None = None  # of molecules: None = "basic" (6 columns), "extended" has 9
+    rdkit_descriptors: bool = False  # let RDKit compute descriptors
+    edge_features: EdgeFeatures | None = None  # for molecules: None = "basic" (6 columns), "extended" has 9
     workers: int | None = None  # processes for a large table; None = as many as pay off
 
     def __post_init__(self) -> None:
@@ -80,18 +80,18 @@ class ReadOptions:
 
     @property
     def label_rule(self) -> Labels:
-        """Whether labels must be there: yes to learn from a set, no to predict with a model's recipe."""
+        """Whether labels are required: yes to learn from a set, no to predict with a model's recipe."""
         return self.labels or ("required" if self.recipe is None else "optional")
 
     @property
     def known_target(self) -> Target | None:
-        """The target the recipe fixes, where it is not classification."""
+        """The target that the recipe fixes; None if it is classification."""
         task = None if self.recipe is None else self.recipe.get("task")
         return None if task is None else Target.from_dict(task)
 
     @property
     def known_task(self) -> Kind | None:
-        """The kind of target, where the recipe or the caller decides it."""
+        """The kind of target, if the recipe or the caller fixes it."""
         if self.recipe is None:
             return self.task
         known = self.known_target
@@ -99,7 +99,7 @@ class ReadOptions:
 
     @property
     def classes(self) -> list[str] | None:
-        """The class names the recipe fixes."""
+        """The class names that the recipe fixes."""
         return None if self.recipe is None else list(self.recipe.get("classes") or []) or None
 
 
@@ -111,7 +111,7 @@ class Skipped(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A graph that was read, to which a model cannot answer; `graph` is its number in the source."""
+    """A graph that was read but that the model cannot predict; `graph` is its index in the source."""
 
     graph: int
     reason: str
@@ -122,13 +122,13 @@ class Reading:
     """The result of asapool.data.read.
 
     Args:
-        graphs: the packed set; in a part of a stream it may be empty.
+        graphs: the packed set; in a piece of a stream it may be empty.
         skipped: rows that could not be read.
         missing: values of the target column that were treated as missing → how often they occur.
-        unlabelled: graphs that were read and have no label.
+        unlabelled: number of graphs without a label.
         notes: sentences about the source, such as how many repeated edges were dropped.
         columns: of a table read with keep_columns: name → the cell of every graph; None = not kept.
-        refused: graphs that were left out because the model cannot answer to them.
+        refused: graphs that were left out because the model cannot predict them.
 
     >>> from asapool.data import read
     >>> read("synthetic:paths?graphs=3").unlabelled
@@ -144,34 +144,34 @@ class Reading:
     refused: tuple[Refused, ...] = ()
 
     def labelled(self) -> Reading:
-        """The same with the graphs that have a label; unlabelled still counts the others."""
+        """The same with only the graphs that have a label; unlabelled still counts the others."""
         return self.only(self.graphs.labelled)
 
     def only(self, mask: npt.NDArray[np.bool_]) -> Reading:
-        """The same with some of the graphs, (G,)."""
+        """The same with only the graphs that the mask (G,) selects."""
         if mask.all():
             return self
         columns = self.columns
         if columns is not None:
             columns = {
-                name: [cell for cell, here in zip(cells, mask, strict=True) if here] for name, cells in columns.items()
+                name: [cell for cell, kept in zip(cells, mask, strict=True) if kept] for name, cells in columns.items()
             }
         return replace(self, graphs=self.graphs.subset(mask), columns=columns)
 
     def without(self, refused: Mapping[int, str]) -> Reading:
-        """The same without graphs to which a model cannot answer: number in the set → reason."""
+        """The same without the graphs that a model cannot predict; refused: index in the set → reason."""
         mask = np.ones(len(self.graphs), np.bool_)
         mask[list(refused)] = False
         rows = (Refused(int(self.graphs.places[i]), reason) for i, reason in sorted(refused.items()))
         return replace(self.only(mask), refused=(*self.refused, *rows))
 
     def counts(self) -> dict[str, int]:
-        """Numbers for a run's metrics.json: rows that could not be read, graphs without a label."""
+        """Counts for a run's metrics.json: rows that could not be read, graphs without a label."""
         return {"skipped_rows": len(self.skipped), "without_class": self.unlabelled}
 
 
-Numbered = Iterator[tuple[int, Reading]]  # the pieces of a source, with their numbers from 0
-Wanted = Callable[[int], bool]  # which of the pieces are to be read
+Numbered = Iterator[tuple[int, Reading]]  # the pieces of a source, numbered from 0
+Wanted = Callable[[int], bool]  # whether to read the piece with this number
 
 
 def all_pieces(number: int) -> bool:
@@ -181,7 +181,7 @@ def all_pieces(number: int) -> bool:
 
 @dataclass
 class Log:
-    """Collects what a reader learns while it reads."""
+    """Collects skipped rows, missing values and notes while a source is read."""
 
     skipped: list[Skipped] = field(default_factory=list)
     missing: dict[str, int] = field(default_factory=dict)
@@ -189,11 +189,11 @@ class Log:
     columns: Mapping[str, Sequence[Any]] | None = None
 
     def skip(self, line: int, reason: str) -> None:
-        """Note a row that is left out."""
+        """Record a row that is left out."""
         self.skipped.append(Skipped(line, reason))
 
     def clear(self) -> None:
-        """Start anew, for the next piece of a stream."""
+        """Reset, for the next piece of a stream."""
         self.skipped.clear()
         self.missing.clear()
         self.notes.clear()
@@ -206,28 +206,28 @@ class Log:
         )  # fmt: skip
 
 
-MAKES_X = ("version", "kind", "features", "labels", "attributes", "max_degree")  # what of a recipe decides the columns
+MAKES_X = ("version", "kind", "features", "labels", "attributes", "max_degree")  # keys that determine the columns of x
 
 
 def apply_recipe(graphs: GraphSet, options: ReadOptions) -> GraphSet:
-    """Give a finished set the classes of the recipe, or refuse when its columns are not those asked for."""
-    made = graphs.recipe.get("features", "auto")
-    if options.features not in (None, "auto", made):
+    """Give a finished set the classes of the recipe in the options; refuse it if its columns are different."""
+    features = graphs.recipe.get("features", "auto")
+    if options.features not in (None, "auto", features):
         raise DataError(
-            f"{graphs.name}: the features are finished ({made}), so features={options.features!r} cannot be made. "
-            "Read the original source instead"
+            f"{graphs.name}: the features are already made ({features}), so features={options.features!r} does not "
+            "apply. Read the original source instead"
         )
     if options.recipe is not None:
         if _columns(options.recipe) != _columns(graphs.recipe):
             raise DataError(
-                f"{graphs.name}: the features were made by another recipe than the one asked for. "
+                f"{graphs.name}: the features were made by another recipe than the one given. "
                 "Read the original source with that recipe instead"
             )
         graphs = _with_target_of(graphs, options)
     elif options.task not in (None, graphs.target.kind):
         raise DataError(
-            f"{graphs.name}: the target is finished ({graphs.target.kind}), so task={options.task!r} cannot be made. "
-            "Read the original source instead"
+            f"{graphs.name}: the target is already made ({graphs.target.kind}), so task={options.task!r} does not "
+            "apply. Read the original source instead"
         )
     if options.labels == "ignored":
         return graphs.with_fields(y=empty_values(graphs.target, len(graphs)))

@@ -1,10 +1,10 @@
-"""Split: the training, validation and test graphs, chosen by folds, by shares, by scaffolds or by a file."""
+"""Splits a set into training, validation and test graphs: by folds, shares, scaffolds or a file."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,12 @@ WORDS = {"train": "training", "val": "validation", "test": "test"}  # for messag
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Split:
-    """Three lists of graphs that share none; fingerprint is that of the set they were drawn for ("" = any)."""
+    """Three disjoint lists of graphs; fingerprint is that of the set they were drawn from ("" = any)."""
 
     train: Ints
     val: Ints
     test: Ints
-    graphs: int  # how many the set has; a graph may be in no list
+    graphs: int  # number of graphs in the set; a graph may be in no list
     fingerprint: str = ""
     method: str = "given"
     seed: int | None = None
@@ -45,13 +45,12 @@ class Split:
                 raise DataError(f"split: {part} names graph {bad}, but graphs are 0 to {self.graphs - 1}")
             indices.flags.writeable = False
             object.__setattr__(self, part, indices)
-        together = np.concatenate([self.train, self.val, self.test])
-        values, counts = np.unique(together, return_counts=True)
+        values, counts = np.unique(np.concatenate([self.train, self.val, self.test]), return_counts=True)
         if bool((counts > 1).any()):
             raise DataError(f"split: graph {values[counts > 1][0]} is listed twice. A graph belongs to one part only")
 
     def check(self, graphs: GraphSet) -> None:
-        """Refuse any set but the one this split was drawn for."""
+        """Refuse any set but the one this split was drawn from."""
         if self.graphs != len(graphs) or self.fingerprint not in ("", graphs.fingerprint):
             raise DataError(
                 f"the split was made for {self.graphs} graphs with fingerprint {self.fingerprint or 'unknown'}, "
@@ -63,8 +62,12 @@ class Split:
         self.check(graphs)
         return graphs.subset(self.train), graphs.subset(self.val), graphs.subset(self.test)
 
+    def merged(self) -> Split:
+        """The same split with the validation graphs in the training part."""
+        return replace(self, train=np.sort(np.concatenate([self.train, self.val])), val=self.val[:0])
+
     def to_json(self) -> dict[str, Any]:
-        """The split as plain data, as the file holds it."""
+        """The split as plain data, as in the file."""
         return {
             "format": "asapool-split", "version": VERSION, "method": self.method, "seed": self.seed, "fold": self.fold,
             "graphs": self.graphs, "fingerprint": self.fingerprint,
@@ -72,7 +75,7 @@ class Split:
         }  # fmt: skip
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the split as JSON, whole or not at all."""
+        """Write the split as JSON, atomically."""
         with writing(path) as out:
             out.write(json.dumps(self.to_json()).encode() + b"\n")
 
@@ -93,7 +96,7 @@ class Split:
 def authors_folds(graphs: GraphSet | int, seed: int, fold: int, folds: int = 10) -> Split:
     """The authors' protocol: shuffled folds; test is fold f, validation the fold before it, train the rest.
 
-    test = F_f, val = F_{f-1 mod folds}, train = the others; every list ascends.
+    test = F_f, val = F_{f-1 mod folds}, train = the others; every list is sorted.
 
     >>> split = authors_folds(20, seed=0, fold=0)
     >>> len(split.train), split.val.tolist(), split.test.tolist()
@@ -108,9 +111,9 @@ def authors_folds(graphs: GraphSet | int, seed: int, fold: int, folds: int = 10)
 
 
 def stratified_folds(graphs: GraphSet, seed: int, fold: int, folds: int = 10) -> Split:
-    """As authors_folds, but every fold has the classes in the proportions of the set.
+    """As authors_folds, but every fold has the class proportions of the set.
 
-    Measured values are stratified by their quantiles, several yes/no tasks by the rarest one that is yes.
+    Measured values are stratified by their quantiles, several yes/no tasks by the rarest positive task of a graph.
     """
     from sklearn.model_selection import StratifiedKFold
 
@@ -121,9 +124,9 @@ def stratified_folds(graphs: GraphSet, seed: int, fold: int, folds: int = 10) ->
 
 
 def stratified_split(graphs: GraphSet, seed: int, val: float = 0.1, test: float = 0.1) -> Split:
-    """One split with the classes in the proportions of the set; val and test are shares of all graphs.
+    """One split with the class proportions of the set in every part; val and test are fractions of all graphs.
 
-    Measured values are stratified by their quantiles, several yes/no tasks by the rarest one that is yes.
+    Measured values are stratified by their quantiles, several yes/no tasks by the rarest positive task of a graph.
     """
     _check_shares(val, test)
     groups = strata(graphs, 3, "three parts", "Add graphs of that class")
@@ -143,12 +146,12 @@ def stratified_split(graphs: GraphSet, seed: int, val: float = 0.1, test: float 
 
 
 def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: int = 0) -> Split:
-    """Molecules that share a Bemis-Murcko scaffold stay together.
+    """One split that keeps molecules with the same Bemis-Murcko scaffold together.
 
     Seed 0 puts frequent scaffolds into the training part and rare ones into the others, as is usual. Any other seed
-    takes the scaffolds in a random order, except those with more molecules than half of the validation or test part
-    should have: these are for training, so that the parts have about their sizes. A class that would be missing from
-    validation or test gets its smallest scaffold of the training part there, where it has several.
+    takes the scaffolds in random order, except those with more than half as many molecules as the validation or test
+    part should have: these go into the training part, so that the parts have about the right sizes. If a class is
+    missing from validation or test, its smallest training scaffold moves there, unless that is its only one.
     """
     from asapool.data.descriptors import scaffolds
 
@@ -156,10 +159,10 @@ def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: 
     groups: dict[str, list[int]] = {}
     for i, scaffold in enumerate(scaffolds(graphs)):
         groups.setdefault(scaffold, []).append(i)
-    # of equally frequent scaffolds the last of the file first, as DeepChem does: many files are sorted by class
+    # ties: the scaffold that appears last in the file comes first, as in DeepChem, since many files are sorted by class
     ordered = sorted(groups.values(), key=lambda group: (len(group), group[0]), reverse=True)
     n = len(graphs)
-    room = {"train": n - round(val * n) - round(test * n), "val": round(val * n), "test": n}
+    capacity = {"train": n - round(val * n) - round(test * n), "val": round(val * n), "test": n}
     if seed:
         shuffled = [ordered[k] for k in np.random.default_rng(seed).permutation(len(ordered)).tolist()]
         shares = [share for share in (val, test) if share > 0]
@@ -168,7 +171,7 @@ def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: 
     parts: dict[str, list[list[int]]] = {part: [] for part in PARTS}
     size = dict.fromkeys(PARTS, 0)
     for group in ordered:
-        part = next(part for part in PARTS if size[part] + len(group) <= room[part])
+        part = next(part for part in PARTS if size[part] + len(group) <= capacity[part])
         parts[part].append(group)
         size[part] += len(group)
     _spread_classes(graphs, parts)
@@ -186,10 +189,10 @@ def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: 
 
 
 def scaffold_folds(graphs: GraphSet, seed: int, fold: int, folds: int = 10) -> Split:
-    """Folds of about the same size in which molecules that share a Bemis-Murcko scaffold stay together.
+    """Folds of about equal size that keep molecules with the same Bemis-Murcko scaffold together.
 
-    The scaffolds are taken from the most to the least frequent, those of one frequency in an order that the seed
-    decides, and each goes into the smallest fold. Test is fold f, validation the fold before it.
+    From the most to the least frequent, each scaffold goes into the fold that is smallest so far; the seed orders
+    equally frequent ones. Test is fold f, validation the fold before it.
     """
     from asapool.data.descriptors import scaffolds
 
@@ -208,7 +211,7 @@ def scaffold_folds(graphs: GraphSet, seed: int, fold: int, folds: int = 10) -> S
 
 
 def _spread_classes(graphs: GraphSet, parts: dict[str, list[list[int]]]) -> None:
-    """Move a small group of every class that a part lacks from the training part there, where another one is left."""
+    """Move the smallest group of a class that val or test lacks there, if the training part has another one."""
     if graphs.target.kind != "classification":
         return
     for part in ("val", "test"):
@@ -223,9 +226,9 @@ def _spread_classes(graphs: GraphSet, parts: dict[str, list[list[int]]]) -> None
 
 
 def strata(graphs: GraphSet, fewest: int, why: str, remedy: str) -> Ints:
-    """The stratum of every graph (G,): its class; the decile of its first value; or its rarest task that is yes.
+    """The stratum of every graph (G,): its class, the decile of its first value, or its rarest positive task.
 
-    Classes with fewer than fewest graphs are refused; other strata of that size are merged with the next one.
+    A class with fewer than `fewest` graphs is refused; other strata that small are merged with the next one.
     """
     if graphs.target.kind == "classification":
         _check_classes(graphs, fewest, why, remedy)
@@ -238,7 +241,7 @@ def strata(graphs: GraphSet, fewest: int, why: str, remedy: str) -> Ints:
         groups = np.where(yes.any(axis=1), yes.argmax(axis=1), y.shape[1])
     else:
         present = ~np.isnan(y)
-        first = y[np.arange(len(y)), present.argmax(axis=1)]  # of the first task that is there; else NaN, the last
+        first = y[np.arange(len(y)), present.argmax(axis=1)]  # first value that is not missing; all missing = NaN, last
         rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")
         groups = rank * min(10, max(1, len(y) // fewest)) // max(len(y), 1)
     return _merge_small(groups, fewest)
@@ -246,24 +249,22 @@ def strata(graphs: GraphSet, fewest: int, why: str, remedy: str) -> Ints:
 
 def _merge_small(groups: Ints, fewest: int) -> Ints:
     numbers, counts = np.unique(groups, return_counts=True)
-    merged, held = {}, 0
-    current = 0
+    merged, size, current = {}, 0, 0
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
         merged[number] = current
-        held += count
-        if held >= fewest:
-            current, held = current + 1, 0
-    if held and current:  # what is left at the end joins the stratum before
+        size += count
+        if size >= fewest:
+            current, size = current + 1, 0
+    if size and current:  # the remainder joins the stratum before it
         merged = {number: min(group, current - 1) for number, group in merged.items()}
     return np.array([merged[number] for number in groups.tolist()], np.int64)
 
 
 def given(graphs: GraphSet, path: str | PathLike[str]) -> Split:
-    """A split made elsewhere: JSON lists of indices called train, val, test, or a CSV with the columns id and part."""
+    """A split from a file: JSON lists of indices named train, val, test, or a CSV with the columns id and part."""
     path = Path(path)
-    lists: dict[str, Any]
     if path.suffix.lower() in (".csv", ".tsv"):
-        lists = _from_table(graphs, path)
+        lists: dict[str, Any] = _from_table(graphs, path)
     else:
         value = _read_object(path)
         if value.get("format") == "asapool-split":
@@ -275,21 +276,21 @@ def given(graphs: GraphSet, path: str | PathLike[str]) -> Split:
 
 
 def _from_table(graphs: GraphSet, path: Path) -> dict[str, Ints]:
-    from asapool.data.tables import even, guess, open_table
+    from asapool.data.tables import checked_rows, guess, open_table
 
-    number = {name: i for i, name in enumerate(graphs.ids)}
+    index_of = {name: i for i, name in enumerate(graphs.ids)}
     lists: dict[str, list[int]] = {part: [] for part in PARTS}
-    words = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+    aliases = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
     with open_table(path) as (header, rows):
         id_column = guess(header, None, ("id", "graph", "graph_id"), path, None, "the ids")
-        part = guess(header, None, ("part", "split", "set"), path, None, "train, val or test")
-        for line, row in even(rows, header, path):
-            name, word = str(row[id_column]).strip(), str(row[part]).strip().lower()
-            if name not in number:
+        part_column = guess(header, None, ("part", "split", "set"), path, None, "train, val or test")
+        for line, row in checked_rows(rows, header, path):
+            name, part = str(row[id_column]).strip(), str(row[part_column]).strip().lower()
+            if name not in index_of:
                 raise DataError(f"{path}, line {line}: no graph of {graphs.name} has the id {name!r}")
-            if word not in words:
-                raise DataError(f"{path}, line {line}: part {word!r}, expected train, val or test")
-            lists[words[word]].append(number[name])
+            if part not in aliases:
+                raise DataError(f"{path}, line {line}: part {part!r}, expected train, val or test")
+            lists[aliases[part]].append(index_of[name])
     if not any(lists.values()):
         raise DataError(f"{path}: there are column names but no rows. Add one row per graph, with its id and part")
     return {part: np.array(lists[part], np.int64) for part in PARTS}
@@ -303,7 +304,7 @@ def _read_object(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def _indices(value: Any, path: str | PathLike[str]) -> Ints:
-    """A JSON list of graph numbers."""
+    """A JSON list of graph indices as an array."""
     if not isinstance(value, list) or not all(type(v) is int and abs(v) < 2**62 for v in value):
         raise DataError(f"{path}: train, val and test must be lists of whole numbers")
     return np.array(value, np.int64)
@@ -332,7 +333,7 @@ def _check_folds(n: int, fold: int, folds: int) -> None:
 
 def _check_shares(val: float, test: float) -> None:
     if not (0 < val < 1 and 0 < test < 1 and val + test < 1):
-        raise ConfigError(f"val and test must be positive and leave something to train on, got {val} and {test}")
+        raise ConfigError(f"val and test must be positive and add up to less than 1, got {val} and {test}")
 
 
 def _check_classes(graphs: GraphSet, fewest: int, why: str, remedy: str) -> None:

@@ -1,4 +1,4 @@
-"""What a data set looks like in numbers: the paper's Table 3, and what one asks next."""
+"""Statistics of a data set: those of the paper's Table 3, and more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Statistics of a set; averages are over graphs unless the name says otherwise."""
+    """Statistics of a set; averages are over graphs unless noted."""
 
     name: str
     graphs: int
@@ -33,8 +33,8 @@ class Summary:
     degree_mean: float  # over nodes: neighbours of a node, itself not counted
     degree_max: int
     density_mean: float  # edges over possible edges; 0 for a single node
-    components_mean: float  # connected pieces per graph
-    connected: int  # graphs of one piece
+    components_mean: float  # connected components per graph
+    connected: int  # graphs with one component
     isolated_nodes: int
     self_loops: int
     features: int
@@ -47,7 +47,7 @@ class Summary:
 
 
 def summarise(graphs: GraphSet) -> Summary:
-    """Count what a set holds."""
+    """Compute the statistics of a set."""
     G, N = len(graphs), len(graphs.x)
     sizes = np.diff(graphs.ptr)  # (G,)
     row = owners(graphs.rowptr)
@@ -58,7 +58,7 @@ def summarise(graphs: GraphSet) -> Summary:
     edges = entries + looped if directed else entries // 2 + looped  # (G,)
     possible = sizes * (sizes - 1)
     density = np.divide(entries, possible, out=np.zeros(G), where=possible > 0)
-    pieces = _components(graphs)
+    components = _components(graphs)
     classes = graphs.y[graphs.y >= 0] if graphs.target.kind == "classification" else np.zeros(0, np.int64)
     counts = np.bincount(classes, minlength=graphs.num_classes)
     arrays = (graphs.x, graphs.ptr, graphs.rowptr, graphs.col, graphs.y, graphs.weight, graphs.truth, graphs.edge_attr)
@@ -79,8 +79,8 @@ def summarise(graphs: GraphSet) -> Summary:
         degree_mean=float(degree.sum()) / max(N, 1),
         degree_max=int(degree.max(initial=0)),
         density_mean=float(density.mean()) if G else 0.0,
-        components_mean=float(pieces.mean()) if G else 0.0,
-        connected=int((pieces == 1).sum()),
+        components_mean=float(components.mean()) if G else 0.0,
+        connected=int((components == 1).sum()),
         isolated_nodes=int((degree == 0).sum()),
         self_loops=int(loops.sum()),
         features=graphs.num_features,
@@ -112,14 +112,14 @@ def _per_graph(values: Ints, ptr: Ints) -> Ints:
 
 
 def _components(graphs: GraphSet) -> Ints:
-    """Connected pieces of every graph, directions ignored, (G,)."""
+    """Number of connected components of every graph, directions ignored, (G,)."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
     N = len(graphs.x)
     if not N:
         return np.zeros(len(graphs), np.int64)
-    links = csr_array((np.ones(len(graphs.col), np.int8), graphs.col, graphs.rowptr), shape=(N, N))
-    _, piece = connected_components(links, directed=True, connection="weak")
-    _, first = np.unique(piece, return_index=True)  # one node of every piece
+    adjacency = csr_array((np.ones(len(graphs.col), np.int8), graphs.col, graphs.rowptr), shape=(N, N))
+    _, component = connected_components(adjacency, directed=True, connection="weak")
+    _, first = np.unique(component, return_index=True)  # one node of every component
     return np.bincount(owners(graphs.ptr)[first], minlength=len(graphs))

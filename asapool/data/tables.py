@@ -1,6 +1,6 @@
-"""Tables (CSV, TSV, Parquet, .smi, SDF) as a header and rows that know their line.
+"""Tables (CSV, TSV, Parquet, .smi, SDF) as a header and numbered rows.
 
-Structures go through SMILES, so that atoms, bonds and scaffolds come out as for any other table of molecules.
+Structures in SDF files become SMILES, so that atoms, bonds and scaffolds are as in any other table of molecules.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TITLE = "id"
 
 
 def sdf_header(text: io.TextIOBase) -> list[str]:
-    """The columns: smiles, id, then every data item that occurs, in the order of the file."""
+    """The columns: smiles, id, then every data item in the file, in order of appearance."""
     names = dict.fromkeys(
         match[1] for line in text if line.startswith(">") and (match := ITEM.fullmatch(line.rstrip()))
     )
@@ -35,7 +35,7 @@ def sdf_header(text: io.TextIOBase) -> list[str]:
 
 
 def sdf_rows(text: io.TextIOBase, header: Sequence[str]) -> Iterator[tuple[int, Sequence[Any]]]:
-    """Every record with the line it begins at; a structure that RDKit cannot read has an empty SMILES."""
+    """Every record with its first line; a structure that RDKit cannot read has an empty SMILES."""
     Chem = load_rdkit()
     from rdkit import rdBase
 
@@ -49,18 +49,18 @@ def sdf_rows(text: io.TextIOBase, header: Sequence[str]) -> Iterator[tuple[int, 
 
 
 def _records(text: io.TextIOBase) -> Iterator[tuple[int, list[str]]]:
-    held: list[str] = []
+    record: list[str] = []
     first = 1
     for number, raw in enumerate(text, start=1):
         line = raw.rstrip("\r\n")
         if line.strip() == END:
-            if any(part.strip() for part in held):
-                yield first, held
-            held, first = [], number + 1
+            if any(part.strip() for part in record):
+                yield first, record
+            record, first = [], number + 1
         else:
-            held.append(line)
-    if any(part.strip() for part in held):  # a last record without its $$$$
-        yield first, held
+            record.append(line)
+    if any(part.strip() for part in record):  # a last record without its $$$$
+        yield first, record
 
 
 def _block(record: Sequence[str]) -> str:
@@ -86,12 +86,12 @@ def _items(record: Sequence[str]) -> dict[str, str]:
 
 Rows = Iterator[tuple[int, Sequence[Any]]]
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # what Excel wants as a first line, and others write for it
+SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # a first line that tells Excel the separator
 
 
 @contextmanager
 def open_table(path: Path, encoding: str = "utf-8") -> Iterator[tuple[list[str], Rows]]:
-    """Open a table; rows are read as they are asked for, each with its line (of Parquet: its row, counted from 1)."""
+    """Open a table; rows are read lazily, each with its line number (in Parquet its row number, from 1)."""
     kind = path.name.lower().removesuffix(".gz")
     if kind.endswith(".parquet"):
         yield _open_parquet(path)
@@ -127,7 +127,7 @@ def open_table(path: Path, encoding: str = "utf-8") -> Iterator[tuple[list[str],
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
-    """Open a file, or what a .gz unpacks to as long as that is not more than a text of its size can be."""
+    """Open a file; a .gz is unpacked, up to the size that a text file compressed to its size can have."""
     try:
         stream: BinaryIO = path.open("rb")
     except OSError as error:
@@ -154,7 +154,7 @@ class _Unpacked(io.RawIOBase):
         self.count += len(data)
         if self.count > self.limit:
             raise DataError(
-                f"{self.path}: unpacks to more than the bound of {self.limit:,} bytes. "
+                f"{self.path}: unpacks to more than the limit of {self.limit:,} bytes. "
                 "If you trust the file, unpack it yourself"
             )
         buffer[: len(data)] = data
@@ -163,20 +163,20 @@ class _Unpacked(io.RawIOBase):
 
 def _csv_rows(text: io.TextIOWrapper, path: Path) -> Rows:
     start = text.readline()
-    named = SEPARATOR.fullmatch(start.rstrip("\r\n"))
-    if named:
+    declared = SEPARATOR.fullmatch(start.rstrip("\r\n"))
+    if declared:
         start = text.readline()
     if not start:
         return
     separator = (
-        named[1]
-        if named
+        declared[1]
+        if declared
         else "\t"
         if path.name.lower().removesuffix(".gz").endswith(".tsv")
         else max(",;\t", key=start.count)
     )
     reader = csv.reader(chain([start], text), delimiter=separator)
-    before = 1 if named else 0
+    before = 1 if declared else 0
     line = before + 1
     for row in reader:
         if any(field.strip() for field in row):
@@ -192,7 +192,7 @@ def _smi_rows(text: io.TextIOWrapper) -> Rows:
 
 
 def _guarded(rows: Rows, path: Path, encoding: str) -> Rows:
-    """The rows, with the complaints of the csv and text modules turned into sentences."""
+    """The rows; errors of the csv module and of decoding become DataError."""
     line = 0
     try:
         for line, row in rows:
@@ -248,13 +248,13 @@ def _open_parquet(path: Path) -> tuple[list[str], Rows]:
     return header, rows()
 
 
-def even(rows: Rows, header: Sequence[str], path: Path) -> Rows:
-    """The rows, each with as many fields as there are columns."""
+def checked_rows(rows: Rows, header: Sequence[str], path: Path) -> Rows:
+    """The rows; one whose number of fields is not that of the header is refused."""
     for line, row in rows:
         if len(row) != len(header):
             raise DataError(
                 f"{path}, line {line}: expected {len(header)} fields, got {len(row)}. "
-                "Quote fields that hold a separator"
+                "Quote fields that contain a separator"
             )
         yield line, row
 
@@ -262,9 +262,9 @@ def even(rows: Rows, header: Sequence[str], path: Path) -> Rows:
 def guess(
     header: Sequence[str], named: str | None, usual: Sequence[str], path: Path, option: str | None, what: str
 ) -> int:
-    """The place of a column: the one named, else the one with a usual name, else a question.
+    """The index of a column: the one named, else the one with a usual name, else an error.
 
-    option: by which setting the column can be named; None = by no one, so it must get a usual name.
+    option: the setting that names the column, for the message; None = there is none, so it must have a usual name.
     """
     column = find(header, named, usual, path)
     if column is None and looks_like_data(header):
@@ -273,13 +273,13 @@ def guess(
         columns = ", ".join(map(repr, header))
         raise DataError(
             f"{path}: no column is called {' or '.join(usual[:3])}; the columns are {columns}. "
-            + (f"Call the one that holds {what} {usual[0]!r}" if option is None else _say(option, what))
+            + (f"Rename the one that holds {what} to {usual[0]!r}" if option is None else _advice(option, what))
         )
     return column
 
 
 def looks_like_data(header: Sequence[str]) -> bool:
-    """Whether a first line is a row of data and not one of column names: a cell is a number, or several are empty.
+    """Whether a first line is a row of data rather than column names: a cell is a number, or several are empty.
 
     >>> looks_like_data(["CCO", "1"]), looks_like_data(["smiles", "y"])
     (True, False)
@@ -292,13 +292,13 @@ def no_header(header: Sequence[str], path: Path) -> DataError:
     first = ",".join(header)
     shown = first if len(first) <= 60 else first[:57] + "..."
     return DataError(
-        f"{path}: the first line, {shown!r}, looks like data, and a header line with the names of the columns is "
-        "expected. Add one, such as smiles,label"
+        f"{path}: expected a header line with column names, but the first line, {shown!r}, looks like data. "
+        "Add a header, such as smiles,label"
     )
 
 
 def find(header: Sequence[str], named: str | None, usual: Sequence[str], path: Path) -> int | None:
-    """As guess, but None when no column has a usual name."""
+    """As guess, but None if no column has a usual name."""
     if named is not None:
         return column_of(header, named, path)
     lower = [name.lower().replace(" ", "_") for name in header]
@@ -306,7 +306,7 @@ def find(header: Sequence[str], named: str | None, usual: Sequence[str], path: P
 
 
 def column_of(header: Sequence[str], named: str, path: Path) -> int:
-    """The place of a column that the caller named."""
+    """The index of a column that the caller named."""
     if named not in header:
         close = [name for name in header if name.lower() == named.lower()] or get_close_matches(named, header, 1)
         advice = f". Did you mean {close[0]!r}?" if close else ""
@@ -316,13 +316,13 @@ def column_of(header: Sequence[str], named: str, path: Path) -> int:
 
 
 def refuse_several(header: Sequence[str], usual: Sequence[str], path: Path, option: str, what: str) -> None:
-    """Where more than one column has a usual name, ask instead of taking one of them."""
+    """Refuse to choose if more than one column has a usual name."""
     matches = [name for name in header if name.lower() in usual]
     if len(matches) > 1:
         raise DataError(
-            f"{path}: expected one column with {what}, got {' and '.join(map(repr, matches))}. " + _say(option, what)
+            f"{path}: expected one column with {what}, got {' and '.join(map(repr, matches))}. " + _advice(option, what)
         )
 
 
-def _say(option: str, what: str) -> str:
+def _advice(option: str, what: str) -> str:
     return f"Say which one holds {what}: {option}=NAME (--{option.replace('_', '-')} NAME)"

@@ -1,7 +1,7 @@
-"""Target: what a set of graphs is labelled with, and how cells of text become its values.
+"""Target: what a set of graphs is labelled with, and how text cells become its values.
 
 kind             y                                           missing
-classification   (G,) int64, the number of the class         -1
+classification   (G,) int64, class index                     -1
 regression       (G, T) float64, measured values             NaN
 multilabel       (G, T) float64, 0 or 1 for every task       NaN
 """
@@ -22,7 +22,7 @@ from asapool.errors import AsapoolError, DataError, choose
 
 Kind = Literal["classification", "regression", "multilabel"]
 KINDS = ("classification", "regression", "multilabel")
-FEW = 5  # whole numbers with more different values than this are measured, not names of classes
+FEW = 5  # whole numbers with more distinct values than this are measured values, not classes
 UNIT = re.compile(r".*[\[(]([^\[\]()]+)[\])]\s*")
 YES_NO = (("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("inactive", "active"), ("-1", "1"))
 
@@ -34,10 +34,10 @@ class Target:
     Args:
         kind: "classification", "regression" or "multilabel".
         names: one per task; classification has one task.
-        classes: the names of the classes; of "multilabel" the words for no and yes.
-        units: one per task, "" where unknown; read from names such as "solubility [mol/l]".
-        mean: of measured values, one per task: the mean of the training graphs; empty before training.
-        scale: their standard deviation. A model's outputs z mean z · scale + mean.
+        classes: the class names; for "multilabel" the words for no and yes.
+        units: one per task, "" if unknown; read from names such as "solubility [mol/l]".
+        mean: for regression, the mean of the training graphs per task; empty before training.
+        scale: their standard deviation; a model's output z stands for z · scale + mean.
 
     >>> Target(kind="regression", names=("logS [mol/l]",)).units
     ('mol/l',)
@@ -55,11 +55,11 @@ class Target:
         if not self.names or (self.kind == "classification" and len(self.names) != 1):
             raise DataError(f"a {self.kind} target needs {'one name' if self.names else 'a name'}, got {self.names}")
         if len(set(self.names)) < len(self.names):
-            raise DataError(f"every target needs a name of its own, got {', '.join(map(repr, self.names))}")
+            raise DataError(f"every target needs a unique name, got {', '.join(map(repr, self.names))}")
         if not self.units:
             object.__setattr__(self, "units", tuple(_unit(name) for name in self.names))
         if len(self.units) != len(self.names):
-            raise DataError(f"{len(self.units)} units for {len(self.names)} targets. Give one each")
+            raise DataError(f"{len(self.units)} units for {len(self.names)} targets. Give one per target")
         sizes = (len(self.mean), len(self.scale))
         if sizes != (0, 0) and (self.kind != "regression" or sizes != (len(self.names), len(self.names))):
             raise DataError(f"mean and scale belong to regression, one number per task, got {sizes[0]} and {sizes[1]}")
@@ -68,12 +68,12 @@ class Target:
 
     @property
     def tasks(self) -> int:
-        """How many tasks there are."""
+        """Number of tasks."""
         return len(self.names)
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """What the outputs of a model are called: the classes of classification, else the tasks."""
+        """The names of a model's outputs: the classes for classification, else the tasks."""
         return self.classes if self.kind == "classification" else self.names
 
     @property
@@ -83,11 +83,11 @@ class Target:
 
     @property
     def outputs(self) -> int:
-        """How many outputs a model has."""
+        """Number of outputs of a model."""
         return len(self.output_names)
 
     def matches(self, other: Target) -> bool:
-        """Whether values of the other mean the same: kind, tasks and classes are equal."""
+        """Whether values of the other target mean the same: kind, tasks and classes are equal."""
         return (self.kind, self.output_names) == (other.kind, other.output_names)
 
     def to_dict(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Target:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Target:
-        """A target from what to_dict gave."""
+        """The inverse of to_dict."""
         try:
             lists = {name: tuple(map(str, value.get(name, ()))) for name in ("names", "classes", "units")}
             mean, scale = (tuple(map(float, value.get(name, ()))) for name in ("mean", "scale"))
@@ -109,7 +109,7 @@ class Target:
 
 
 class Labelled(NamedTuple):
-    """Cells as values."""
+    """Label cells as values."""
 
     y: npt.NDArray[Any]
     target: Target
@@ -126,15 +126,15 @@ def read_targets(
     classes: Sequence[str] | None = None,
     lines: Sequence[int] | None = None,
 ) -> Labelled:
-    """Turn columns of text into y.
+    """Turn text columns into y.
 
     Args:
-        columns: one per task, name → cells as asapool.data.classes.as_text writes them; None = missing.
+        columns: one per task, name → cells as asapool.data.classes.as_text gives them; None = missing.
         where: the source, for messages.
-        rule: whether labels must be there.
-        task: the kind of target; None = decide by the values.
+        rule: whether labels are required.
+        task: the kind of target; None = inferred from the values.
         known: the target of a recipe, which new data must follow.
-        classes: the names of the classes, where they are known.
+        classes: the class names, if known.
         lines: the line of every cell, for messages.
 
     >>> read_targets({"y": ["1.5", None, "2"]}, "three graphs").y.tolist()
@@ -145,7 +145,7 @@ def read_targets(
     if kind == "classification":
         if len(columns) != 1:
             raise DataError(
-                f"{where}: {len(columns)} target columns make several tasks, and classification has one. "
+                f"{where}: {len(columns)} target columns are several tasks, and classification has one. "
                 "Name one column, or choose task='multilabel' or task='regression'"
             )
         ((name, cells),) = columns.items()
@@ -167,7 +167,7 @@ def empty_values(target: Target, G: int) -> npt.NDArray[Any]:
 
 
 def _detect(columns: Mapping[str, Sequence[str | None]], where: str, notes: list[str]) -> str:
-    """The kind of target that the values look like."""
+    """Infer the kind of target from the values."""
     present = {name: {cell for cell in cells if cell is not None} for name, cells in columns.items()}
     if len(columns) > 1:
         binary = any(all(cells <= set(pair) for cells in present.values()) for pair in YES_NO)
@@ -180,14 +180,14 @@ def _detect(columns: Mapping[str, Sequence[str | None]], where: str, notes: list
         if fraction is not None and text is not None:
             raise DataError(
                 f"{where}: {name!r} has the text {text[:40]!r} among measured values such as {fraction}. "
-                "Remove it, or choose task='classification' after making classes of the values"
+                "Remove it, or bin the values into classes and choose task='classification'"
             )
         return "classification"
     if all(_is_whole(number) for number in numbers if number is not None) and len(cells) <= FEW:
         return "classification"
     notes.append(
         f"{where}: {name!r} has {len(cells):,} different numbers and is treated as measured values (regression). "
-        "task='classification' (--task classification) takes whole numbers for classes"
+        "task='classification' (--task classification) treats whole numbers as classes"
     )
     return "regression"
 
@@ -230,7 +230,7 @@ def _numbers(
 
 
 def _check_values(values: npt.NDArray[np.float64], names: Sequence[str], where: str, rule: Labels) -> None:
-    """Refuse a set to learn from that has nothing to learn."""
+    """Refuse a set to learn from if a task has no values, or if all tasks are constant."""
     if rule != "required":
         return
     for t, name in enumerate(names):

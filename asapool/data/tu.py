@@ -1,7 +1,7 @@
-"""TU text: NAME_A.txt, NAME_graph_indicator.txt and their companions, from a folder or a zip.
+"""TU data sets: NAME_A.txt, NAME_graph_indicator.txt and related text files, in a folder or a zip.
 
-Lines of A are "source, target", numbered from 1 through all graphs; line v of every node file is about node v, line g
-of graph_labels about graph g, line e of every edge file about line e of A. Line ends and spaces may be of any kind.
+Lines of A are "source, target", with nodes numbered from 1 through all graphs; line v of every node file describes node
+v, line g of graph_labels graph g, line e of every edge file line e of A. Any line endings and spaces are accepted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from asapool.data.targets import Labelled, Target, empty_values, read_targets
 from asapool.data.tu_numbers import expect_lines, read_table
 from asapool.errors import DataError
 
-# What the authors use is the default here. For other sets: labels, else attributes, else degrees.
+# The features that the authors use are the default. For other sets: labels, else attributes, else degrees.
 AUTHORS = {"PROTEINS": "labels", "NCI1": "labels", "NCI109": "labels", "DD": "labels", "FRANKENSTEIN": "attributes"}
 
 
@@ -35,21 +35,21 @@ def read_tu(path: Path, options: ReadOptions | None = None) -> Reading:
 
 
 class _Reader:
-    """The files of one data set, by the part of the name after the prefix."""
+    """Reads the files of one data set; a part such as "node_labels" means the file PREFIX_node_labels.txt."""
 
     def __init__(self, files: Files, path: Path, options: ReadOptions, log: Log) -> None:
         self.files, self.options, self.log = files, options, log
         names = files.names()
-        seen = [n for n in names if n.endswith("_A.txt") and not PurePosixPath(n).name.startswith(".")]
-        prefixes = [n.removesuffix("_A.txt") for n in seen]
-        named = [p for p in prefixes if PurePosixPath(p).name == path.stem]
+        edge_files = [n for n in names if n.endswith("_A.txt") and not PurePosixPath(n).name.startswith(".")]
+        prefixes = [n.removesuffix("_A.txt") for n in edge_files]
+        matching = [p for p in prefixes if PurePosixPath(p).name == path.stem]
         if not prefixes:
             raise DataError(
-                f"{path}: no file ends with _A.txt, so this is not a TU data set. Name the folder that holds NAME_A.txt"
+                f"{path}: no file ends with _A.txt, so this is not a TU data set. Give the folder that has NAME_A.txt"
             )
-        if len(prefixes) > 1 and len(named) != 1:
-            raise DataError(f"{path}: several data sets, {', '.join(sorted(prefixes))}. Give each a folder of its own")
-        self.prefix = named[0] if named else prefixes[0]
+        if len(prefixes) > 1 and len(matching) != 1:
+            raise DataError(f"{path}: several data sets, {', '.join(sorted(prefixes))}. Put each into its own folder")
+        self.prefix = matching[0] if matching else prefixes[0]
         self.name = PurePosixPath(self.prefix).name
         self.present = set(names)
 
@@ -98,9 +98,9 @@ class _Reader:
         )  # fmt: skip
 
     def indicator(self) -> tuple[Ints, Ints, Ints]:
-        """The graph of every node (N,), counted from 0; the first node of every graph; its number in the files, from 0.
+        """The graph of every node (N,), from 0; the first node of every graph; its index in the files, from 0.
 
-        Numbers without a node are graphs without nodes: they are left out, with a note.
+        Graphs without nodes are left out, with a note.
         """
         graph: Ints = self.table("graph_indicator", np.int64, 1)[:, 0]
         step = np.diff(graph, prepend=0)
@@ -110,7 +110,7 @@ class _Reader:
             before = int(graph[v - 1]) if v else 0
             at = f"{self.file('graph_indicator')}, line {v + 1}"
             raise DataError(
-                f"{at}: graph {graph[v]} follows graph {before}; numbers begin at 1 and never fall. "
+                f"{at}: graph {graph[v]} follows graph {before}, but numbers start at 1 and never decrease. "
                 "Sort the nodes by graph"
             )
         numbers, graph = np.unique(graph, return_inverse=True)
@@ -125,7 +125,7 @@ class _Reader:
         return graph, pointer(np.bincount(graph)), numbers - 1
 
     def edges(self, graph: Ints) -> tuple[Ints, Ints]:
-        """Source and target of every edge, counted from 0; both in the same graph."""
+        """Source and target of every edge, numbered from 0; both must be in the same graph."""
         pairs = self.table("A", np.int64, 2)
         N = len(graph)
         wrong = np.flatnonzero(((pairs < 1) | (pairs > N)).any(axis=1))
@@ -141,37 +141,37 @@ class _Reader:
             e = int(apart[0])
             a, b = int(source[e]), int(target[e])
             raise DataError(
-                f"{self.file('A')}, line {e + 1}: nodes {a + 1} and {b + 1} are of graphs {graph[a] + 1} and "
-                f"{graph[b] + 1}, and an edge must stay in its graph. Fetch the data set again"
+                f"{self.file('A')}, line {e + 1}: nodes {a + 1} and {b + 1} are in graphs {graph[a] + 1} and "
+                f"{graph[b] + 1}, but an edge must stay in its graph. Fetch the data set again"
             )
         return source, target
 
     def nodes(self, degree: Ints, N: int) -> tuple[Nodes, str | None]:
-        """Node labels and attributes, as far as the choice of features asks for them."""
+        """Node labels and attributes, as the choice of features needs them, and that choice."""
         recipe = self.options.recipe
         if recipe is not None:
             check_recipe(recipe, "graph")
-        wanted = recipe["features"] if recipe is not None else self.options.features
-        if wanted in (None, "auto"):
-            wanted = AUTHORS.get(self.name, "labels")
-            wanted = wanted if self.has(f"node_{wanted}") else None
+        features = recipe["features"] if recipe is not None else self.options.features
+        if features in (None, "auto"):
+            features = AUTHORS.get(self.name, "labels")
+            features = features if self.has(f"node_{features}") else None
         labels, attributes = [], None
         because = f"{self.file('graph_indicator')} lists {N} nodes"
-        # what was not chosen is read where the choice is absent, so that the message can offer it
-        no_labels = wanted == "labels" and not self.has("node_labels")
-        no_attributes = wanted == "attributes" and not self.has("node_attributes")
-        if self.has("node_labels") and (wanted in ("labels", "both") or no_attributes):
+        # if the chosen kind is absent, the other one is read, so that the error message can suggest it
+        no_labels = features == "labels" and not self.has("node_labels")
+        no_attributes = features == "attributes" and not self.has("node_attributes")
+        if self.has("node_labels") and (features in ("labels", "both") or no_attributes):
             table = self.table("node_labels", np.int64)
             expect_lines(table, self.file("node_labels"), N, because)
             labels = list(table.T)
-        if self.has("node_attributes") and (wanted in (None, "attributes", "both") or no_labels):
+        if self.has("node_attributes") and (features in (None, "attributes", "both") or no_labels):
             attributes = self.table("node_attributes", np.float32)
             expect_lines(attributes, self.file("node_attributes"), N, because)
         names = tuple(f"attribute{k}" for k in range(0 if attributes is None else attributes.shape[1]))
-        return Nodes(degree, labels, attributes, names), wanted
+        return Nodes(degree, labels, attributes, names), features
 
     def edge_attr(self, E: int) -> tuple[Floats | None, list[list[str]], int]:
-        """Edge attributes, then one-hot edge labels (E', Fe); the known labels; how many columns are attributes."""
+        """Edge attributes, then one-hot edge labels (E', Fe); the known labels; the number of attribute columns."""
         recipe = self.options.recipe
         because = f"{self.file('A')} lists {E} edges"
         attributes, labels = None, []
@@ -187,19 +187,20 @@ class _Reader:
         width = 0 if attributes is None else int(attributes.shape[1])
         names = tuple(f"attribute{k}" for k in range(width))
         edges = Nodes(np.zeros(E, np.int64), labels, attributes, names, noun="edge")
-        made = write_recipe("both" if labels and width else "labels" if labels else "attributes", edges, self.name)
+        kind = "both" if labels and width else "labels" if labels else "attributes"
+        edge_recipe = write_recipe(kind, edges, self.name)
         if recipe is not None:
-            made |= {"labels": recipe["edge_labels"]} if labels else {}
-            made |= {"attributes": [f"attribute{k}" for k in range(recipe["edge_attributes"])]} if width else {}
-        return columns(made, edges, self.name)[0], made.get("labels", []), width
+            edge_recipe |= {"labels": recipe["edge_labels"]} if labels else {}
+            edge_recipe |= {"attributes": [f"attribute{k}" for k in range(recipe["edge_attributes"])]} if width else {}
+        return columns(edge_recipe, edges, self.name)[0], edge_recipe.get("labels", []), width
 
     def targets(self, places: Ints) -> Labelled:
-        """The class of every graph; or its graph_attributes, where asked for or where there are no classes."""
+        """The class of every graph; or its graph_attributes, for regression or if there are no classes."""
         task, known, rule = self.options.known_task, self.options.known_target, self.options.label_rule
         present = self.has("graph_attributes")
         if task == "multilabel":
             raise DataError(
-                f"{self.files.where}: TU data sets have classes or measured values, so task='multilabel' fails"
+                f"{self.files.where}: TU data sets have classes or measured values, so task='multilabel' does not apply"
             )
         if task != "regression" and (task is not None or not present or self.has("graph_labels")):
             y, names = self.classes(places)
@@ -215,7 +216,7 @@ class _Reader:
         return read_targets(cells, file, rule=rule, task="regression", known=known)
 
     def classes(self, places: Ints) -> tuple[Ints, tuple[str, ...]]:
-        """The class of every graph, and the names of the classes; places are the graphs that have nodes."""
+        """The class of every graph, and the class names; places are the indices of the graphs that have nodes."""
         G = len(places)
         rule, file = self.options.label_rule, self.file("graph_labels")
         if rule == "ignored" or (rule == "optional" and not self.has("graph_labels")):
@@ -226,7 +227,7 @@ class _Reader:
                 "Add it, or read with labels='optional'"
             )
         table = self.table("graph_labels", np.int64, 1)
-        if self.listed == G or len(table) < self.listed:  # graphs without nodes may also be the last ones
+        if self.listed == G or len(table) < self.listed:  # the last graphs of the file may have no nodes
             expect_lines(table, file, self.listed, f"{self.file('graph_indicator')} lists {self.listed} graphs")
         labels = [as_text(v) for v in table[places, 0].tolist()]
         y, names = number_classes(labels, file, self.options.classes, (places + 1).tolist())

@@ -1,4 +1,4 @@
-"""Tables of numbers from text, a block at a time: numpy reads; only a block it refuses is looked at line by line."""
+"""Reads tables of numbers from text, block by block with numpy; only a block that numpy refuses is read by line."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from asapool.errors import DataError
 
 WHOLE = re.compile(rb"[+-]?\d{1,18}(\.0*)?")
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-ENDS = bytes.maketrans(b"\n\r\t", b",  ")  # one separator: a line that misses a number is then noticed by numpy itself
+ENDS = bytes.maketrans(b"\n\r\t", b",  ")  # a single separator, so that numpy notices a missing number
 
 
 def read_table(
     blocks: Iterable[bytes], file: str, dtype: type[np.int64] | type[np.float32], columns: int | None = None
 ) -> npt.NDArray[Any]:
-    """Read comma-separated numbers, every line with equally many.
+    """Read comma-separated numbers, the same number on every line.
 
-    blocks are the bytes of the file in order; columns None = as many as the first line has; returns (lines, columns).
+    blocks are the bytes of the file in order; columns None = as many as on the first line; returns (lines, columns).
 
     >>> read_table([b"1, 2\\r\\n3,", b" 4\\n"], "A.txt", np.int64).tolist()
     [[1, 2], [3, 4]]
@@ -43,7 +43,7 @@ def read_table(
 
 
 def expect_lines(table: npt.NDArray[Any], file: str, lines: int, because: str) -> None:
-    """Refuse a table that has not one line for each of what another file lists."""
+    """Refuse a table without exactly this many lines, the number that another file implies."""
     if len(table) != lines:
         raise DataError(f"{file}: {len(table)} lines, but {because}. Fetch the data set again")
 
@@ -53,7 +53,7 @@ def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
     rest = b""
     for block in blocks:
         rest += block
-        # the last line that says something waits: what follows may be only empty lines, and then the file ends with it
+        # keep back the last non-empty line: if only empty lines follow, it is the end of the file
         end = rest.rstrip().rfind(b"\n")
         if end >= 0:
             yield rest[:end]
@@ -63,7 +63,7 @@ def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _fast(block: bytes, dtype: type[Any], columns: int) -> npt.NDArray[Any] | None:
-    """The whole block at once, or None when something in it is not plain."""
+    """Parse the whole block with numpy; None if any of it is not a plain number."""
     lines = block.count(b"\n") + 1
     if columns > 1 and not _even(block, columns):
         return None
@@ -74,7 +74,7 @@ def _fast(block: bytes, dtype: type[Any], columns: int) -> npt.NDArray[Any] | No
     if flat.size != lines * columns:
         return None
     if dtype is np.int64:
-        # numpy answers a number too large for it with the largest it has
+        # numpy turns a number that is too large into the largest int64
         return None if flat.size and abs(flat).max() >= 10**18 else flat.reshape(lines, columns)
     with np.errstate(over="ignore"):
         narrow = flat.astype(np.float32)
@@ -91,7 +91,7 @@ def _even(block: bytes, columns: int) -> bool:
 
 
 def _careful(block: bytes, file: str, dtype: type[Any], columns: int, line: int) -> npt.NDArray[Any]:
-    """Line by line: either what numpy is too strict for, such as 1.0 for 1, or the sentence that says what is wrong."""
+    """Parse line by line: accept what numpy does not, such as 1.0 for 1, or raise an error that names the line."""
     rows: list[list[float]] = []
     for number, text in enumerate(block.split(b"\n"), start=line):
         fields = [field.strip() for field in text.split(b",")]

@@ -1,4 +1,4 @@
-"""Estimators that keep scikit-learn's contract: ASAPClassifier and ASAPRegressor."""
+"""Estimators with scikit-learn's API: ASAPClassifier and ASAPRegressor."""
 
 from asapool.estimator.estimators import ASAPClassifier, ASAPRegressor
 from asapool.estimator.inputs import pack

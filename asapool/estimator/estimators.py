@@ -1,4 +1,4 @@
-"""ASAPClassifier and ASAPRegressor, which keep the contract of scikit-learn: clone, search, cross-validate."""
+"""ASAPClassifier and ASAPRegressor, estimators with scikit-learn's API: clone, search, cross-validate."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ GROUPS = {"model": "model_options", "train": "train_options"}  # model__conv is 
 
 
 class GraphEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator of scikit-learn whose X holds graphs; subclasses say what y is."""
+    """A scikit-learn estimator whose X are graphs; subclasses define y."""
 
-    task: str  # kind of the labels that X carries
+    task: str  # kind of the labels in X
     model_: GraphModel
     target_: Target
 
@@ -73,7 +73,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Graphs are no table: say so to scikit-learn."""
+        """Tell scikit-learn that X is not a 2d array."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.non_deterministic = self.random_state is None
@@ -90,7 +90,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         return super().set_params(**rest)
 
     def _begin(self) -> int:
-        """The seed of a fit; mistakes in the settings are refused before anything large is read."""
+        """The seed of a fit; invalid settings are refused before anything large is read."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._configs(seed, None, "none")
         return seed
@@ -108,7 +108,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                 network.load_state_dict(self.model_.state_dict())
             except RuntimeError as error:
                 reason = str(error).splitlines()[-1].strip()
-                raise ConfigError(f"warm_start needs the settings, features and targets of before ({reason})") from None
+                raise ConfigError(f"warm_start needs the same settings, features and targets ({reason})") from None
         w = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         done = fit(network, graphs, parts, train, sample_weight=w, on_epoch=self._report if self.verbose else None)
         if done.diverged:
@@ -119,7 +119,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.target_ = network.target or graphs.target
         recipe = {name: value for name, value in graphs.recipe.items() if name != "task"}
         recipe["classes"] = list(graphs.class_names)
-        if "target" in recipe:  # of tables: the column by which `asapool evaluate` finds the values again
+        if "target" in recipe:  # for tables: the column in which `asapool evaluate` finds the labels
             recipe["target"] = ", ".join(graphs.target.names)
         if graphs.target.noun == "tasks":
             recipe["task"] = graphs.target.to_dict()
@@ -134,7 +134,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         return predict(self.model_, self._packed(X))
 
     def _packed(self, X: Any) -> GraphSet:
-        """X as a set of graphs with the features of the training."""
+        """X as a set of graphs with the features used in training."""
         graphs = pack(X, labels="ignored", recipe=self.recipe_)
         who = type(self).__name__
         if graphs.num_features != self.n_features_in_:
@@ -145,12 +145,12 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         return graphs
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
-        """The vector of every graph, (G, W): what the network makes of it before its last layers."""
+        """The embedding of every graph, (G, W): the output of the encoder, before the head."""
         check_is_fitted(self, "model_")
         return embed(self.model_, self._packed(X))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model as a file that `asapool predict` and asapool.load_model take.
+        """Write the model to a file for `asapool predict` and asapool.load_model.
 
         Args:
             path: Name of the file, such as model.safetensors.
@@ -160,7 +160,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         checkpoint.save(path, self.model_, recipe=self.recipe_, summary=summary)
 
     def _configs(self, seed: int, graphs: GraphSet | None, class_weights: Any) -> tuple[ModelConfig, TrainConfig]:
-        """The settings: those given, over those that follow from the method and the graphs."""
+        """The settings: the defaults for the method and the graphs, overridden by those given."""
         model = {name: getattr(self, name) for name in ("method", "hidden", "levels", "ratio", "dropout")}
         train = {name: getattr(self, name) for name in ("epochs", "batch_size", "lr", "early_stopping")}
         train |= {"class_weights": class_weights, "seed": seed}
@@ -176,21 +176,21 @@ class ASAPClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     """Classify graphs with ASAP pooling, or with any other method of asapool.
 
     X is a GraphSet, or a list, array or pandas column of NetworkX graphs, of PyG Data, of SMILES or of RDKit molecules.
-    y are the classes (any labels), which may be left out where the graphs carry them; y of several columns, with 0, 1
-    and NaN (missing), are yes/no tasks.
+    y are the classes (any labels), which may be left out if the graphs have them; several columns of 0, 1 and NaN
+    (missing) are yes/no tasks.
 
     Args:
         method: one of `asapool methods`.
-        hidden, levels, ratio, dropout: of the model; None = what follows from the method and the number of graphs.
-        epochs, batch_size, lr, early_stopping: of the training; None as above.
+        hidden, levels, ratio, dropout: of the model; None = the default for the method and the number of graphs.
+        epochs, batch_size, lr, early_stopping: of training; None as above.
         class_weight: None, "balanced", or a dict from class to weight.
-        validation_fraction: share of the graphs by which the best epoch is chosen; 0 = train on all and keep the last
+        validation_fraction: share of the graphs used to choose the best epoch; 0 = train on all and keep the last
             epoch.
-        warm_start: begin with the weights of the last fit.
+        warm_start: start from the weights of the last fit.
         verbose: print a line per epoch.
-        model_options, train_options: further settings of asapool.models.ModelConfig and asapool.training.TrainConfig;
-            set_params and searches reach single ones as model__NAME and train__NAME.
-        random_state: a whole number makes fits repeatable to the byte.
+        model_options, train_options: other settings of asapool.models.ModelConfig and asapool.training.TrainConfig;
+            set_params and searches can set single ones as model__NAME and train__NAME.
+        random_state: an integer makes fits reproducible to the byte.
 
     After fit: classes_ (C,) (of yes/no tasks their numbers, (T,)), model_ (the torch module), target_, history_,
     n_iter_, best_epoch_, recipe_, n_features_in_.
@@ -238,11 +238,11 @@ class ASAPClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> ASAPClassifier:
-        """Learn from labelled graphs.
+        """Fit the model to labelled graphs.
 
         Args:
             X: graphs.
-            y: their classes, or 0, 1 and NaN of several tasks; None = what the graphs carry.
+            y: their classes, or 0, 1 and NaN for several tasks; None = the labels in X.
             sample_weight: how much each graph counts, (G,).
         """
         if self.class_weight not in (None, "balanced") and not isinstance(self.class_weight, Mapping):
@@ -258,7 +258,7 @@ class ASAPClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         return self._answers(X)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class of every graph, (G,); or 0 and 1 of several tasks, (G, T)."""
+        """The most probable class of every graph, (G,); or 0 and 1 for several tasks, (G, T)."""
         p = self.predict_proba(X)
         if self.target_.noun == "tasks":
             return task_of(self.target_).predicted(p, self.target_)
@@ -267,7 +267,7 @@ class ASAPClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
 
 def _classes_of(classes: npt.NDArray[Any], graphs: GraphSet) -> npt.NDArray[Any]:
-    """The classes that class_weight may name: of yes/no tasks 0 and 1."""
+    """The classes that class_weight may name: 0 and 1 for yes/no tasks."""
     return np.array([0, 1]) if graphs.target.noun == "tasks" else classes
 
 
@@ -275,20 +275,20 @@ class ASAPRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     """Predict measured values of graphs with ASAP pooling, or with any other method of asapool.
 
     X is a GraphSet, or a list, array or pandas column of NetworkX graphs, of PyG Data, of SMILES or of RDKit molecules.
-    y are numbers, (G,), or of several tasks (G, T) with NaN where missing; it may be left out where the graphs carry
-    measured values. They are scaled to mean 0 and deviation 1 inside, and predictions are in their unit.
+    y are numbers, (G,), or, for several tasks, (G, T) with NaN for missing values; it may be left out if the graphs
+    have measured values. They are standardised internally, and predictions are in their unit.
 
     Args:
         method: one of `asapool methods`.
-        hidden, levels, ratio, dropout: of the model; None = what follows from the method and the number of graphs.
-        epochs, batch_size, lr, early_stopping: of the training; None as above.
-        validation_fraction: share of the graphs by which the best epoch is chosen; 0 = train on all and keep the last
+        hidden, levels, ratio, dropout: of the model; None = the default for the method and the number of graphs.
+        epochs, batch_size, lr, early_stopping: of training; None as above.
+        validation_fraction: share of the graphs used to choose the best epoch; 0 = train on all and keep the last
             epoch.
-        warm_start: begin with the weights of the last fit.
+        warm_start: start from the weights of the last fit.
         verbose: print a line per epoch.
-        model_options, train_options: further settings of asapool.models.ModelConfig and asapool.training.TrainConfig;
-            set_params and searches reach single ones as model__NAME and train__NAME.
-        random_state: a whole number makes fits repeatable to the byte.
+        model_options, train_options: other settings of asapool.models.ModelConfig and asapool.training.TrainConfig;
+            set_params and searches can set single ones as model__NAME and train__NAME.
+        random_state: an integer makes fits reproducible to the byte.
 
     After fit: model_ (the torch module), target_ (with the scale), history_, n_iter_, best_epoch_, recipe_,
     n_features_in_.
@@ -310,11 +310,11 @@ class ASAPRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> ASAPRegressor:
-        """Learn from graphs with measured values.
+        """Fit the model to graphs with measured values.
 
         Args:
             X: graphs.
-            y: their values, (G,) or (G, T) with NaN where missing; None = what the graphs carry.
+            y: their values, (G,) or (G, T) with NaN for missing values; None = the values in X.
             sample_weight: how much each graph counts, (G,).
         """
         seed = self._begin()
@@ -322,11 +322,11 @@ class ASAPRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
-        """The values of every graph in their unit, (G,), or (G, T) of several tasks."""
+        """The values of every graph in their unit, (G,), or (G, T) for several tasks."""
         return task_of(self.target_).predicted(self._answers(X), self.target_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions; of several tasks the mean over them, without the values that are missing."""
+        """R² of the predictions, without missing values; for several tasks the mean over them."""
         answers = self._answers(X)
         truth = np.asarray(y, np.float64).reshape(answers.shape)
         w: Any = None if sample_weight is None else np.asarray(sample_weight, np.float64)

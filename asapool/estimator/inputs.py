@@ -1,4 +1,4 @@
-"""The X and y of an estimator: what holds graphs becomes one packed set, and labels become targets."""
+"""The X and y of an estimator: graphs of any form become one packed set, and labels become targets."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from asapool.errors import ConfigError, DataError, InputError
 
 
 def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str | None = "classification") -> GraphSet:
-    """Any X as one packed set; with a recipe, with the columns of the graphs that were learned from.
+    """Any X as one packed set; with a recipe, with the same features as the training graphs.
 
     Args:
         X: a GraphSet; or a list, array or column of NetworkX graphs, PyG Data, SMILES or RDKit molecules.
         labels: whether the graphs' own labels are read, as in asapool.load.
-        recipe: of the graphs that were learned from.
-        task: the kind of the labels, where there is no recipe; None = decided by the values.
+        recipe: of the training graphs.
+        task: the kind of the labels, if there is no recipe; None = inferred from the values.
 
     >>> pack(["CCO", "c1ccccc1"], labels="ignored")
     GraphSet('graphs', graphs=2, nodes=9, edges=16, features=36, classes=0)
     """
     if isinstance(X, GraphSet):
-        return X  # its columns are finished: their number is checked by the caller
+        return X  # already has features; their number is checked by the caller
     if hasattr(X, "columns") and hasattr(X, "iloc"):  # a pandas table
         if len(X.columns) != 1:
             named = ", ".join(map(repr, X.columns[:5])) + (", …" if len(X.columns) > 5 else "")
@@ -56,7 +56,7 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str
     if any(isinstance(item, str) for item in items):
         return _molecules(items)
     if all(getattr(item, "x", None) is not None for item in items):
-        recipe = None  # PyG's x holds finished columns, whatever they were made of
+        recipe = None  # PyG's x already has features, whatever they were made from
     return load(items, labels=labels, recipe=recipe, task=None if recipe else task)
 
 
@@ -85,19 +85,19 @@ def _molecules(smiles: Sequence[Any]) -> GraphSet:
 
 
 def check_meaning(made: Mapping[str, Any], fitted: Mapping[str, Any], who: str) -> None:
-    """Refuse columns that were made by another recipe than those that were learned from."""
-    theirs, ours = _meaning(made), _meaning(fitted)
-    differ = [key for key in MAKES_X if theirs.get(key) != ours.get(key)]
-    if theirs and ours and differ:
+    """Refuse features that were made by another recipe than those of the training graphs."""
+    new, old = _meaning(made), _meaning(fitted)
+    differ = [key for key in MAKES_X if new.get(key) != old.get(key)]
+    if new and old and differ:
         key = differ[0]
         raise InputError(
-            f"X has node features made with {key} = {short(theirs.get(key))}, but {who} was fitted on those with "
-            f"{short(ours.get(key))}. Load the graphs with the estimator's recipe_"
+            f"X has node features made with {key} = {short(new.get(key))}, but {who} was fitted on those with "
+            f"{short(old.get(key))}. Load the graphs with the estimator's recipe_"
         )
 
 
 def _meaning(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a recipe decides the columns; nothing where they came finished, as PyG's x, and mean who knows what.
+    """The part of a recipe that determines the features; empty for given features of unknown meaning, as PyG's x.
 
     >>> _meaning({"features": "degree", "max_degree": 2, "classes": []})
     {'features': 'degree', 'max_degree': 2}
@@ -111,26 +111,26 @@ def _meaning(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 Ints = npt.NDArray[np.int64]
-MISSING = ("nan", "<NA>", "NaT")  # how Python's, NumPy's and pandas' marks of nothing read
+MISSING = ("nan", "<NA>", "NaT")  # the missing values of Python, NumPy and pandas, as text
 
 
 def with_classes(graphs: GraphSet, y: Any) -> tuple[npt.NDArray[Any], GraphSet]:
-    """The classes, (C,), and the set with those of y, or, where y was left out, with its own.
+    """The classes, (C,), and the set with the labels y, or, without y, with its own labels.
 
-    y of several columns are yes/no tasks: the classes are then the numbers of the tasks, (T,).
+    Several columns of y are yes/no tasks: the classes are then the numbers of the tasks, (T,).
     """
     if y is None:
         if graphs.target.kind == "multilabel":
             return np.arange(graphs.target.tasks), graphs
         if graphs.target.kind == "regression":
-            raise DataError("X carries measured values, and a classifier needs classes. Use ASAPRegressor, or give y")
+            raise DataError("X has measured values, but a classifier needs classes. Use ASAPRegressor, or give y")
         if graphs.num_classes < 2 or (graphs.y < 0).any():
-            raise DataError("X has graphs without a class, or one class only. Give y")
+            raise DataError("X has graphs without a class, or only one class. Give y")
         return np.array(graphs.class_names), graphs
     if np.ndim(y) == 2 and np.shape(y)[1] > 1:
         values = _values(y, len(graphs), "0, 1 or NaN")
         if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-            raise InputError("y of several columns are yes/no tasks, and must be 0, 1 or NaN (missing)")
+            raise InputError("several columns of y are yes/no tasks, and must be 0, 1 or NaN (missing)")
         target = Target(kind="multilabel", names=_names(y, values.shape[1]), classes=("0", "1"))
         return np.arange(values.shape[1]), _with(graphs, values, target)
     given = class_labels(y, len(graphs))
@@ -143,17 +143,17 @@ def with_classes(graphs: GraphSet, y: Any) -> tuple[npt.NDArray[Any], GraphSet]:
 
 
 def with_values(graphs: GraphSet, y: Any) -> GraphSet:
-    """The set with the measured values of y, (G,) or (G, T) with NaN where missing; or, without y, with its own."""
+    """The set with the measured values y, (G,) or (G, T) with NaN for missing ones; or, without y, with its own."""
     if y is None:
         if graphs.target.kind != "regression":
-            raise DataError("X carries no measured values. Give y")
+            raise DataError("X has no measured values. Give y")
         return graphs
     values = _values(y, len(graphs), "a finite number or NaN")
     return _with(graphs, values, Target(kind="regression", names=_names(y, values.shape[1])))
 
 
 def weights_by_name(class_weight: Any, classes: npt.NDArray[Any]) -> str | dict[str, float]:
-    """scikit-learn's class_weight as train.class_weights has it: a dict is by class, as y has them."""
+    """scikit-learn's class_weight as train.class_weights; the keys of a dict are the classes in y."""
     if not isinstance(class_weight, Mapping):
         return class_weight or "none"
     known = classes.tolist()
@@ -182,7 +182,7 @@ def _values(y: Any, G: int, expected: str) -> npt.NDArray[np.float64]:
         raise InputError(f"y must have one row per graph, shape ({G},) or ({G}, tasks), got {np.shape(y)}")
     if np.isinf(values).any():
         place = int(np.isinf(values).any(axis=1).argmax())
-        raise InputError(f"y[{place}]: {expected} expected, got infinity. Correct it, or leave the graph out")
+        raise InputError(f"y[{place}]: expected {expected}, got infinity. Correct it, or leave out the graph")
     return values
 
 
@@ -197,7 +197,7 @@ def _names(y: Any, T: int) -> tuple[str, ...]:
 
 
 def class_labels(y: npt.ArrayLike, G: int) -> npt.NDArray[Any]:
-    """y as an array of G classes; what is missing or measured is refused.
+    """y as an array of G classes; missing and continuous values are refused.
 
     >>> class_labels([True, False], 2), class_labels(["b", "a"], 2).tolist()
     (array([ True, False]), ['b', 'a'])
@@ -213,26 +213,26 @@ def class_labels(y: npt.ArrayLike, G: int) -> npt.NDArray[Any]:
         if value is None or (not isinstance(value, str) and str(value) in MISSING):
             raise InputError(f"y[{place}]: expected a class, got {value!r}. Leave out graphs without a class")
     given = np.asarray(y)
-    if given.dtype == object:  # a column of pandas: the values have a type of their own
+    if given.dtype == object:  # a pandas column: infer the type from the values
         given = np.asarray(given.tolist())
     try:
         check_classification_targets(given)
     except ValueError:
         raise InputError(
-            f"y must be classes (words, whole numbers, booleans), got {short(given.tolist())}. "
-            "Cut what was measured into classes first, or use ASAPRegressor"
+            f"y must be classes (strings, integers, booleans), got {short(given.tolist())}. "
+            "Bin measured values into classes first, or use ASAPRegressor"
         ) from None
     return given
 
 
 def hold_out_of(graphs: GraphSet, fraction: Any, rng: np.random.Generator) -> SimpleNamespace:
-    """As hold_out, for any target: measured values by their quantiles, yes/no tasks by the rarest yes."""
+    """Like hold_out, for any target: measured values by their quantiles, yes/no tasks by the rarest yes."""
     groups = graphs.y if graphs.y.ndim == 1 else strata(graphs, min(10, len(graphs)), "a held-out part", "Add graphs")
     return hold_out(groups, fraction, rng)
 
 
 def hold_out(y: Ints, fraction: Any, rng: np.random.Generator) -> SimpleNamespace:
-    """Numbers of the graphs to learn from and to choose the epoch by; every class keeps at least one to learn from.
+    """Numbers of the training and validation graphs; every class keeps at least one training graph.
 
     >>> parts = hold_out(np.array([0] * 10 + [1] * 20), 0.1, np.random.default_rng(0))
     >>> len(parts.train), np.sort(parts.val // 10).tolist()

@@ -1,12 +1,12 @@
-"""Experiments: a plan of trainings, carried out in processes or on a cluster, kept in a store, summed up as tables.
+"""Experiments: a plan of training runs, executed in processes or on a cluster, kept in a store, summarised as tables.
 
-    Run, run      one training: what decides it, and how it is done     RunRecord   what came of it
+    Run           the settings of one training run                      RunRecord   its result
     Plan, Cell    the cells of a table                                  Store       records in a folder, append-only
-    execute       the Runs of a plan that are not finished yet, by an Engine
-    methods_plan, cross_validate      several models on the folds of one data set: a plan made on the spot
-    Table, make_table, paired_test    many records, one table
+    execute       train the unfinished Runs of a plan with an Engine
+    methods_plan, cross_validate      several models on the folds of one data set
+    Table, make_table, paired_test    from records to a table
 
-Names are looked up when first used, so that a part that needs no torch does not load it.
+Names are imported on first use, so that modules without torch do not load it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from asapool.experiments.store import Store
     from asapool.experiments.tables import Table, make_table
 
-# execute is not here: it has the name of its module (asapool.experiments.execute.execute)
+# execute is not listed, because it has the name of its module (asapool.experiments.execute.execute)
 _HOME = {
     "Cell": "plan",
     "InlineEngine": "engines",

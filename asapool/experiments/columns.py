@@ -1,6 +1,6 @@
-"""The columns of a table: one list, from which Markdown, CSV, the terminal and the pages are written.
+"""The columns of a table: one list, used for Markdown, CSV, the terminal and the pages.
 
-A new column is one more line here (with its meaning), and a field of TableCell if no field has its value yet.
+A new column is one more line here (with its meaning), and a field of TableCell if it needs a new value.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Column(NamedTuple):
 
     Args:
         key: Its name in CSV.
-        head: Its heading for people; {row}, {mean} and {reference} are filled in.
+        head: Its heading; {row}, {mean} and {reference} are filled in.
         value: Its value in CSV.
-        text: Its text for people; None where the column is for CSV only.
-        shown: Whether people see it in this table.
-        wide: Whether it is left out where there is little room, on a terminal.
+        text: Its text; None if the column is for CSV only.
+        shown: Whether it is shown in a table.
+        wide: Whether it is left out on a terminal, to save space.
     """
 
     key: str
@@ -91,7 +91,7 @@ def _digits(value: float | None) -> str:
 
 
 def trainings(cell: TableCell, table: Table, marks: bool = True) -> str:
-    """How many trainings a cell is computed from: seeds × folds, or a part of them."""
+    """The number of training runs behind a cell: seeds × folds, or part of them."""
     even = cell.seeds and cell.folds % cell.seeds == 0
     text = f"{cell.seeds} × {cell.folds // cell.seeds}" if even else f"{cell.folds} in {cell.seeds} seeds"
     if marks and not cell.finished:
@@ -100,7 +100,7 @@ def trainings(cell: TableCell, table: Table, marks: bool = True) -> str:
 
 
 def verdict_text(cell: TableCell, table: Table) -> str:
-    """Whether a cell lies within the paper's band, and of how many seeds that is where some are incomplete."""
+    """Whether a cell lies within the paper's ± band, and for how many seeds if some are incomplete."""
     whole = len(cell.complete_seeds(table.folds))
     if cell.verdict is None or whole == cell.seeds:
         return cell.verdict or "–"
@@ -139,36 +139,36 @@ COLUMNS: tuple[Column, ...] = (
     _score("r2", "R²"),
     _score("pearson", "Pearson r"),
     _score("spearman", "Spearman ρ"),
-    _field("seconds", "s/training", _comparison),
+    _field("seconds", "s/run", _comparison),
 )  # fmt: skip
 
 
 MEANINGS = {
-    "mean": "Mean of the score over all finished trainings, shares in percent.",
-    "over_seeds": "Standard deviation of the means of the complete seeds, as the paper prints it; needs two of them.",
+    "mean": "Mean score over all finished training runs; shares are in percent.",
+    "over_seeds": "Standard deviation of the means of the complete seeds, as in the paper; needs two of them.",
     "over_folds": "Standard deviation of the folds of a seed, averaged over the seeds.",
-    "trainings": "Finished trainings: seeds × folds.",
-    "paper": "What the paper reports, over 20 seeds of 10 folds.",
+    "trainings": "Finished training runs: seeds × folds.",
+    "paper": "The paper's number, over 20 seeds × 10 folds.",
     "difference": "Our mean minus the paper's, in percentage points.",
     "verdict": "Whether our mean lies within the paper's mean ± its deviation.",
-    "minus_reference": "Mean minus that of the reference on the folds that both have finished, in percentage points.",
+    "minus_reference": "Mean minus that of the reference, on the folds that both have finished, in percentage points.",
     "p_corrected_t": "Paired t-test on the same folds, with Nadeau and Bengio's correction for shared training graphs.",
     "p_holm": "The same after Holm's adjustment for several comparisons; below 0.05 a difference is significant.",
     "p_wilcoxon": "Wilcoxon's signed-rank test on the same folds.",
-    "validation": "Mean validation score of the selected epochs, shares in percent.",
-    "balanced_accuracy": "Mean over the classes of the share that is predicted correctly, in percent.",
+    "validation": "Mean validation score of the selected epochs; shares are in percent.",
+    "balanced_accuracy": "Mean over the classes of the accuracy on their graphs, in percent.",
     "roc_auc": "Area under the ROC curve, in percent.",
     "pr_auc": "Area under the precision-recall curve (average precision), in percent.",
     "mae": "Mean absolute error.",
     "r2": "Share of the variance that is explained.",
     "pearson": "Pearson's correlation of measured and predicted values.",
     "spearman": "Correlation of their ranks.",
-    "seconds": "Mean time of a training, in seconds.",
+    "seconds": "Mean time of a training run, in seconds.",
 }
 
 
 def meanings(table: Table) -> list[tuple[str, str]]:
-    """Heading and meaning of the columns that people see in a table."""
+    """Heading and meaning of the columns shown in a table."""
     shown = [c for c in COLUMNS if c.text is not None and c.shown(table)]
     return [(head, MEANINGS[c.key]) for head, c in zip(grid(table)[0], shown, strict=True) if c.key in MEANINGS]
 
@@ -179,9 +179,9 @@ def lines_of(table: Table) -> list[TableCell]:
 
 
 def grid(table: Table, marks: bool = True, *, terminal: bool = False) -> tuple[list[str], list[list[str]]]:
-    """Head and lines for people: a line per cell with all that is known of it.
+    """Header and rows of the full table, one row per cell.
 
-    Without marks a cell of which nothing is known is left out; a terminal has fewer columns.
+    Without marks, empty cells are left out; a terminal has fewer columns.
     """
     methods = all(cell.row == cell.settings["model"]["method"] for cell in table.cells)
     words = {

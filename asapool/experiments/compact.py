@@ -1,7 +1,8 @@
-"""Records outside of their store: compact files that can be committed, and several places merged into one store.
+"""Records outside of a store: compact files that can be committed, and merging several sources into one store.
 
-A file begins with a line of the machines, then the Runs in an order that follows from their content, so that adding
-some changes no other line. Settings at their default are left out; the key of the Run proves that nothing was lost.
+A file begins with a line of the machines, followed by the Runs in an order that depends only on their content, so that
+adding some changes no other line. Settings at their default are left out; the key of the Run proves that nothing was
+lost.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ def compact(records: Iterable[RunRecord]) -> str:
 
 
 def write_compact(path: str | PathLike[str], records: Iterable[RunRecord]) -> None:
-    """Write a file of records, whole."""
+    """Write a file of records, atomically."""
     write_text(path, compact(records))
 
 
 def read_compact(path: str | PathLike[str]) -> dict[str, RunRecord]:
-    """The records of a file by the key of their Run; what is damaged is named by its line."""
+    """The records of a file by the key of their Run; an error names the damaged line."""
     lines = _lines(Path(path))
     records = {}
     machines: Mapping[str, Any] = {}
@@ -53,25 +54,25 @@ def read_compact(path: str | PathLike[str]) -> dict[str, RunRecord]:
             record = _record(plain, machines)
         except (ValueError, KeyError, TypeError, AttributeError, AsapoolError) as error:
             raise DataError(
-                f"{path}, line {number}: not a record ({type(error).__name__}: {error}). A file that "
-                "`python -m benchmarks.accuracy --add` wrote is expected; make it again from its store"
+                f"{path}, line {number}: not a record ({type(error).__name__}: {error}). Expected a file written by "
+                "`python -m benchmarks.accuracy --add`; write it again from its store"
             ) from None
         if record.run.key != plain["key"]:
             raise DataError(
                 f"{path}, line {number}: the run is {record.run.key}, but the line says {plain['key']}. The line was "
-                "changed, or written by another version of asapool: make the file again from its store"
+                "changed, or written by another version of asapool: write the file again from its store"
             )
         records[record.run.key] = record
     return records
 
 
 def together(*parts: Mapping[str, RunRecord]) -> dict[str, RunRecord]:
-    """All records; of one Run the finished one with more scores, and two that contradict each other are refused."""
-    made: dict[str, RunRecord] = {}
+    """Merge records; of one Run the finished record with more scores wins, and contradictions are refused."""
+    merged: dict[str, RunRecord] = {}
     for part in parts:
         for key, record in part.items():
-            made[key] = better(made[key], record) if key in made else record
-    return made
+            merged[key] = better(merged[key], record) if key in merged else record
+    return merged
 
 
 def _line(record: RunRecord) -> dict[str, Any]:
@@ -123,15 +124,15 @@ def _json(value: Any) -> str:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").rstrip("\n").split("\n")  # other signs that end lines may be in names
+        return path.read_text(encoding="utf-8").rstrip("\n").split("\n")  # names may contain other line ends
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}). Make it again from its store") from None
+        raise DataError(f"{path}: cannot be read ({error}). Write it again from its store") from None
 
 
 def read_records(place: str | PathLike[str], *, light: bool = False) -> dict[str, RunRecord]:
     """The records of a store, of a compact file, or of a folder of compact files, by the key of their Run.
 
-    light: without curves and probabilities, which compact files do not have anyway.
+    light: without curves and probabilities, which compact files never have.
     """
     path = Path(place)
     if path.is_file():
@@ -140,34 +141,32 @@ def read_records(place: str | PathLike[str], *, light: bool = False) -> dict[str
     if files:
         return together(*map(read_compact, files))
     if not path.is_dir():
-        raise DataError(f"{place}: there is no such folder or file. Give a folder that asapool reproduce wrote")
+        raise DataError(f"{place}: there is no such folder or file. Give a folder written by asapool reproduce")
     return Store.read(path, light=light)
 
 
 def merge(*places: str | PathLike[str], into: str | PathLike[str]) -> int:
-    """Bring the records of several places together in one store; returns how many came in.
+    """Merge the records of several sources into one store; returns how many were added.
 
-    The same Run in two places becomes one record: the finished one, and of two finished ones that which says more.
-    What the store has finished stays as it is. Where two disagree on a score nothing is written, and both machines are
-    named.
+    The same Run in two sources becomes one record: the finished one, or of two finished ones the one with more scores.
+    Finished records in the store stay as they are. If two disagree on a score, nothing is written, and the error names
+    both machines.
     """
     with Store.open(into) as store:
-        best = {key: (-1, record) for key, record in store.records().items()}  # key → number of its place, record
+        best = {key: (-1, record) for key, record in store.records().items()}  # key → number of its source, record
         for number, place in enumerate(places):
             for key, record in read_records(place, light=True).items():
                 if key not in best:
                     best[key] = number, record
                     continue
-                held, current = best[key]
-                in_store = (
-                    held < 0 and current.finished
-                )  # such a record is never replaced, but must not be contradicted
+                source, current = best[key]
+                in_store = source < 0 and current.finished  # never replaced, but must not be contradicted
                 if better(current, record) is record and not in_store:
                     best[key] = number, record
         count = 0
         for number, place in enumerate(places):
             for key, record in read_records(place).items():
-                if key in best and best[key][0] == number:  # a store that is being filled may have gained some
+                if key in best and best[key][0] == number:  # skips records added since the first pass
                     store.append(record)
                     count += 1
     return count

@@ -1,4 +1,4 @@
-"""Cross-validation: a plan made on the spot, whose rows are models on the folds of one data set."""
+"""Cross-validation: a plan whose rows are models on the folds of one data set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from asapool.models.config import ModelConfig
 from asapool.training.config import TrainConfig
 from asapool.training.settings import DataConfig
 
-LONGEST = 120  # bytes of a data set's name in the name of a folder
+LONGEST = 120  # bytes of a data set's name in a folder name
 
 
 def methods_plan(
@@ -35,16 +35,16 @@ def methods_plan(
     splits: SplitFile | str | PathLike[str] | None = None,
     source: DataConfig | None = None,
 ) -> Plan:
-    """A plan with a row per model on the same folds of one data set; the first row is the reference of the tests.
+    """A plan with a row per model on the same folds of one data set; tests compare with the first row.
 
     Args:
         graphs: The data set.
         models: Row → model.
-        train: The schedule of all rows, or of each.
-        folds: How many; a split file has its own number.
-        seeds: Of the folds and the trainings.
-        protocol: "authors" (plain shuffled folds, validation on the fold before the test fold), "stratified" (the same
-            with the classes in proportion) or "splits".
+        train: The training settings of all rows, or of each.
+        folds: Number of folds; a split file has its own.
+        seeds: For the folds and the training runs.
+        protocol: "authors" (plain shuffled folds, validation on the fold before the test fold), "stratified" (the
+            same, stratified by class) or "splits".
         splits: A file of published splits; the protocol is then "splits".
         source: Where the graphs came from.
     """
@@ -75,15 +75,15 @@ def cross_validate(
 ) -> Table:
     """Train and test every fold of the plan; seeds are outermost, then folds, and rows take turns.
 
-    A fold that fails is tried once more at the end; if it fails again it is a failed training of its cell, and the next
+    A fold that fails is tried once more at the end; if it fails again, it counts as failed in its cell, and the next
     call tries it again.
 
     Args:
         graphs: The data set.
         plan: Made by methods_plan.
-        folder: Where results are kept and found again; a folder of another plan or other graphs is refused.
-        jobs: One trains in this process, more in as many others.
-        engine: Trains instead of both.
+        folder: Where results are kept and found again; the folder of another plan or other graphs is refused.
+        jobs: 1 trains in this process, more in that many worker processes.
+        engine: Used instead of `jobs`.
         options: mix_versions, on_start, on_record and on_progress of asapool.experiments.experiment.carry_out.
 
     Returns:
@@ -99,11 +99,11 @@ def cross_validate(
 
 
 def check_plan(graphs: GraphSet, plan: Plan) -> None:
-    """Refuse what cannot be trained before anything is written."""
+    """Refuse a plan that cannot be trained before anything is written."""
     if plan.columns != (graphs.name,) or not plan.comparison:
         raise ConfigError(
-            f"a cross-validation is of one data set; plan {plan.name} has the data sets {', '.join(plan.columns)}. "
-            "Make it with methods_plan, or carry it out with asapool reproduce --plan"
+            f"a cross-validation has one data set; plan {plan.name} has the data sets {', '.join(plan.columns)}. "
+            "Make it with methods_plan, or run it with asapool reproduce --plan"
         )
     for run in plan.runs_of(plan.cells[0], {graphs.name: graphs})[: plan.folds if plan.cells[0].splits else 1]:
         run.split(graphs, plan.cells[0].splits)

@@ -1,4 +1,4 @@
-"""The engines by name, in one table, and those of this machine: this process, or several with one torch thread each."""
+"""The table of engines, and the local ones: this process, or several with one torch thread each."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from asapool.experiments.processes import run_tasks
 from asapool.experiments.record import RunRecord, failed, machine
 from asapool.experiments.run import Run
 
-EVERY = 0.5  # seconds between two progress messages of a worker: enough for an eye, nothing for a training
+EVERY = 0.5  # seconds between two progress messages of a worker: frequent enough to watch, negligible in cost
 
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """Trains `jobs` Runs side by side.
+    """Trains `jobs` Runs in parallel.
 
-    One job has its own process too: a training that runs out of memory then costs one Run and not the experiment, and
-    the terminal stays alive while it trains.
+    Even a single job has its own process: running out of memory then costs one Run and not the experiment, and
+    the terminal stays responsive.
     """
 
     jobs: int = 1
 
     def work(self, runs: Iterable[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
-        """Yield a record per Run when it ends; a worker that dies is one failed record with the reason."""
+        """Yield a record per Run when it ends; if a worker dies, its record has the reason."""
 
         def on_message(run: Run, progress: tuple[int, int, float | None]) -> None:
             on_progress(run, *progress)
@@ -41,10 +41,10 @@ class LocalEngine:
 
 
 class InlineEngine:
-    """Trains in this process, one Run after the other."""
+    """Trains in this process, one Run after another."""
 
     def work(self, runs: Iterable[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
-        """Yield a record per Run; an error of the training is a failed record."""
+        """Yield a record per Run; a training error gives a failed record."""
         for outcome in run_tasks(runs, _train, (inputs, on_progress)):
             yield outcome.result or failed(outcome.task, outcome.failure or "", machine())
 
@@ -57,7 +57,7 @@ def _train(shared: tuple[Inputs, OnProgress], task: Run) -> RunRecord:
 
 
 def _work(inputs: Inputs, task: Run, send: Callable[[Any], None]) -> RunRecord:
-    """What a worker does with a Run."""
+    """Train one Run in a worker."""
     from asapool.experiments.fold import run
 
     last = [-EVERY]
@@ -77,8 +77,8 @@ class EngineEntry(NamedTuple):
     Args:
         sentence: Where it trains.
         build: (jobs, address) → engine.
-        extra: The extra of asapool that it needs.
-        takes_address: Whether it can join something that runs already.
+        extra: The optional dependencies of asapool that it needs.
+        takes_address: Whether it can join a running cluster.
     """
 
     sentence: str
@@ -117,7 +117,7 @@ def engine_named(name: str, jobs: int | None = None, address: str | None = None)
 
     Args:
         name: A name of ENGINES.
-        jobs: Trainings at the same time; None = 1, or all processors of a cluster.
+        jobs: Number of training runs at a time; None = 1, or all processors of a cluster.
         address: Of a running cluster.
     """
     choose("--engine", name, tuple(ENGINES))

@@ -1,8 +1,8 @@
-"""Ensembles: several trainings of one split, or the models of a cross-validation, as one model in one file.
+"""Ensembles: several training runs of one split, or the models of a cross-validation, as one model in one file.
 
-ensemble.json      how many members          members/   their store and their models, as a cross-validation keeps them
-model.safetensors, metrics.json, predictions.csv, config.toml, split.json: as of a single run; history.csv is that of
-the first member. A training that was stopped, or killed, loses no finished member.
+ensemble.json      number of members         members/   their store and their models, as in a cross-validation
+model.safetensors, metrics.json, predictions.csv, config.toml, split.json: as in a single run; history.csv is that of
+the first member. Stopping or killing the process loses no finished member.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OnMember = Callable[[int, int, RunRecord], None]  # finished members, all of the
 
 
 def is_ensemble(folder: str | PathLike[str]) -> bool:
-    """Whether a folder holds an ensemble of asapool train --ensemble, finished or not."""
+    """Whether a folder contains an ensemble of asapool train --ensemble, finished or not."""
     return (Path(folder) / FILE).is_file()
 
 
@@ -60,24 +60,24 @@ def train_ensemble(
     on_member: OnMember | None = None,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Train several models on one split with different seeds, and join them to one.
+    """Train several models on one split with different seeds, and combine them into one.
 
     Args:
         settings: all four tables; member k has the seed train.seed + k.
         graphs: the data set that the settings name.
         folder: where the files go.
         members: how many models, at least 2.
-        engine: what trains.
-        overwrite: replace a run that is there.
-        reading: what reading left out of the data set, for the record.
-        on_member: called with every member that ends.
-        on_progress: called with the epochs of the members now and then.
+        engine: trains the members.
+        overwrite: replace an existing run.
+        reading: counts of what was left out of the data set, for metrics.json.
+        on_member: called when a member ends.
+        on_progress: called with the number of epochs trained, now and then.
 
     Returns:
         The content of metrics.json: the scores of the ensemble, and under "ensemble" those of its members.
     """
     if not 2 <= members <= MEMBERS:
-        raise ConfigError(f"an ensemble has 2 to {MEMBERS} members, got {members}. Leave --ensemble out to train one")
+        raise ConfigError(f"an ensemble has 2 to {MEMBERS} members, got {members}. Leave out --ensemble to train one")
     split = settings.split.make(graphs)
     settings = settle(settings, graphs, split, threads=1, trainings=members)
     path = Path(folder)
@@ -111,7 +111,7 @@ def resume_ensemble(
 
 
 def join(paths: Sequence[Path]) -> tuple[EnsembleModel, list[Trust]]:
-    """The ensemble of several model files, and what each knows about its answers."""
+    """The ensemble of several model files, and the uncertainty data of each."""
     loaded = [checkpoint.load(path) for path in paths]
     if any(one.recipe != loaded[0].recipe or not one.target.matches(loaded[0].target) for one in loaded):
         raise CheckpointError(f"{paths[0].parent}: its models were trained on different graphs or targets")
@@ -119,15 +119,15 @@ def join(paths: Sequence[Path]) -> tuple[EnsembleModel, list[Trust]]:
 
 
 def save_folds(graphs: GraphSet, folder: Path, runs: Sequence[Run], splits: SplitFile | None = None) -> Path:
-    """Join the models of a cross-validation to one file, model.safetensors of its folder.
+    """Combine the models of a cross-validation into one file, model.safetensors in its folder.
 
-    Conformal answers and probabilities are calibrated on the answer of each model to its own test fold, which it has
-    not seen; the scores of the cross-validation are those of the single models and do not use this.
+    Conformal sets and probabilities are calibrated on the predictions of each model for its own test fold, which it has
+    not seen; the scores of the cross-validation are those of the single models and are not affected.
 
     Args:
         graphs: the data set.
         folder: of the cross-validation, with its models.
-        runs: the finished trainings of one method.
+        runs: the finished training runs of one method.
         splits: the split file, if there is one.
     """
     ensemble, trusts = join([model_path(folder / MODELS, run) for run in runs])
@@ -171,7 +171,7 @@ def _finish(
     settings: RunSettings, graphs: GraphSet, split: Split, path: Path, ensemble: EnsembleModel,
     trusts: Sequence[Trust], records: Sequence[RunRecord], reading: Reading | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Write what a single run writes, of the ensemble."""
+    """Write the files of a single run, for the ensemble."""
     first = records[0]
     done = Fit(
         best_epoch=first.best_epoch or 0, best_score=None, selected_by=settings.train.select_by,
@@ -197,7 +197,7 @@ def _save(
     ensemble: EnsembleModel, trusts: Sequence[Trust], graphs: GraphSet, folder: Path, held_out: Any, answers: Any,
     summary: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    """Write the model file; trust comes from answers to graphs that were not trained on, and is returned."""
+    """Write the model file and return its uncertainty data, computed from predictions for held-out graphs."""
     target = graphs.target if ensemble.target is None else ensemble.target
     parts = task_of(target).parts(graphs.y[held_out], answers, target)
     references = tuple(reference for trust in trusts for reference in trust.references)

@@ -1,4 +1,4 @@
-"""Carry out a plan: skip what is finished, give the rest to an engine, keep every outcome in the store."""
+"""Execute a plan: skip finished Runs, give the rest to an engine, keep every outcome in the store."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Inputs = Mapping[str, Any]  # by content digest: the graphs by their fingerprint
 
 
 class Engine(Protocol):
-    """Something that trains: local processes, or a cluster."""
+    """Trains Runs, in local processes or on a cluster."""
 
     def work(self, runs: Iterable[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
         """Yield one record per Run when it ends, finished or failed; leaving the loop stops the workers.
 
-        A Run is taken from the iterable when there is room for it, so it may depend on the records so far.
-        Inputs reach a worker (or a node) once. on_progress(run, finished epochs, all epochs, validation accuracy) is
-        called in this process now and then.
+        A Run is taken from the iterable when a worker is free, so it may depend on the records so far.
+        Inputs are sent to a worker (or a node) once. on_progress(run, finished epochs, all epochs, validation accuracy)
+        is called in this process now and then.
         """
         ...
 
@@ -44,16 +44,16 @@ def execute(
     on_progress: OnProgress | None = None,
     models: Path | None = None,
 ) -> list[RunRecord]:
-    """Train every Run of the plan (or plans) that the store has not finished; return the records of all of them.
+    """Train every Run of the plan (or plans) that is not finished in the store; return the records of all of them.
 
-    graphs: by name of the data set, as the plan's columns name them. A Run that fails is tried once more at the end of
-    the queue; one that fails again stays in the store with its reason, and the next call tries it again. models: a
+    graphs: by name of the data set, as in the plan's columns. A Run that fails is tried once more at the end of
+    the queue; if it fails again, it stays in the store with its reason, and the next call tries it again. models: a
     folder for the model files, each written before its record, so that a finished Run always has its model.
     """
     plans = [plan] if isinstance(plan, Plan) else list(plan)
     runs = list({run.key: run for one in plans for run in one.runs(graphs)}.values())
     if models is not None:
-        with working_in(models):  # makes the folder, and removes what a killed writer left
+        with working_in(models):  # makes the folder, and removes temporary files of a killed writer
             pass
         runs = [replace(run, keep=True) for run in runs]
     waiting = [
@@ -75,7 +75,7 @@ def execute(
                 if models is not None and record.model is not None:
                     with writing(model_path(models, record.run), durable=True) as out:
                         out.write(record.model)
-                if not store.finished(record.run.key):  # else only its model was missing
+                if not store.finished(record.run.key):  # otherwise only its model was missing
                     store.append(known)
                 if not known.finished:
                     again.append(known.run)
@@ -93,7 +93,7 @@ def model_path(models: Path, run: Run) -> Path:
 
 @contextmanager
 def _stopping(records: Iterator[RunRecord]) -> Iterator[Iterator[RunRecord]]:
-    """However the loop is left, the workers are stopped then and not when the garbage is collected."""
+    """Stop the workers as soon as the loop is left, not when the generator is garbage-collected."""
     try:
         yield records
     finally:

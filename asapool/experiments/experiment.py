@@ -1,9 +1,9 @@
-"""Carry out plans in a folder: train what is missing, keep the table files up to date, and resume where it stopped.
+"""Carry out plans in a folder: train what is missing, keep the table files up to date, and resume after a stop.
 
-runs.jsonl       a record per training: finished ones are found again, failed ones tried again
+runs.jsonl       a record per training run: finished ones are reused, failed ones tried again
 NAME.plan.json   the cells of a table with all their settings, and the fingerprints of the graphs
-NAME.md .csv .json    the table;   results.csv    a line per training
-graphs.csv       of a comparison: what the numbers of graphs in the records mean
+NAME.md .csv .json    the table;   results.csv    a line per training run
+graphs.csv       for a comparison: the graphs behind the numbers in the records
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from asapool.data import GraphSet
     from asapool.experiments.table_text import Written
 
-EVERY = 2.0  # seconds between two writings of the tables while trainings end
-SHARE = 30  # and at least this many times what one writing takes, so that writing costs about 3 % of one core
-MODELS = "models"  # folder of the models, where they are kept
+EVERY = 2.0  # seconds between two updates of the table files
+SHARE = 30  # and at least this many times the duration of an update, so that updates cost about 3 % of one core
+MODELS = "models"  # folder of the models, if they are kept
 OLD_PLAN = "plan.json"  # of a cross-validation of 0.1.0
 
 
 class TableFiles:
-    """The table files of a folder, written again while records come in, but not too often."""
+    """The table files of a folder, updated as records arrive, but not too often."""
 
     def __init__(
         self, folder: Path, plans: Sequence[Plan], graphs: Mapping[str, GraphSet], records: Mapping[str, RunRecord],
@@ -60,7 +60,7 @@ class TableFiles:
         return sorted(tables, key=lambda table: self.order.index(table.name))
 
     def write_results(self) -> None:
-        """Write results.csv: a line per training of every plan."""
+        """Write results.csv: a line per training run of every plan."""
         measured = any(headline_of(record.test).factor != 100 for record in self.records.values() if record.finished)
         names = (*SCORES, *VALUE_SCORES) if measured else SCORES
         head = ["plan", "row", "data", "seed", "fold", "validation_accuracy", *(f"test_{name}" for name in names)]
@@ -76,7 +76,7 @@ class TableFiles:
         write_csv(self.folder / "results.csv", [*head, "best_epoch", "seconds", "version", "failure"], lines)
 
     def record(self, record: RunRecord) -> None:
-        """Write the tables that a new record changes, if the last time is long enough ago."""
+        """Write the tables that a new record changes, if the last update is long enough ago."""
         self.changed |= {name for name, keys in self.keys.items() if record.run.key in keys}
         began = time.monotonic()
         if began < self.due:
@@ -112,20 +112,20 @@ def carry_out(
     on_progress: OnProgress | None = None,
     keep_models: bool = False,
 ) -> tuple[list[Written], list[RunRecord]]:
-    """Train what the folder's store has not finished, and write the tables; return them and all records.
+    """Train the Runs that are not finished in the folder's store, and write the tables; return them and all records.
 
     Args:
-        plans: What to train. A comparison has its folder to itself; other plans may share one.
+        plans: What to train. A comparison needs its own folder; other plans may share one.
         graphs: By column.
-        folder: Made if need be.
-        engine: What trains.
+        folder: Created if it does not exist.
+        engine: Trains the Runs.
         fixed: Tables that need no training.
         order: Of the tables, by name.
-        mix_versions: Count trainings of other versions of asapool too, instead of refusing to go on.
-        on_start: Called with the store before the first training.
+        mix_versions: Accept training runs of other versions of asapool.
+        on_start: Called with the store before the first training run.
         on_record: Called with every new record.
-        on_progress: Called with the epochs of the trainings now and then.
-        keep_models: Keep the model of every training in the subfolder "models", under the key of its Run.
+        on_progress: Called with the number of epochs trained, now and then.
+        keep_models: Keep the model of every Run in the subfolder "models", under its key.
     """
     with Store.open(folder) as store:
         for plan in plans:
@@ -146,7 +146,7 @@ def carry_out(
             models = Path(folder) / MODELS if keep_models else None
             records = execute(plans, graphs, store, engine, recorded, on_progress, models)
         except BaseException:
-            with suppress(AsapoolError):  # the error that stopped us may stop this too, and is the one to report
+            with suppress(AsapoolError):  # this may fail too; report the original error
                 files.write()
             raise
         files.write_results()
@@ -154,21 +154,21 @@ def carry_out(
 
 
 def claim_folder(folder: Path, plan: Plan, graphs: Mapping[str, GraphSet]) -> None:
-    """Refuse a folder of another comparison; for a new one write which graph has which number."""
-    old, mine = folder / OLD_PLAN, folder / f"{plan.name}.plan.json"
+    """Refuse the folder of another comparison; in a new one write graphs.csv."""
+    old, current = folder / OLD_PLAN, folder / f"{plan.name}.plan.json"
     if not plan.comparison:
         if old.exists() or (folder / "cv.plan.json").exists():
-            raise CheckpointError(f"{folder}: holds a cross-validation. Choose another folder with --out")
+            raise CheckpointError(f"{folder}: contains a cross-validation. Choose another folder with --out")
         return
-    wanted, [data] = identity(plan, graph_facts(graphs)), graphs.values()
-    if mine.exists():
-        plain = read_json(mine)
-        same = identity(Plan.from_dict(plain), plain.get("graphs", {})) == wanted
+    expected, [data] = identity(plan, graph_facts(graphs)), graphs.values()
+    if current.exists():
+        plain = read_json(current)
+        same = identity(Plan.from_dict(plain), plain.get("graphs", {})) == expected
     else:
-        same = not old.exists() or read_json(old) == wanted
+        same = not old.exists() or read_json(old) == expected
     if not same:
         raise CheckpointError(
-            f"{folder}: holds a cross-validation with other settings or graphs. Choose another folder"
+            f"{folder}: contains a cross-validation with other settings or graphs. Choose another folder"
         )
     if not (folder / "graphs.csv").exists():
         labels = task_of(data.target).labels(data.y, data.target)
@@ -179,7 +179,7 @@ def claim_folder(folder: Path, plan: Plan, graphs: Mapping[str, GraphSet]) -> No
 
 
 def plan_record(plan: Plan, graphs: Mapping[str, GraphSet]) -> dict[str, Any]:
-    """What is kept of a plan: its cells with all settings, and what identifies its graphs."""
+    """The content of a plan file: the cells with all settings, and the fingerprints of the graphs."""
     return plan.to_dict() | {"graphs": graph_facts({column: graphs[column] for column in plan.columns})}
 
 
@@ -189,7 +189,7 @@ def graph_facts(graphs: Mapping[str, GraphSet]) -> dict[str, dict[str, Any]]:
 
 
 def identity(plan: Plan, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What makes two comparisons the same; where the graphs were read from plays no part. The form is that of 0.1.0."""
+    """What identifies a comparison, regardless of the source of the graphs; in the form of 0.1.0."""
     [column] = plan.columns
     train = {cell.row: settings_of(cell.train) for cell in plan.cells}
     first = next(iter(train.values()))
@@ -205,7 +205,7 @@ def identity(plan: Plan, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, An
 
 
 def read_plans(folder: str | PathLike[str]) -> list[Plan]:
-    """The plans that were carried out in a folder, a cross-validation of 0.1.0 among them."""
+    """The plans of a folder, including a cross-validation of 0.1.0."""
     path = Path(folder)
     plans = [Plan.from_dict(read_json(file)) for file in sorted(path.glob("*.plan.json"))]
     if (path / OLD_PLAN).is_file() and not any(plan.comparison for plan in plans):
@@ -214,15 +214,15 @@ def read_plans(folder: str | PathLike[str]) -> list[Plan]:
 
 
 def refuse_other_versions(store: Store, plans: Sequence[Plan], graphs: Mapping[str, GraphSet]) -> None:
-    """Numbers of two versions may differ: they are mixed only where that was asked for."""
+    """Refuse to mix records of several versions, whose numbers may differ."""
     keys = {run.key for plan in plans for run in plan.runs(graphs)}
     finished = [store.records()[key] for key in keys if store.finished(key)]
     others = sorted({record.version for record in finished} - {__version__})
     if others and len(finished) < len(keys):
         count = sum(record.version != __version__ for record in finished)
         raise CheckpointError(
-            f"{store.folder}: {count} of its trainings were made by asapool {', '.join(others)}, and this is "
-            f"{__version__}. Add --mix-versions to count them together, or choose another folder with --out"
+            f"{store.folder}: {count} of its training runs were made by asapool {', '.join(others)}, but this is "
+            f"{__version__}. Add --mix-versions to combine them, or choose another folder with --out"
         )
 
 

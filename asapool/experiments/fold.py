@@ -1,4 +1,4 @@
-"""A Run carried out: train, choose the epoch on the validation part, score on the test part."""
+"""Carry out a Run: train, choose the epoch on the validation part, score on the test part."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class FoldResult:
     """The result of one fold."""
 
     fit: Fit
-    validation: dict[str, Any] | None  # scores as plain data; None where the part is empty
+    validation: dict[str, Any] | None  # scores as plain data; None if the part is empty
     test: dict[str, Any] | None
     probability: npt.NDArray[np.floating[Any]]  # (G, C) of the test graphs, in the order of the split
     model: GraphModel  # with the weights of the best epoch
 
 
 def fold_seed(seed: int, fold: int) -> int:
-    """The seed of one training, so that the folds of a seed start from different weights.
+    """The seed of one training run, so that the folds of a seed start from different weights.
 
     >>> fold_seed(8971, 0) != fold_seed(8971, 1)
     True
@@ -56,8 +56,8 @@ def train_fold(
     seed: int,
     on_epoch: AfterEpoch | None = None,
 ) -> FoldResult:
-    """Train a new model with this seed and score it; nothing but the arguments decides the numbers."""
-    # one thread, however many trainings run side by side: the result must not depend on the number of jobs
+    """Train a new model with this seed and score it; the numbers depend on the arguments alone."""
+    # one thread, however many run in parallel: the result must not depend on the number of jobs
     config = replace(train, seed=seed, threads=1)
     network = new_model(model, graphs, split.train, config)
     fitted = fit(network, graphs, split, config, on_epoch=on_epoch)
@@ -76,7 +76,7 @@ def train_fold(
 
 
 def model_file(graphs: GraphSet, split: Split, run: Run, result: FoldResult) -> bytes:
-    """The content of a model file, with what it takes to say how sure the answers are."""
+    """The content of a model file, including its uncertainty data."""
     summary = {
         "train": run.train.to_dict() | {"seed": fold_seed(run.seed, run.fold)}, "best_epoch": result.fit.best_epoch,
         "epochs": len(result.fit.history), "validation": result.validation, "test": result.test, "name": graphs.name,
@@ -88,9 +88,9 @@ def model_file(graphs: GraphSet, split: Split, run: Run, result: FoldResult) -> 
 
 
 def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: SplitFile | None = None) -> RunRecord:
-    """Train and evaluate; nothing but the graphs, the Run and its split file decides the scores.
+    """Train and evaluate; the scores depend on the graphs, the Run and its split file alone.
 
-    on_epoch(finished, all, validation accuracy) is called before the first epoch, with 0 and None, and after every one.
+    on_epoch(finished, all, validation accuracy) is called before the first epoch, with 0 and None, and after each.
     """
     if graphs.fingerprint != run.fingerprint:
         raise DataError(
@@ -135,7 +135,7 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: Spl
 
 
 class Pruned(Exception):  # noqa: N818
-    """A training that was not worth finishing."""
+    """A training run that was stopped because others did better."""
 
     def __init__(self, epoch: int, value: float, least: float, history: list[dict[str, Any]]) -> None:
         super().__init__(f"{PRUNED} after epoch {epoch}: {value:.4g} on validation, others had {least:.4g} by then")

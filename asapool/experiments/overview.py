@@ -1,4 +1,4 @@
-"""What a store holds, whatever plans it was filled by: a line per group of trainings, and two stores compared."""
+"""Summaries of stores, whatever plans filled them: a line per group of training runs, and comparisons of two stores."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from asapool.training.config import TrainConfig
 
 @dataclass(frozen=True, kw_only=True)
 class RunGroup:
-    """Trainings that differ in seed and fold only; accuracies are shares of graphs, not percent.
+    """Training runs that differ only in seed and fold; accuracies are fractions, not percent.
 
     over_seeds: deviation of the seeds' means. over_folds: of the folds of one seed, averaged over the seeds.
     """
 
     data: str
-    names: tuple[str, ...]  # "plan: row" of every plan that has it; without one its settings
+    names: tuple[str, ...]  # "plan: row" of every plan that has it; otherwise its settings
     settings: str  # the method, and every setting that is not the default
     test: float | None
     over_seeds: float | None
     over_folds: float | None
     validation: float | None
     seeds: int
-    folds: int  # finished trainings
+    folds: int  # finished training runs
     failed: int
     of: int  # folds of the protocol
     protocol: str
@@ -49,7 +49,7 @@ class RunGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The same cell in two stores: second − first on the trainings that both have."""
+    """The same cell in two stores: second − first on the training runs that both have."""
 
     data: str
     name: str
@@ -63,7 +63,7 @@ class Difference:
 
 
 def overview(folder: str | PathLike[str]) -> list[RunGroup]:
-    """The series of a store or of compact files, in the order in which their first training ended up in it."""
+    """The groups of a store or of compact files, in the order of the plans."""
     groups: dict[Run, list[RunRecord]] = {}
     for record in read_records(folder, light=True).values():
         groups.setdefault(replace(record.run, seed=0, fold=0), []).append(record)
@@ -75,7 +75,7 @@ def overview(folder: str | PathLike[str]) -> list[RunGroup]:
 def differences(first: str | PathLike[str], second: str | PathLike[str]) -> list[Difference]:
     """Every cell that both stores have, by the names of plan, row and data set; its settings may differ.
 
-    What is in no plan of one of them is found by its settings. The paired test is over the seeds and folds that both
+    Runs that are in no plan are matched by their settings. The paired test is over the seeds and folds that both
     have finished.
     """
     others = overview(second)
@@ -93,10 +93,10 @@ def differences(first: str | PathLike[str], second: str | PathLike[str]) -> list
 
 
 def merge_folders(folders: Sequence[str | PathLike[str]], into: str | PathLike[str]) -> int:
-    """Bring stores and their plans together in one folder; returns how many records came in.
+    """Merge stores and their plans into one folder; returns how many records were added.
 
-    A compact file, or a folder of such files, stands for a store without plans. Where two folders have a plan of the
-    same name the larger one is kept.
+    A compact file, or a folder of such files, counts as a store without plans. If two folders have a plan of the
+    same name, the larger one is kept.
     """
     count = merge(*folders, into=into)
     with working_in(into) as path:
@@ -142,7 +142,7 @@ def _settings(run: Run) -> str:
 
 
 def _place(series: RunGroup, plans: Sequence[Plan]) -> tuple[int, int]:
-    """The order of the plans and of their rows; what belongs to none comes last."""
+    """Sort key: the order of the plans and of their rows; groups in no plan come last."""
     for number, plan in enumerate(plans):
         for at, row in enumerate(plan.rows):
             if f"{plan.name}: {row}" in series.names:

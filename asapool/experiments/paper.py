@@ -1,7 +1,7 @@
-"""Every number that the paper prints, and the claims in words that measured tables can confirm or not.
+"""All numbers in the paper, and its claims in words that measured tables can confirm or refute.
 
-Accuracies are in percent; ± is the deviation over 20 seeds of 10 folds. Data sets and rows go by the names that the
-plans use, so that a cell of ours finds its cell of the paper.
+Accuracies are in percent; ± is the deviation over 20 seeds × 10 folds. Data sets and rows have the same names as in the
+plans, so that each of our cells finds its counterpart in the paper.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 HIERARCHICAL = ("diffpool", "topk", "sagpool")
-EPOCHS = 100  # of every training of the paper
+EPOCHS = 100  # of every training run in the paper
 GLOBAL = ("set2set", "global-attention", "sortpool")
 
 
 class PaperNumber(NamedTuple):
-    """A cell of a table; other is the data set it was measured on, where that is not the one asked for."""
+    """A cell of a table; `other` is the data set it was measured on, if that is a different one."""
 
     mean: float
     deviation: float
@@ -38,11 +38,11 @@ class Statistics(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PaperClaim:
-    """A sentence of the paper that a table can confirm: which rows must compare how, in every column.
+    """A claim of the paper that a table can confirm, as a comparison of rows in every column.
 
-    above: the first row of each pair has the higher mean. steadier: the smaller deviation over seeds. rising: accuracy
-    goes up with the rows, in their order. gain: the mean over the columns is higher by at least `least` percent of the
-    other's.
+    above: the first row of each pair has the higher mean. steadier: the first row has the smaller deviation over seeds.
+    rising: accuracy increases with the rows, in their order. gain: the mean over the columns is higher by at least
+    `least` percent of the other's.
     """
 
     words: str
@@ -50,11 +50,11 @@ class PaperClaim:
     pairs: tuple[tuple[str, str], ...] = ()
     ties: bool = False  # equal means count too
     least: float = 0.0
-    everywhere: bool = False  # about all five data sets; otherwise about those that were trained
+    everywhere: bool = False  # about all five data sets; otherwise about those in the table
 
 
 SETS = ("DD", "PROTEINS", "NCI1", "NCI109", "FRANKENSTEIN")
-# the molecules are FRANKENSTEIN's, the node features and the order are not: shown beside, never as its own
+# the molecules are FRANKENSTEIN's, the node features and the order are not, so the number is marked as other data
 STAND_INS = {"Mutagenicity": "FRANKENSTEIN"}
 
 # data set → (mean, deviation), row by row
@@ -69,7 +69,7 @@ COMPARISON = {
 }
 
 # the ablations: FRANKENSTEIN, NCI1
-# "Both", "M2T", "LEConv" and "Absent" are one model: soft edges are what the paper adds last
+# "Both", "M2T", "LEConv" and "Absent" are the same model, because the paper adds soft edges last
 _BASE = ((67.8, 0.6), (70.7, 2.3))
 _FULL = ((68.3, 0.5), (73.4, 0.4))
 ABLATIONS = {
@@ -81,7 +81,7 @@ ABLATIONS = {
     "table-attention": {"t2t": ((67.6, 0.5), (70.3, 2.0)), "s2t": ((67.7, 0.5), (69.9, 2.0)), "m2t": _BASE},
     "table-fitness": {"gcn": ((62.7, 0.3), (65.4, 2.5)), "basic-leconv": ((63.1, 0.7), (69.8, 1.9)), "leconv": _BASE},
     "table-edges": {"absent": _BASE, "present": _FULL},
-    # the figure is printed without numbers; its point at the paper's k is the model of the cell "Present"
+    # the figure has no numbers; its point at the paper's k is the same model as the cell "Present"
     "figure-ratio": {"k = 0.5": _FULL},
 }
 ABLATED = ("FRANKENSTEIN", "NCI1")
@@ -155,7 +155,7 @@ STATEMENTS = {
 
 
 def claims(plan: str) -> tuple[PaperClaim, ...]:
-    """What the paper says in words about a table.
+    """The paper's claims in words about a table.
 
     >>> [statement.words for statement in claims("table-edges")]
     ['Soft edge weights help']
@@ -164,7 +164,7 @@ def claims(plan: str) -> tuple[PaperClaim, ...]:
 
 
 def claim(data: str, row: str, plan: str = "table2") -> PaperNumber | None:
-    """The paper's number for a row of a table on a data set, where it has one.
+    """The paper's number for a row of a table on a data set, if it has one.
 
     >>> claim("NCI1", "asap"), claim("MUTAG", "asap")
     (PaperNumber(mean=71.48, deviation=0.42, other=''), None)
@@ -172,7 +172,7 @@ def claim(data: str, row: str, plan: str = "table2") -> PaperNumber | None:
     '70.70 ± 2.30'
     """
     rows, sets = (COMPARISON, SETS) if plan == "table2" else (ABLATIONS.get(plan, {}), ABLATED)
-    if plan == "table-semantics":  # the same numbers stand beside both readings of the operator
+    if plan == "table-semantics":  # both variants of the operator are compared with the same numbers
         rows, sets = {"authors": COMPARISON["asap"], "paper": COMPARISON["asap"]}, SETS
     data = canonical(data)
     if data not in sets or row not in rows:
@@ -181,7 +181,7 @@ def claim(data: str, row: str, plan: str = "table2") -> PaperNumber | None:
 
 
 def nearest(data: str, row: str, plan: str = "table2") -> PaperNumber | None:
-    """The same, or the number for the data set that this one stands in for, which says so.
+    """Like claim, or the number for the data set that this one replaces, marked as other data.
 
     >>> str(nearest("Mutagenicity", "asap"))
     'FRANKENSTEIN 66.26 ± 0.47 (other data)'

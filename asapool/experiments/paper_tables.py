@@ -1,9 +1,9 @@
 """The paper's tables that need no training: properties (`table1`), tested on the layers, and data sets (`table3`).
 
-Every layer is the one the models use. What it is asked:
-    Sparse                        How do the numbers it keeps grow when it is built for graphs of N nodes? (N or N²)
-    Node Aggregation              Does a node that is not kept change a pooled node by more than a factor?
-    Soft Edge Weights             Do pooled edge weights follow the features?
+The layers are those of the models. The tests:
+    Sparse                        How does the number of stored values grow with the number of nodes N? (N or N²)
+    Node Aggregation              Does a node that is not kept change more than the scale of a pooled node?
+    Soft Edge Weights             Do pooled edge weights depend on the features?
     Variable number of clusters   Does a larger graph get more clusters?
 """
 
@@ -30,7 +30,7 @@ WORDS = {"graphs": "graphs", "classes": "classes", "nodes": "nodes (mean)", "edg
 
 @dataclass(frozen=True, kw_only=True)
 class DataRow:
-    """One data set: what was counted, and what the paper prints; other names the paper's data set if it is another."""
+    """One data set: our counts and the paper's; `other` names the paper's data set if it is a different one."""
 
     name: str
     ours: Statistics
@@ -39,7 +39,7 @@ class DataRow:
 
     @property
     def difference(self) -> Statistics | None:
-        """Ours − the paper's, to the two digits that are printed; None where the paper has no such data set."""
+        """Ours − the paper's, to two digits; None if the paper does not have the data set."""
         a, b = self.ours, self.paper
         if b is None or self.other:
             return None
@@ -48,7 +48,7 @@ class DataRow:
 
     @property
     def verdict(self) -> str | None:
-        """Whether all four numbers are the paper's."""
+        """Whether all four numbers equal the paper's."""
         gap = self.difference
         return None if gap is None else "the same" if not any(gap) else "different"
 
@@ -71,7 +71,7 @@ class StatisticsTable:
         return {"kind": "statistics", **asdict(self), "rows": rows}
 
     def to_markdown(self) -> str:
-        """Ours, with the paper's in brackets where they differ."""
+        """Our counts, and the paper's if they differ."""
         head = ["data set", *WORDS.values(), "the paper"]
         return markdown(head, [[r.name, *map(_number, r.ours), _paper_text(r)] for r in self.rows])
 
@@ -86,10 +86,10 @@ class StatisticsTable:
 
 
 def table3(graphs: Mapping[str, GraphSet]) -> StatisticsTable:
-    """Count what each data set holds; graphs by the name of their column."""
+    """Compute the statistics of each data set; graphs by the name of their column."""
     rows = []
-    for name, some in graphs.items():
-        counted = some.summary()
+    for name, data in graphs.items():
+        counted = data.summary()
         means = round(counted.nodes_mean, 2), round(counted.edges_mean, 2)
         ours = Statistics(counted.graphs, counted.classes, *means)
         known_name = canonical(name)
@@ -111,15 +111,15 @@ def _paper_text(row: DataRow) -> str:
     return "the same" if row.verdict == "the same" else f"{numbers} (different)"
 
 
-F = 4  # channels: enough for a direction to differ from another
+F = 4  # channels, so that a change of direction can be told from a change of scale
 SIZES = (128, 256, 512)
-SAME = 1e-9  # in double precision, what is more than rounding
+SAME = 1e-9  # tolerance for rounding in double precision
 Make = Callable[[int], Any]  # nodes of a typical graph → a pooling layer with step(x, graph)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PropertyCell:
-    """One cell: whether the layer has the property, what was measured, and what the paper says (None: nothing)."""
+    """One cell: whether the layer has the property, what was measured, and the paper's entry, if any."""
 
     holds: bool
     evidence: str
@@ -136,7 +136,7 @@ class PropertyTable:
 
     @property
     def agrees(self) -> bool:
-        """Whether every cell that the paper has says the same there."""
+        """Whether all entries of the paper agree with ours."""
         return all(f.paper in (None, f.holds) for row in self.findings.values() for f in row.values())
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,12 +144,12 @@ class PropertyTable:
         return asdict(self) | {"kind": "properties", "agrees": self.agrees}
 
     def to_markdown(self) -> str:
-        """✓ or –, and behind it the paper's where that differs; below, what was measured."""
+        """✓ or –, followed by the paper's if it differs; below, what was measured."""
         head = ["property", *self.findings]
         rows = [[name, *(_tick(row[name]) for row in self.findings.values())] for name in PROPERTIES]
         why = [[name, *(row[name].evidence for row in self.findings.values())] for name in PROPERTIES]
-        word = "The paper's table says the same" if self.agrees else "The paper's table differs where marked"
-        return f"{markdown(head, rows)}\n{word}. Measured:\n\n{markdown(head, why)}"
+        text = "The paper's table agrees" if self.agrees else "The paper's table differs where marked"
+        return f"{markdown(head, rows)}\n{text}. Measured:\n\n{markdown(head, why)}"
 
     def to_csv(self) -> str:
         """A line per cell."""
@@ -177,7 +177,7 @@ def table1(models: Mapping[str, ModelConfig] | None = None, seed: int = 0) -> Pr
 
 
 def layer_of(config: ModelConfig) -> Make:
-    """The pooling layer of the model's first level, as the model makes it for graphs of a typical size."""
+    """A function that builds the pooling layer of the model's first level for graphs of a given typical size."""
     from asapool.models import LevelShape, method
 
     def make(nodes: int) -> nn.Module:
@@ -187,7 +187,7 @@ def layer_of(config: ModelConfig) -> Make:
 
 
 def measure(make: Make, seed: int = 0) -> dict[str, tuple[bool, str]]:
-    """Whether a layer has each property, and the numbers that say so; make(N) builds it for graphs of N nodes."""
+    """Whether a layer has each property, and the evidence; make(N) builds it for graphs of N nodes."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -200,14 +200,14 @@ def _sparse(make: Make) -> tuple[bool, str]:
     """Grow graph and layer together, and fit kept ∝ N^p."""
     kept = [_kept_numbers(make(N).double(), *_ring(N)) for N in SIZES]
     power = math.log(kept[-1] / kept[0]) / math.log(SIZES[-1] / SIZES[0])
-    return power < 1.5, f"keeps {_list(kept)} numbers for {_list(SIZES)} nodes: N^{power:.2f}"
+    return power < 1.5, f"stores {_list(kept)} values for {_list(SIZES)} nodes: N^{power:.2f}"
 
 
 def _kept_numbers(layer: nn.Module, x: Tensor, graph: Graph) -> int:
-    """Numbers that stay in memory after the step: what comes out, and what the way back will read."""
+    """Numbers that stay in memory after the step: its outputs, and what the backward pass will read."""
     import torch
 
-    seen: dict[int, Tensor] = {}  # the tensor is held, or its address would be used again and counted once
+    seen: dict[int, Tensor] = {}  # keeps tensors alive, so that no address is reused
 
     def note(tensor: Tensor) -> Tensor:
         for part in (tensor._indices(), tensor._values()) if tensor.is_sparse else (tensor,):
@@ -224,7 +224,7 @@ def _kept_numbers(layer: nn.Module, x: Tensor, graph: Graph) -> int:
 
 
 def _aggregates(make: Make) -> tuple[bool, str]:
-    """∂x^p_k/∂x_j of nodes j that are not kept, without its part along x^p_k, which is all that a gate can do."""
+    """∂x^p_k/∂x_j for nodes j that are not kept, without the part along x^p_k, which a gate can cause."""
     import torch
 
     N = 24
@@ -243,12 +243,12 @@ def _aggregates(make: Make) -> tuple[bool, str]:
     dropped = torch.ones(N, dtype=torch.bool)
     if perm is not None:
         dropped[perm] = False
-    heard, among = int((beyond[dropped] > SAME).sum()), int(dropped.sum())
-    return heard > 0, f"{heard} of {among} nodes that are not kept change a pooled node by more than a factor"
+    used, among = int((beyond[dropped] > SAME).sum()), int(dropped.sum())
+    return used > 0, f"{used} of {among} nodes that are not kept change more than the scale of a pooled node"
 
 
 def _soft(make: Make) -> tuple[bool, str]:
-    """Move all features a little, so little that the same nodes are kept, and see which edge weights follow."""
+    """Change all features so little that the same nodes are kept, and count the edge weights that change."""
     import torch
 
     N, size = 64, 1e-4
@@ -265,8 +265,8 @@ def _soft(make: Make) -> tuple[bool, str]:
         row, col = first.after.pattern.row, first.after.pattern.col
         between = row != col  # the diagonal may be fixed by convention
         moved = (first.after.weight - second.after.weight).abs()[between] > SAME * size
-    follow, among = int(moved.sum()), int(between.sum())
-    return follow > 0, f"{follow} of {among} pooled edge weights follow the features"
+    changed, among = int(moved.sum()), int(between.sum())
+    return changed > 0, f"{changed} of {among} pooled edge weights depend on the features"
 
 
 def _variable(make: Make) -> tuple[bool, str]:
@@ -276,11 +276,11 @@ def _variable(make: Make) -> tuple[bool, str]:
     layer = make(SIZES[0]).double()
     with torch.no_grad():
         counts = [layer.step(*_ring(N)).x.size(0) for N in SIZES]
-    return len(set(counts)) > 1, f"{_list(counts)} clusters of {_list(SIZES)} nodes"
+    return len(set(counts)) > 1, f"{_list(counts)} clusters for {_list(SIZES)} nodes"
 
 
 def _ring(N: int) -> tuple[Tensor, Graph]:
-    """Random features and a graph of degree 3: a ring of N nodes (even), and every node tied to one more."""
+    """Random features and a graph of degree 3: a ring of N nodes (even) plus a random perfect matching."""
     import torch
 
     from asapool.nn.inputs import pack_graph

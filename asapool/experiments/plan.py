@@ -1,4 +1,4 @@
-"""Plan: the cells of a table and the trainings that stand behind each."""
+"""Plan: the cells of a table and the training runs of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from asapool.training.settings import DataConfig, SplitConfig, overlay, read_gra
 if TYPE_CHECKING:
     from asapool.data import GraphSet
 
-# a tiny set of graphs, a narrow model and a short schedule in place of everything, to see that all parts work
+# tiny graphs, a narrow model and one epoch, to check that all parts work
 SMOKE_DATA = "synthetic:cycles?graphs=24&nodes=5"
 SMOKE = {"model": {"hidden": 4}, "train": {"epochs": 1, "batch_size": 64}}
 SMOKE_FOLDS = 3
@@ -30,15 +30,15 @@ SMOKE_FOLDS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One cell of a table: a model with its schedule on a data set.
+    """One cell of a table: a model with its training settings on a data set.
 
     Args:
         row: Name of the row.
         column: Name of the data set.
         source: Where its graphs come from.
         model: The classifier.
-        train: Its schedule.
-        splits: Published splits of the data set, for a protocol that reads them.
+        train: Its training settings.
+        splits: Published splits of the data set, for a protocol that needs them.
     """
 
     row: str
@@ -51,7 +51,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A table to be filled: every cell is the mean over seeds × folds trainings."""
+    """A table to be filled: every cell is the mean over seeds × folds training runs."""
 
     name: str
     title: str
@@ -60,8 +60,8 @@ class Plan:
     seeds: tuple[int, ...] = (8971,)
     folds: int = 10
     protocol: str = "authors"
-    choose: bool = False  # per column the row with the best mean validation accuracy is chosen, its test accuracy shown
-    comparison: bool = False  # of models on one data set, the first row being the reference: all scores are shown
+    choose: bool = False  # per column, choose the row with the best validation accuracy and show its test accuracy
+    comparison: bool = False  # compares models on one data set with the first row, and shows all scores
 
     def __post_init__(self) -> None:
         choose("plan.metric", self.metric, ("test", "validation"))
@@ -152,19 +152,19 @@ class Plan:
             raise CheckpointError(f"not a plan of asapool 0.1.0 ({type(error).__name__}: {error})") from None
 
     def runs(self, graphs: Mapping[str, GraphSet]) -> list[Run]:
-        """All trainings, each once; seeds outermost, then folds, then cells, so that rows and columns fill evenly.
+        """All training runs, each once; seeds outermost, then folds, then cells, so that the table fills evenly.
 
         graphs: by column.
         """
-        ways = [self.runs_of(cell, graphs) for cell in self.cells]
-        return list({run.key: run for turn in zip(*ways, strict=True) for run in turn}.values())
+        by_cell = [self.runs_of(cell, graphs) for cell in self.cells]
+        return list({run.key: run for turn in zip(*by_cell, strict=True) for run in turn}.values())
 
     def runs_of(self, cell: Cell, graphs: Mapping[str, GraphSet]) -> list[Run]:
-        """The trainings of one cell, seeds outermost."""
+        """The training runs of one cell, seeds outermost."""
         return list(_runs(cell, graphs[cell.column].fingerprint, self.seeds, self.folds, self.protocol))
 
 
-# tables are made again and again while their Runs come in; making a Run and its key takes longer than to look it up
+# cached, because tables are updated often and computing the key of a Run is slow
 @lru_cache(maxsize=4096)
 def _runs(cell: Cell, fingerprint: str, seeds: tuple[int, ...], folds: int, protocol: str) -> tuple[Run, ...]:
     return tuple(
@@ -189,10 +189,10 @@ def load_plan(
     data_root: str | PathLike[str] | None = None,
     smoke: bool = False,
 ) -> Plan:
-    """A plan of asapool by its name, or one of a TOML file; the options cut it down or change it.
+    """A plan by name, or from a TOML file, restricted or changed by the options.
 
-    datasets and methods keep what they name (a method is the name of a row, or the method of its model); seeds takes
-    the first so many. semantics is that of ASAP where a row does not name its own; other methods know none. smoke
+    datasets and methods select columns and rows (a method is the name of a row, or the method of its model); seeds is
+    the number of seeds. semantics is that of ASAP unless a row sets its own; other methods have none. smoke
     replaces every data set by a few small graphs.
     """
     file = path_or_name if isinstance(path_or_name, PlanFile) else read_plan(path_or_name)
@@ -209,7 +209,7 @@ def load_plan(
             layers += [SMOKE] if smoke else []
             tables = overlay(*layers, {"train": {"epochs": epochs}})
             if not tables["model"].get("method", "asap").startswith("asap"):
-                tables["model"].pop("semantics", None)  # of no meaning there: the training must not look like another
+                tables["model"].pop("semantics", None)  # meaningless there, and it would change the key
             cells.append(
                 Cell(
                     row=row.name,
@@ -234,7 +234,7 @@ def load_plan(
 
 
 def in_memory(name: str) -> DataConfig:
-    """The source of graphs of which only the name is known, which need not be one that a file can have."""
+    """A source for graphs of which only the name is known, even if it is not a valid file name."""
     return DataConfig(source=name.replace("\0", " ").encode()[:LONGEST].decode(errors="ignore"))
 
 
@@ -244,8 +244,10 @@ def splits_needed(protocol: str) -> bool:
 
 
 def _folds(file: PlanFile, splits: Mapping[str, SplitFile]) -> int:
-    """Those of the split files, or else those of the plan."""
-    stated = {entry.name for entry in file.data if entry.splits_digest is not None}  # the plan has their number too
+    """The number of folds of the split files, or else of the plan."""
+    stated = {
+        entry.name for entry in file.data if entry.splits_digest is not None
+    }  # then the plan gives the number of folds
     counts = {name: file.folds if name in stated else len(one.folds) for name, one in splits.items()}
     if len(set(counts.values())) > 1:
         counted = ", ".join(f"{name} {count}" for name, count in counts.items())
@@ -256,8 +258,8 @@ def _folds(file: PlanFile, splits: Mapping[str, SplitFile]) -> int:
 
 
 def _splits(entry: DataEntry, data_root: str | PathLike[str] | None) -> SplitFile:
-    """The split file of a data set: as the plan names it, or in the folder of the data sets."""
-    assert entry.splits is not None  # noted for the type checker: the caller asks only for those that have one
+    """The split file of a data set, relative to the working directory or the folder of the data sets."""
+    assert entry.splits is not None  # for the type checker
     path = _located(entry.splits, data_root)
     if entry.splits_digest is None:
         return SplitFile.read(path)
@@ -265,7 +267,7 @@ def _splits(entry: DataEntry, data_root: str | PathLike[str] | None) -> SplitFil
 
 
 def _located(file: str, data_root: str | PathLike[str] | None) -> Path:
-    """A file that a plan names: from here, or in the folder of the data sets; as it is where it is in neither."""
+    """A file named in a plan: in the working directory or the folder of the data sets; unchanged if in neither."""
     roots = [Path(root) for root in (data_root, os.environ.get("ASAPOOL_DATA")) if root]
     return next((p for p in (Path(file), *(root / file for root in roots)) if p.exists()), Path(file))
 
@@ -280,11 +282,11 @@ def load_graphs(plans: Sequence[Plan]) -> dict[str, GraphSet]:
     graphs: dict[str, GraphSet] = {}
     for column, source in sources.items():
         files = [cell.splits.path for one in plans for cell in one.cells if cell.column == column and cell.splits]
-        # published splits count all graphs, those without a label too
+        # the indices of published splits count all graphs, including those without a label
         split = SplitConfig(kind="file", file=files[0]) if files else SplitConfig()
         graphs[column] = read_graphs(source, split).renamed(column)
     for plan in plans:
-        for column in plan.columns:  # refuses folds that these graphs cannot give, before anything is trained
+        for column in plan.columns:  # refuses impossible folds before training
             first = next(c for c in plan.cells if c.column == column)
             for run in plan.runs_of(first, graphs)[: plan.folds if first.splits else 1]:
                 run.split(graphs[column], first.splits)

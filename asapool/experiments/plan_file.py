@@ -1,4 +1,4 @@
-"""The TOML file of a plan: [plan], [[data]], [model], [train] and [[row]], read and checked for unknown words."""
+"""The TOML file of a plan: [plan], [[data]], [model], [train] and [[row]], read and checked for unknown settings."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from asapool.training.config import AUTHORS_SEEDS
 from asapool.training.settings import DataConfig
 
 FOLDER = Path(__file__).parent / "plans"
-INSTEAD = {"FRANKENSTEIN": "Mutagenicity"}  # who takes the place of a data set that is not on this machine
+INSTEAD = {"FRANKENSTEIN": "Mutagenicity"}  # replacements for data sets that are not on this machine
 PLAN = ("name", "title", "metric", "seeds", "folds", "protocol", "choose")
-LONGEST = 200  # bytes of a name that becomes that of files; file systems take 255, endings included
+LONGEST = 200  # bytes of a name used for files; file systems allow 255, including suffixes
 SOURCE = tuple(f.name for f in fields(DataConfig))
 
 
@@ -32,31 +32,31 @@ class RowEntry:
     on: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
 
     def on_data(self, name: str) -> Mapping[str, Mapping[str, Any]]:
-        """What the row sets on this data set besides."""
+        """The additional settings of the row on this data set."""
         return next((tables for data, tables in self.on.items() if _folded(data) == _folded(name)), {})
 
 
 @dataclass(frozen=True)
 class DataEntry:
-    """One [[data]]: its name, its source, its settings, whether it must be asked for, and its split file."""
+    """One [[data]]: its name, its source, its settings, whether it is used only on request, and its split file."""
 
     name: str
     source: Mapping[str, Any]
     tables: Mapping[str, Mapping[str, Any]]
     on_request: bool = False
     splits: str | None = None  # file of published splits
-    splits_digest: str | None = None  # of its folds, where the plan states it: then the file is read only to train
+    splits_digest: str | None = None  # of its folds; if the plan gives it, the file is read only for training
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFile:
-    """What a file says, before presets and options are laid over it."""
+    """The content of a plan file, before presets and options are applied."""
 
     place: str  # for messages
     name: str
     title: str
     metric: Literal["test", "validation"]
-    seeds: int | tuple[int, ...]  # how many of the authors', or which
+    seeds: int | tuple[int, ...]  # how many of the authors' seeds, or a list
     folds: int
     protocol: str
     choose: bool
@@ -66,16 +66,16 @@ class PlanFile:
 
     @property
     def methods(self) -> list[str]:
-        """The words that choose rows: their names, and the methods of their models."""
+        """The names that select rows: their own, and the methods of their models."""
         return list(dict.fromkeys(word for row in self.rows for word in self._words(row)))
 
     @property
     def datasets(self) -> list[str]:
-        """The words that choose data sets."""
+        """The names that select data sets."""
         return [entry.name for entry in self._choices().values()]
 
     def has_data(self, name: str) -> bool:
-        """Whether the plan knows a data set of this name; capitals do not count, and D&D is DD."""
+        """Whether the plan has a data set of this name, ignoring case; D&D is DD."""
         return _folded(name) in self._choices()
 
     def rows_named(self, names: Sequence[str] | None) -> list[RowEntry]:
@@ -88,7 +88,7 @@ class PlanFile:
         return [row for row in self.rows if set(self._words(row)) & set(names)]
 
     def data_named(self, names: Sequence[str] | None, root: str | PathLike[str] | None, smoke: bool) -> list[DataEntry]:
-        """The data sets of these names; without names those of the plan, each replaced as INSTEAD says if need be."""
+        """The data sets of these names; by default those of the plan, missing ones replaced according to INSTEAD."""
         if names is None:
             plain = [entry for entry in self.data if not entry.on_request]
             return plain if smoke else [_or_instead(entry, root) for entry in plain]
@@ -124,9 +124,7 @@ def read_plan(path_or_name: str | PathLike[str]) -> PlanFile:
     shipped = FOLDER / f"{path_or_name}.toml"
     if path.suffix != ".toml":
         if not shipped.is_file():
-            raise ConfigError(
-                f"there is no plan {str(path_or_name)!r}. Known are {', '.join(plan_names())}, and any FILE.toml"
-            )
+            raise ConfigError(f"there is no plan {str(path_or_name)!r}. Use {', '.join(plan_names())} or a FILE.toml")
         path = shipped
     return _plan(load_toml(path), path)
 
@@ -137,7 +135,7 @@ def _plan(content: dict[str, Any], path: Path) -> PlanFile:
     _known(head, PLAN, path, "setting of [plan]")
     name = _short(head.get("name", path.stem), path, "plan.name")
     if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or name.startswith("."):
-        raise ConfigError(f"{path}: plan.name becomes the name of files: letters, digits, - and _ only, got {name!r}")
+        raise ConfigError(f"{path}: plan.name is used for file names: letters, digits, - and _ only, got {name!r}")
     rows = tuple(row for entry in _list(content, "row", path) for row in _rows(entry, path))
     file = PlanFile(
         place=str(path) if path.parent != FOLDER else name,
@@ -152,9 +150,9 @@ def _plan(content: dict[str, Any], path: Path) -> PlanFile:
         data=tuple(_data(entry, path) for entry in _list(content, "data", path)),
         rows=rows or (RowEntry("asap", {"model": {}, "train": {}}),),
     )
-    for strange in (data for row in rows for data in row.on if not file.has_data(data)):
+    for unknown in (data for row in rows for data in row.on if not file.has_data(data)):
         known = ", ".join(file.datasets)
-        raise ConfigError(f"{path}: a row sets something on {strange!r}, which is no [[data]]. There is {known}")
+        raise ConfigError(f"{path}: a row has settings on {unknown!r}, which is not a [[data]]. The plan has {known}")
     return file
 
 
@@ -179,7 +177,7 @@ def _rows(entry: dict[str, Any], path: Path) -> list[RowEntry]:
 
 
 def grid_points(name: str, grid: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, dict[str, Any]]]]:
-    """Every combination of the values of a grid, with its name; the setting that the name has first varies slowest.
+    """Every combination of the values of a grid, with its name; the first setting in the name varies slowest.
 
     >>> [name for name, _ in grid_points("{lr}, {hidden}", {"model": {"hidden": [16, 32]}, "train": {"lr": [0.1, 1]}})]
     ['0.1, 16', '0.1, 32', '1, 16', '1, 32']
@@ -190,7 +188,7 @@ def grid_points(name: str, grid: Mapping[str, Mapping[str, Any]]) -> list[tuple[
         if not isinstance(choices, list) or not choices:
             raise ConfigError(f"{table}.{setting} must be a list of at least one value, got {choices!r}")
         if order.count(setting) != 1:
-            raise ConfigError(f"its name must contain {{{setting}}} once, so that every row has a name of its own")
+            raise ConfigError(f"its name must contain {{{setting}}} once, so that every row has its own name")
     if not values:
         raise ConfigError("has no settings. Write a list of values, such as model = { hidden = [16, 32] }")
     points = []
@@ -211,18 +209,18 @@ def _data(entry: dict[str, Any], path: Path) -> DataEntry:
     name = _short(entry.get("name"), path, "the name of a [[data]]")
     source = {key: entry[key] for key in SOURCE if key in entry}
     try:
-        DataConfig(**source)  # refuses values of a wrong kind
+        DataConfig(**source)  # refuses invalid values
     except ConfigError as error:
         raise ConfigError(f"{path}: [[data]] {name!r}: {error}") from None
     source |= {key: _place(source[key], path, key) for key in ("source", "data_root") if key in source}
-    asked = _truth(entry.get("on_request", False), path, "on_request")
+    on_request = _truth(entry.get("on_request", False), path, "on_request")
     splits = entry.get("splits")
     if splits is not None:
         splits = _place(_name(splits, path, "splits of a [[data]]"), path, "splits")
     digest = entry.get("splits_digest")
     if digest is not None:
         digest = _name(digest, path, "splits_digest of a [[data]]")
-    return DataEntry(name, source, _tables(entry, path), asked, splits, digest)
+    return DataEntry(name, source, _tables(entry, path), on_request, splits, digest)
 
 
 def _or_instead(entry: DataEntry, root: str | PathLike[str] | None) -> DataEntry:
@@ -237,7 +235,7 @@ def _folded(name: str) -> str:
 def _known(values: Mapping[str, Any], names: Sequence[str], path: Path, what: str) -> None:
     for name in values:
         if name not in names:
-            raise ConfigError(f"{path}: {name!r} is not a {what}. Known are {', '.join(names)}")
+            raise ConfigError(f"{path}: {name!r} is not a {what}. Use one of {', '.join(names)}")
 
 
 def _list(content: dict[str, Any], name: str, path: Path) -> list[dict[str, Any]]:
@@ -261,20 +259,22 @@ def _table(value: Any, path: Path, name: str) -> dict[str, Any]:
 
 def _name(value: Any, path: Path, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ConfigError(f"{path}: {what} must be a word or two, got {value!r}")
+        raise ConfigError(f"{path}: {what} must be a non-empty string, got {value!r}")
     return value
 
 
 def _short(value: Any, path: Path, what: str) -> str:
-    """A name that may become that of a file."""
+    """A name that may be used for files."""
     name = _name(value, path, what)
     if len(name.encode()) > LONGEST:
-        raise ConfigError(f"{path}: {what} may have {LONGEST} bytes, got {len(name.encode())}. Choose a shorter one")
+        raise ConfigError(
+            f"{path}: {what} may have at most {LONGEST} bytes, got {len(name.encode())}. Choose a shorter one"
+        )
     return name
 
 
 def _place(value: str, path: Path, what: str) -> str:
-    """A path or the name of a data set; what lies beside the plan is found from any folder."""
+    """A path or the name of a data set; paths are relative to the plan."""
     beside = path.parent / value
     try:
         return str(beside.resolve()) if beside.exists() else value
@@ -287,7 +287,7 @@ def _place(value: str, path: Path, what: str) -> str:
 
 def _whole(value: Any, path: Path, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigError(f"{path}: {what} must be a whole number of at least 1, got {value!r}")
+        raise ConfigError(f"{path}: {what} must be an integer of at least 1, got {value!r}")
     return value
 
 

@@ -1,6 +1,6 @@
-"""Many tasks in a few local processes: one torch thread each, and a process that dies costs one task, not the rest.
+"""Run many tasks in a few local processes with one torch thread each; a process that dies costs only its own task.
 
-concurrent.futures gives up on all tasks when one worker is killed (out of memory, say); here the parent hands out one
+concurrent.futures gives up on all tasks when one worker is killed (out of memory, say); here the parent sends one
 task at a time over a pipe, so it knows which task a dead worker had, reports that one as failed and starts another
 worker.
 """
@@ -57,14 +57,15 @@ def run_tasks(
     fresh: bool = False,
     on_message: Callable[[Task, Any], None] | None = None,
 ) -> Generator[Outcome[Task], None, None]:
-    """Work on all tasks in `jobs` processes, and yield each outcome when it is there.
+    """Work on all tasks in `jobs` processes, and yield each outcome when it is ready.
 
-    A task is taken from the iterable when a process is free for it, after the outcome before it was yielded; so it may
+    A task is taken from the iterable when a process is free, after the previous outcome was yielded, so it may
     depend on the outcomes so far.
 
-    work(shared, task) runs in a worker; work must be a function of a module, and shared (sent once per worker) and the
-    tasks plain data. With one job and fresh=False everything runs in this process. Leaving the loop ends the workers.
-    With on_message it is work(shared, task, send), and send(content) in a worker calls on_message(task, content) here.
+    work(shared, task) runs in a worker; work must be a module-level function, and shared (sent once per worker) and the
+    tasks must be picklable. With one job and fresh=False everything runs in this process. Leaving the loop ends the
+    workers. With on_message, work(shared, task, send) is called instead, and send(content) in a worker calls
+    on_message(task, content) here.
 
     >>> [outcome.result for outcome in run_tasks([1, 2], divmod, 7)]
     [(7, 0), (3, 1)]
@@ -78,8 +79,8 @@ def run_tasks(
     waiting = iter(tasks)
     workers: list[_Worker[Task]] = []
     context = mp.get_context("spawn")  # a forked copy of torch's threads may hang
-    # pickled once, and sent over each worker's own pipe after it started: an argument of the process goes through a
-    # pipe whose other end this process holds too, so that a worker that dies while it starts would block us for ever
+    # pickled once, and sent over each worker's own pipe after it started: arguments of a process go through a pipe
+    # whose other end this process keeps open, so that a worker that dies during start-up would block it forever
     payload = bytes(ForkingPickler.dumps((work, shared, on_message is not None)))
     try:
         for task in islice(waiting, jobs):
@@ -89,10 +90,10 @@ def run_tasks(
         while busy := [worker for worker in workers if worker.task is not None]:
             for pipe in wait([worker.pipe for worker in busy]):
                 place = next(i for i, worker in enumerate(workers) if worker.pipe is pipe)
-                whose, outcome = workers[place].task, _collect(workers[place])
+                current, outcome = workers[place].task, _collect(workers[place])
                 if isinstance(outcome, _Message):
-                    if on_message is not None and whose is not None:
-                        on_message(whose, outcome.content)
+                    if on_message is not None and current is not None:
+                        on_message(current, outcome.content)
                     continue
                 yield outcome
                 for task in islice(waiting, 1):
@@ -110,22 +111,22 @@ def run_tasks(
 
 
 def _start(context: Any) -> _Worker[Task]:
-    here, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs,), daemon=True)
+    own, other = context.Pipe()
+    process = context.Process(target=_serve, args=(other,), daemon=True)
     process.start()
-    theirs.close()  # the worker has the only one: when it dies, what we send or wait for ends at once
-    return _Worker(process, here)
+    other.close()  # only the worker keeps this end open: if it dies, sending and receiving fail at once
+    return _Worker(process, own)
 
 
 def _brief(worker: _Worker[Task], payload: bytes) -> None:
-    """Send what all tasks share; where the worker is dead already, the next receive reports it."""
+    """Send what all tasks share; if the worker is already dead, the next receive reports it."""
     with suppress(OSError):
         worker.pipe.send_bytes(payload)
 
 
 def _hand_out(worker: _Worker[Task], task: Task) -> None:
     worker.task = task
-    with suppress(OSError):  # it died before its task: the next receive reports it
+    with suppress(OSError):  # the worker is dead; the next receive reports it
         worker.pipe.send(task)
 
 
@@ -143,7 +144,7 @@ def _collect(worker: _Worker[Task]) -> Outcome[Task] | _Message:
 
 
 def _attempt(work: Callable[..., Any], shared: Any, task: Task, *send: Callable[[Any], None]) -> Outcome[Task]:
-    """An error is an outcome too: of ours its sentence, of others the last line with its place."""
+    """Run a task; an AsapoolError becomes its message, other exceptions their message with file and line."""
     try:
         return Outcome(task, work(shared, task, *send))
     except AsapoolError as error:
@@ -154,11 +155,11 @@ def _attempt(work: Callable[..., Any], shared: Any, task: Task, *send: Callable[
 
 
 def _serve(pipe: Connection) -> None:
-    """The loop of a worker: what all tasks share, then a task in and an outcome out, until the parent hangs up."""
+    """The loop of a worker: receive the shared data, then tasks, and send outcomes until the parent closes the pipe."""
     become_worker()
     try:
-        work, shared, talks = pickle.loads(pipe.recv_bytes())
-        send = [lambda content: pipe.send(_Message(content))] if talks else []
+        work, shared, sends_messages = pickle.loads(pipe.recv_bytes())
+        send = [lambda content: pipe.send(_Message(content))] if sends_messages else []
         while True:
             pipe.send(_attempt(work, shared, pipe.recv(), *send))
     except (EOFError, OSError):

@@ -1,4 +1,4 @@
-"""Protocols: how a fold becomes a training, a validation and a test part. One table, which everything reads."""
+"""Protocols: how a fold becomes training, validation and test parts, in one table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PARTS = ("train", "val", "test")
 Fold = dict[str, list[int]]  # part → numbers of graphs
-Options = Mapping[str, Any]  # what a protocol needs besides: "splits" is the SplitFile
+Options = Mapping[str, Any]  # additional inputs of a protocol: "splits" is the SplitFile
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class SplitFile:
     gnn-comparison: {"test": [...], "model_selection": [{"train": [...], "validation": [...]}]}.
 
     Args:
-        path: Where the file was read.
-        digest: Of its folds; the form of the file plays no part.
+        path: Of the file.
+        digest: Of its folds, independent of the form of the file.
     """
 
     path: str
@@ -45,25 +45,25 @@ class SplitFile:
 
     @classmethod
     def unpacked(cls, values: Mapping[str, Any]) -> SplitFile:
-        """The file with its folds at hand."""
+        """The file with its folds already loaded."""
         file = cls(values["path"], values["digest"])
         file.__dict__["folds"] = values["folds"]
         return file
 
     @classmethod
     def of(cls, split: Split, path: str | PathLike[str]) -> SplitFile:
-        """The file that a single split would be, which need not be written."""
+        """A split file with a single split, which need not be written."""
         fold = {part: getattr(split, part).tolist() for part in PARTS}
         return cls.unpacked({"path": str(Path(path).resolve()), "digest": _digest([fold]), "folds": [fold]})
 
     @cached_property
     def folds(self) -> list[Fold]:
-        """The folds; read again where only path and digest were kept, and refused if the file has changed since."""
+        """The folds; read from the file if needed, and refused if it has changed."""
         folds = _read(Path(self.path))
         if _digest(folds) != self.digest:
             raise CheckpointError(
-                f"{self.path}: has other splits than when the experiment began (digest {_digest(folds)}, expected "
-                f"{self.digest}). Put the old file back, or start in another folder"
+                f"{self.path}: its splits have changed since the experiment started (digest {_digest(folds)}, expected "
+                f"{self.digest}). Restore the old file, or start in another folder"
             )
         return folds
 
@@ -101,7 +101,7 @@ def _scaffold(graphs: GraphSet, seed: int, fold: int, folds: int, options: Optio
 def _published(graphs: GraphSet, seed: int, fold: int, folds: int, options: Options) -> Split:
     file: SplitFile = options["splits"]
     if len(file.folds) != folds:
-        raise ConfigError(f"{file.path}: has {len(file.folds)} folds, not {folds}. Leave the number of folds out")
+        raise ConfigError(f"{file.path}: has {len(file.folds)} folds, not {folds}. Leave out the number of folds")
     parts: Any = file.folds[fold]
     try:
         return Split(**parts, graphs=len(graphs), fingerprint=graphs.fingerprint, method="splits", seed=seed, fold=fold)
@@ -113,9 +113,9 @@ def _published(graphs: GraphSet, seed: int, fold: int, folds: int, options: Opti
 
 PROTOCOLS: dict[str, Protocol] = {
     "authors": Protocol("plain shuffled folds, validation on the fold before the test fold", _authors),
-    "stratified": Protocol("the same with the classes in proportion", _stratified),
-    "scaffold": Protocol("molecules of one scaffold in one fold", _scaffold),
-    "splits": Protocol("published splits from a file; the seed decides only the training", _published, from_file=True),
+    "stratified": Protocol("the same, stratified by class", _stratified),
+    "scaffold": Protocol("molecules with the same scaffold in one fold", _scaffold),
+    "splits": Protocol("published splits from a file; the seed affects only training", _published, from_file=True),
 }
 
 
@@ -128,22 +128,22 @@ def _read(path: Path) -> list[Fold]:
         raise DataError(f"{path}: is not JSON ({error}). Give a JSON file of splits") from None
     entries = content if isinstance(content, list) else [content]
     if not entries:
-        raise DataError(f"{path}: has no folds. A list of folds with train, validation and test is expected")
+        raise DataError(f"{path}: has no folds. Give a list of folds with train, validation and test")
     return [_fold(entry, f"{path}, fold {k}") for k, entry in enumerate(entries)]
 
 
 def _fold(entry: Any, where: str) -> Fold:
     if not isinstance(entry, dict):
-        raise DataError(f"{where}: an object with train, validation and test expected, got {type(entry).__name__}")
+        raise DataError(f"{where}: expected an object with train, validation and test, got {type(entry).__name__}")
     inner = entry.get("model_selection")
     if inner is not None:
         if not isinstance(inner, list) or len(inner) != 1 or not isinstance(inner[0], dict):
-            raise DataError(f"{where}: one entry of model_selection expected (an inner holdout)")
+            raise DataError(f"{where}: expected one entry of model_selection (an inner holdout)")
         entry = {**inner[0], "test": entry.get("test")}
     lists = {"train": entry.get("train"), "val": entry.get("val", entry.get("validation")), "test": entry.get("test")}
     for part, numbers in lists.items():
         if not isinstance(numbers, list) or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
-            raise DataError(f"{where}: {part} must be a list of numbers of graphs, counted from 0")
+            raise DataError(f"{where}: {part} must be a list of graph numbers, counted from 0")
         if not numbers:
             raise DataError(f"{where}: {part} is empty. Every fold needs training, validation and test graphs")
     return {part: sorted(lists[part] or []) for part in PARTS}

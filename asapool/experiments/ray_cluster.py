@@ -1,9 +1,9 @@
 """The Ray engine: Runs on the processors of many machines, or of this one.
 
-The driver (the process that called) hands out Runs, reads where they stand and writes the results; a machine of the
-cluster needs asapool in the same version, and nothing else. Only plain data goes over the network (dicts in, a line of
+The driver (the calling process) hands out Runs, reads their progress and writes the results; a machine of the
+cluster only needs the same version of asapool. Only plain data goes over the network (dicts in, a line of
 JSON out), so that two versions of asapool understand each other well enough to see that they differ. A Run whose
-machine is lost is handed out again; one whose process dies on a machine that lives is a failed record, as in the local
+machine is lost is handed out again; one whose process dies on a live machine is a failed record, as in the local
 engine.
 """
 
@@ -29,20 +29,20 @@ from asapool.experiments.ray_connection import connected
 from asapool.experiments.record import RunRecord, failed, machine
 from asapool.experiments.run import Run
 
-POLL = 1.0  # seconds between two looks at the board
-GRACE = 1.0  # seconds in which a machine that goes down may follow its worker
-LOSSES = 5  # lost machines per Run: one that meets more of them may be the reason
+POLL = 1.0  # seconds between two progress updates
+GRACE = 1.0  # seconds to wait for a machine to go down after its worker
+LOSSES = 5  # lost machines per Run; a Run that loses more may be the cause
 EVERY = 1.0  # seconds between two progress messages of a worker
 _splits: dict[str, SplitFile] = {}  # in a worker, by digest
-_sets: dict[str, GraphSet] = {}  # in a worker, by fingerprint: one copy per process, on arrays its whole machine shares
+_sets: dict[str, GraphSet] = {}  # in a worker, by fingerprint: one per process, on arrays shared by the machine
 
 
 class RayEngine:
     """Trains on a Ray cluster, one processor and one torch thread per Run.
 
     address: None starts Ray on this machine and stops it afterwards, "auto" finds a running one, "host:port" joins it.
-    jobs: Runs at the same time at most; None = as many as there are processors. A connection that the caller has made
-    with ray.init is used and stays.
+    jobs: Maximum number of Runs at a time; None = the number of processors. A connection that the caller has made
+    with ray.init is used and left open.
     """
 
     def __init__(self, address: str | None = None, jobs: int | None = None) -> None:
@@ -51,7 +51,7 @@ class RayEngine:
         self.address, self.jobs = address, jobs
 
     def work(self, runs: Iterable[Run], inputs: Inputs, on_progress: OnProgress) -> Iterator[RunRecord]:
-        """Yield a record per Run when it ends; leaving the loop stops what is still being trained."""
+        """Yield a record per Run when it ends; leaving the loop stops the Runs in progress."""
         boxes = {name: packed(one) for name, one in inputs.items()}
         shared = sum(getattr(value, "nbytes", 0) for box in boxes.values() for value in box.values())
         with connected(self.address, self.jobs, shared) as ray:
@@ -59,13 +59,13 @@ class RayEngine:
 
 
 class _Work:
-    """One pass over a list of Runs on a connected cluster."""
+    """Executes Runs on a connected cluster."""
 
     def __init__(self, ray: Any, boxes: Mapping[str, Any], jobs: int | None, on_progress: OnProgress) -> None:
         self.ray, self.jobs, self.on_progress = ray, jobs, on_progress
-        # kept by the driver's own node, from which each other node fetches a copy when it first needs one
+        # stored on the driver's node, from which other nodes fetch a copy when they first need one
         self.boxes = {digest: ray.put(box) for digest, box in boxes.items()}
-        # retries are ours: Ray's would not tell a lost machine from a training that kills its process
+        # no retries by Ray, which cannot tell a lost machine from a Run that kills its process
         self.train = ray.remote(num_cpus=1, max_retries=0)(train_remotely)
         self.board = ray.remote(num_cpus=0, max_restarts=-1)(Board).options(scheduling_strategy=_here(ray)).remote()
         self.flying: dict[Any, Run] = {}
@@ -93,17 +93,17 @@ class _Work:
                         yield record
 
     def _room(self) -> int:
-        """A few more than can run, so that no processor waits, and a cluster that can grow sees why it should."""
+        """More Runs than processors, so that no processor waits and an autoscaling cluster sees the demand."""
         return self.jobs or max(2, int(2 * self.ray.cluster_resources().get("CPU", 0)))
 
     def _submit(self, run: Run) -> Any:
         boxes = [self.boxes[digest] for digest in (run.fingerprint, run.splits) if digest]
-        # what is no part of the key travels beside it
+        # fields that are not part of the key are sent separately
         task = run.to_dict() | ({"keep": True} if run.keep else {}) | ({"rungs": run.rungs} if run.rungs else {})
         return self.train.remote(__version__, run.key, task, boxes, self.board)
 
     def _look(self) -> None:
-        """Pass on what the board says; it is for people to read, so one that does not answer is no trouble."""
+        """Report the progress on the board; it is only informative, so a board that does not respond is ignored."""
         if time.monotonic() - self.looked < POLL:
             return
         self.looked, latest = time.monotonic(), {}
@@ -114,19 +114,19 @@ class _Work:
                 self.on_progress(run, *latest[run.key])
 
     def _collect(self, reference: Any, run: Run) -> RunRecord | None:
-        """The record of a Run that has ended, or None where its machine is lost and it must be done again."""
+        """The record of a Run that has ended, or None if its machine was lost and it must be repeated."""
         errors = self.ray.exceptions
         try:
             answer = self.ray.get(reference)
-        except errors.RayTaskError as error:  # not of the training, whose errors are answers
+        except errors.RayTaskError as error:  # not a training error, which would be in the answer
             raise ConfigError(
-                f"a machine of the cluster cannot work: {_last_line(error)}. Install asapool {__version__} on all"
+                f"a machine of the cluster fails: {_last_line(error)}. Install asapool {__version__} on all"
             ) from None
         except (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError) as error:
             return self._again(run, _last_line(error))
         except errors.WorkerCrashedError:
             if self._node_is_gone(run):
-                return self._again(run, "its machine went down with it")
+                return self._again(run, "its machine went down too")
             why = "the worker process died: its machine may be out of memory, try fewer jobs"
             return failed(run, why, machine())
         except errors.RayError as error:
@@ -147,12 +147,12 @@ class _Work:
         return failed(run, f"the machine it ran on was lost {LOSSES + 1} times; the last time: {why}", machine())
 
     def _node_is_gone(self, run: Run) -> bool:
-        """Whether the machine on which a Run's process died is down too; Ray itself takes half a minute to be sure."""
+        """Whether the machine on which a Run's process died is down too; Ray itself needs half a minute to tell."""
         with suppress(self.ray.exceptions.RayError):
             where = self.ray.get(self.board.node.remote(run.key), timeout=5 * POLL)
             time.sleep(GRACE)
             for node in self.ray.nodes():
-                # one that died before it could say where it was may have been on any machine that is silent now
+                # a process that died before reporting its node may have been on any machine that does not respond
                 if node["NodeID"] == where or (where is None and node["Alive"]):
                     alive = node["Alive"] and _answers(node["NodeManagerAddress"], node["NodeManagerPort"])
                     if not alive:
@@ -161,7 +161,7 @@ class _Work:
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """Stop what is left, also when the connection stays."""
+        """Stop the remaining Runs, even if the connection stays open."""
         try:
             yield
         finally:
@@ -178,7 +178,7 @@ def drained(queue: deque[Run]) -> Iterator[Run]:
 
 
 def _here(ray: Any) -> Any:
-    """The driver's own node: what is placed there lives as long as the driver does."""
+    """Schedule on the driver's own node, which lives as long as the driver."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -197,47 +197,47 @@ def _last_line(error: Exception) -> str:
 
 
 class Board:
-    """Where every training stands; workers write, the driver reads."""
+    """The progress of every Run; workers write, the driver reads."""
 
     def __init__(self) -> None:
         self._node: dict[str, str] = {}
         self._latest: dict[str, tuple[int, int, float | None]] = {}
 
     def note(self, key: str, node: str, epoch: int, epochs: int, score: float | None) -> None:
-        """Take down that the Run of this key has finished so many epochs, and on which node."""
+        """Note how many epochs the Run of this key has finished, and on which node."""
         self._node[key] = node
         self._latest[key] = (epoch, epochs, score)
 
     def latest(self) -> dict[str, tuple[int, int, float | None]]:
-        """What was noted since the last call."""
+        """The progress noted since the last call."""
         latest, self._latest = self._latest, {}
         return latest
 
     def node(self, key: str) -> str | None:
-        """The node that works on a Run, or did last."""
+        """The node that trains a Run, or did last."""
         return self._node.get(key)
 
 
 def packed(value: GraphSet | SplitFile) -> dict[str, Any]:
-    """The fields of a data set (arrays that Ray keeps in shared memory, and a few words) or of a split file."""
+    """The fields of a data set (arrays, which Ray keeps in shared memory, and names) or of a split file."""
     if isinstance(value, SplitFile):
         return {**value.to_dict(), "folds": value.folds}
     return {f.name: getattr(value, f.name) for f in fields(value)}
 
 
 def train_remotely(version: str, key: str, task: dict[str, Any], boxes: list[Any], board: Any) -> dict[str, Any]:
-    """Train a Run; the answer has its record as a line, or the failure, or why this worker must not work.
+    """Train a Run; return its record as a line, the failure, or why this worker must not be used.
 
-    boxes: references to the packed graphs and, where the Run has one, the packed split file; in a list so that Ray does
-    not fetch them for a process that has them.
+    boxes: references to the packed graphs and, if the Run has one, the packed split file; in a list so that Ray does
+    not fetch them for a process that already has them.
     """
     if version != __version__:
         return {"refused": f"asapool {__version__}"}
     import ray
 
     note = partial(board.note.remote, key, ray.get_runtime_context().get_node_id())
-    note(0, task["train"]["epochs"], None)  # before anything that takes time: the driver must know where a Run is
-    [outcome] = run_tasks([task], _train, (boxes, note))  # in this process; an error becomes a sentence
+    note(0, task["train"]["epochs"], None)  # first, so that the driver knows where the Run is
+    [outcome] = run_tasks([task], _train, (boxes, note))  # in this process; an error becomes a message
     answer: dict[str, Any] = outcome.result if outcome.failure is None else {"failure": outcome.failure}
     return answer
 
@@ -249,7 +249,7 @@ def _train(shared: tuple[list[Any], Callable[..., None]], task: dict[str, Any]) 
     from asapool.experiments.fold import run
 
     torch.set_num_threads(1)
-    (boxes, note), wanted, last = shared, Run.from_dict(task), [time.monotonic()]
+    (boxes, note), planned, last = shared, Run.from_dict(task), [time.monotonic()]
 
     def on_epoch(epoch: int, epochs: int, score: float | None) -> None:
         now = time.monotonic()
@@ -257,9 +257,9 @@ def _train(shared: tuple[list[Any], Callable[..., None]], task: dict[str, Any]) 
             last[0] = now
             note(epoch, epochs, score)
 
-    if wanted.fingerprint not in _sets:
-        _sets[wanted.fingerprint] = GraphSet.trusted(**ray.get(boxes[0]))
-    if wanted.splits and wanted.splits not in _splits:
-        _splits[wanted.splits] = SplitFile.unpacked(ray.get(boxes[1]))
-    record = run(_sets[wanted.fingerprint], wanted, on_epoch, _splits.get(wanted.splits))
+    if planned.fingerprint not in _sets:
+        _sets[planned.fingerprint] = GraphSet.trusted(**ray.get(boxes[0]))
+    if planned.splits and planned.splits not in _splits:
+        _splits[planned.splits] = SplitFile.unpacked(ray.get(boxes[1]))
+    record = run(_sets[planned.fingerprint], planned, on_epoch, _splits.get(planned.splits))
     return {"record": record.to_line(), **({} if record.model is None else {"model": record.model})}

@@ -1,7 +1,7 @@
-"""Joining a Ray cluster by its address, or starting one on this machine for as long as it is needed.
+"""Join a Ray cluster by its address, or start one on this machine for as long as it is needed.
 
-A cluster that we started ends with us: after SIGTERM because the signal becomes an exception, and after SIGKILL because
-a guard process waits for our end, ends what is left of that cluster and removes its folder.
+A cluster started here ends with this process: after SIGTERM because the signal becomes an exception, and after SIGKILL
+because a guard process waits for that, ends the rest of the cluster and removes its folder.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from typing import Any
 
 from asapool.errors import ConfigError, MissingExtraError
 
+logger = logging.getLogger(__name__)
 ANSWER = 5.0  # seconds to wait for an open port
-WELCOME = 30.0  # seconds to wait until a cluster has let us in
-LEAST_STORE = 80 * 2**20  # bytes of shared memory below which Ray does not start
+WELCOME = 30.0  # seconds to wait for a cluster to accept the connection
+LEAST_STORE = 80 * 2**20  # bytes of shared memory that Ray needs to start
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # Ray prints what happens to its workers on standard output, which is ours
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else a warning about graphics cards, which are not used
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # keeps Ray's messages about workers off standard output
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # avoids a warning about GPUs, which are not used
 }
 TOKEN = (
-    "If the cluster asks for a token, set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to the token or RAY_AUTH_TOKEN_PATH "
+    "If the cluster requires a token, set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to the token or RAY_AUTH_TOKEN_PATH "
     "to its file (default: ~/.ray/auth_token)"
 )
-# Only processes whose command line names the folder are ended; it is new and has a random name. Ray's workers end by
-# themselves when their node does.
+# Only processes whose command line contains the folder are ended; it is new and has a random name. Ray's workers end
+# by themselves when their node does.
 GUARD = """
 import os, shutil, signal, sys, time
 folder = sys.argv[1]
@@ -53,7 +54,7 @@ for _ in range(20):
     shutil.rmtree(folder, ignore_errors=True)
     time.sleep(0.5)
 """
-# Ray itself waits for minutes and then ends the process, so a child of ours tries the address first
+# Ray itself waits for minutes and then ends the process, so a child process tries the address first
 PROBE = """
 import sys, ray
 try:
@@ -64,7 +65,7 @@ except Exception as error:
 
 
 def load_ray() -> Any:
-    """Ray with its messages turned off; where it is not installed, an error with the command that installs it."""
+    """Import Ray with its messages turned off; if it is missing, the error says how to install it."""
     for name, value in QUIET.items():  # Ray reads them when it is imported
         os.environ.setdefault(name, value)
     try:
@@ -76,7 +77,7 @@ def load_ray() -> Any:
 
 @contextmanager
 def connected(address: str | None, cpus: int | None, shared: int) -> Iterator[Any]:
-    """Give Ray, connected; a connection that is there already is used and left alone.
+    """Yield Ray, connected; an existing connection is used and left open.
 
     address: None starts a cluster on this machine with `cpus` processors (None = all) and room for `shared` bytes of
     data, and stops it afterwards; "auto" and "host:port" join one.
@@ -87,8 +88,8 @@ def connected(address: str | None, cpus: int | None, shared: int) -> Iterator[An
         return
     logging.getLogger("ray").setLevel(logging.ERROR)
     options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
-    # a folder of our own: Ray keeps what it wrote there, and other clusters of this machine are not disturbed; its name
-    # must be short, since the sockets in it may have paths of 107 bytes at most
+    # our own folder, because Ray does not clean up its files, and to stay clear of other clusters on this machine; its
+    # name must be short, since paths of sockets have at most 107 bytes
     short = "/tmp" if os.path.isdir("/tmp") else None
     folder = tempfile.mkdtemp(prefix="asapool-ray-", dir=short) if address is None else None
     try:
@@ -105,6 +106,7 @@ def connected(address: str | None, cpus: int | None, shared: int) -> Iterator[An
 def _joined(
     ray: Any, address: str | None, cpus: int | None, shared: int, folder: str | None, options: dict[str, Any]
 ) -> Iterator[Any]:
+    logger.info("%s", "starting Ray on this machine" if address is None else f"connecting to Ray at {address}")
     try:
         if address is None:
             options |= {"num_cpus": cpus, "object_store_memory": max(LEAST_STORE, 2 * shared), "_temp_dir": folder}
@@ -120,21 +122,21 @@ def _joined(
 
 @contextmanager
 def guarded(folder: str) -> Iterator[None]:
-    """While the block runs, a process waits that ends the cluster of a folder should we be killed."""
+    """Run a guard process during the block, which ends the cluster of a folder if this process is killed."""
     command = [sys.executable, "-c", GUARD, folder]
     silent = subprocess.DEVNULL
-    # a session of its own: Ctrl-C in the terminal must not end it before us
+    # its own session, so that Ctrl-C in the terminal does not end it first
     guard = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=silent, stderr=silent, start_new_session=True)
     try:
         yield
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # nothing is left to do for the guard
+        shutil.rmtree(folder, ignore_errors=True)  # leaves the guard nothing to do
         guard.communicate()
 
 
 @contextmanager
 def _ending_on_sigterm() -> Iterator[None]:
-    """Leave by an exception, so that Ray is shut down; Ray's own handler prints a native stack trace and stays."""
+    """Turn SIGTERM into an exception, so that Ray is shut down; Ray's own handler prints a stack trace and stays."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -150,7 +152,7 @@ def _ending_on_sigterm() -> Iterator[None]:
     try:
         yield
     except SystemExit:
-        if received.is_set():  # Ray's calls, through which it may have passed, changed its code to 1
+        if received.is_set():  # Ray may have changed the exit code to 1
             raise SystemExit(code) from None
         raise
     finally:
@@ -160,19 +162,19 @@ def _ending_on_sigterm() -> Iterator[None]:
 def _enter(ray: Any, trouble: str, **options: Any) -> None:
     try:
         ray.init(**options)
-    except SystemExit:  # Ray's own handler of SIGTERM, which it has while it starts
+    except SystemExit:  # from Ray's own SIGTERM handler during start-up
         raise SystemExit(128 + signal.SIGTERM) from None
     except Exception as error:
         raise ConfigError(f"{trouble}: {_first_line(str(error))}") from None
 
 
 def _without_dashboard(options: dict[str, Any]) -> dict[str, Any]:
-    """Only who starts a cluster decides about its dashboard."""
+    """The options without the dashboard, which only the process that starts a cluster can set."""
     return {name: value for name, value in options.items() if name != "include_dashboard"}
 
 
 def _try_out(address: str) -> None:
-    """Refuse an address where no Ray answers, before Ray itself waits for it."""
+    """Refuse an address at which no Ray cluster responds, before Ray itself waits for it."""
     advice = "Give the address that `ray start --head` printed, on a machine that is part of the cluster"
     if address != "auto":
         host, colon, port = address.rpartition(":")
@@ -181,16 +183,16 @@ def _try_out(address: str) -> None:
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
         except (OSError, OverflowError) as error:
-            raise ConfigError(f"no Ray answers at {address} ({error}). {advice}") from None
+            raise ConfigError(f"no Ray cluster at {address} ({error}). {advice}") from None
     trouble = _probe(address, dict(os.environ))
     if trouble is None:
         return
     if "RAY_AUTH_MODE" not in os.environ and _probe(address, {**os.environ, "RAY_AUTH_MODE": "token"}) is None:
-        os.environ["RAY_AUTH_MODE"] = "token"  # it asks for a token, and one is where Ray looks for it
+        os.environ["RAY_AUTH_MODE"] = "token"  # it requires a token, and Ray finds one
         with suppress(ImportError, AttributeError):
             from ray._raylet import Config  # type: ignore[attr-defined]
 
-            Config.initialize("")  # Ray has read its variables when it was imported
+            Config.initialize("")  # Ray read its variables when it was imported
         return
     raise ConfigError(f"Ray at {address} refuses the connection: {trouble} {TOKEN}. {advice}")
 
@@ -203,7 +205,7 @@ def _probe(address: str, environment: dict[str, str]) -> str | None:
             timeout=WELCOME, errors="replace", env=environment,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return f"there is no answer within {WELCOME:g} s."
+        return f"no response within {WELCOME:g} s."
     if done.returncode == 0:
         return None
     lines = done.stderr.strip().splitlines() or [f"the attempt ended with code {done.returncode}"]
@@ -211,7 +213,7 @@ def _probe(address: str, environment: dict[str, str]) -> str | None:
 
 
 def _first_line(text: str) -> str:
-    """What went wrong, in one line that ends as a sentence.
+    """The first line of an error message, ending with a full stop.
 
     >>> _first_line("No space\\nTraceback …")
     'No space.'

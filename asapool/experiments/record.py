@@ -1,4 +1,4 @@
-"""On what a record was made: processor, system and the versions that may change a number."""
+"""RunRecord: the result of a Run, with the machine and the versions that may affect it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIBRARIES = {"numpy": "numpy", "numba": "numba", "torch": "torch", "torch_geomet
 
 @cache
 def machine() -> dict[str, Any]:
-    """This machine and the versions of what computes on it.
+    """This machine and the versions of the libraries used.
 
     >>> sorted(machine())[:3]
     ['asapool', 'commit', 'cores']
@@ -56,7 +56,7 @@ def _version(package: str) -> str | None:
 
 
 def _commit(root: Path) -> str | None:
-    """The commit of a checkout; an installed package has none, even when its environment lies inside a checkout."""
+    """The commit of a checkout; None for an installed package, even if its environment lies inside a checkout."""
     if not (root / ".git").exists():
         return None
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
@@ -69,12 +69,12 @@ def _commit(root: Path) -> str | None:
 
 VERSION = 2  # 1 (asapool 0.1.0) had no checksums
 END = re.compile(rb',"checksum":"([0-9a-f]{16})"}$')
-DIGITS = 6  # of curves, which are for the eye, and to which scores must agree; a line keeps scores in full
+DIGITS = 6  # of curves in a line, and to which scores must agree; scores are written in full
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """Scores, curves, time and machine of one Run; or the reason why there are none."""
+    """Scores, curves, time and machine of one Run, or the reason why it failed."""
 
     run: Run
     validation: dict[str, Any] | None = None  # Scores as plain data
@@ -88,8 +88,8 @@ class RunRecord:
     probabilities: dict[str, Any] | None = None  # graphs: numbers of the test graphs; proba: a row for each
     machine: dict[str, Any]
     failure: str | None = None
-    attempts: int = 1  # how often it was tried until now
-    model: bytes | None = None  # the content of its model file, where the Run keeps it; not part of the line
+    attempts: int = 1  # how often it was tried so far
+    model: bytes | None = None  # the content of its model file, if the Run keeps it; not part of the line
 
     @property
     def finished(self) -> bool:
@@ -102,11 +102,11 @@ class RunRecord:
         return str(self.machine.get("asapool") or "0.1.0")
 
     def light(self) -> RunRecord:
-        """The same without curves and probabilities, which tables do not need and which fill the memory."""
+        """The same without curves and probabilities, which are large and not needed for tables."""
         return replace(self, history=None, probabilities=None, model=None)
 
     def to_line(self) -> str:
-        """One line of JSON that ends with its checksum; curves are written by column, which takes half the room."""
+        """One line of JSON that ends with its checksum; curves are written by column, which halves the size."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "model"}
         plain |= {"run": self.run.to_dict(), "history": _columns(self.history)}
         present = {name: value for name, value in plain.items() if value is not None}
@@ -116,16 +116,16 @@ class RunRecord:
 
     @classmethod
     def from_line(cls, line: str | bytes) -> RunRecord:
-        """The record that to_line wrote, or a line of 0.1.0 without a checksum; anything else is a DataError."""
+        """Parse a line of to_line, or of 0.1.0 without a checksum; anything else is a DataError."""
         data = (line.encode() if isinstance(line, str) else line).removesuffix(b"\n")
         end = END.search(data)
         if end is not None and _checksum(data[: end.start()] + b"}") != end[1].decode():
-            raise DataError("the line does not have its checksum: it was changed or damaged")
+            raise DataError("the checksum of the line is wrong: it was changed or damaged")
         try:
             plain = json.loads(data)
             version = plain.pop("version")
             if version not in (1, VERSION):
-                raise DataError(f"a record of version {VERSION} expected. Use the asapool that wrote it")
+                raise DataError(f"expected a record of version {VERSION}. Use the asapool that wrote it")
             if (plain.pop("checksum", None) is None or end is None) != (version == 1):
                 raise DataError("the checksum of the line is missing or damaged")
             key = plain.pop("key")
@@ -133,7 +133,7 @@ class RunRecord:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, AsapoolError) as error:
             raise DataError(f"not a record of a run ({type(error).__name__}: {error})") from None
         if record.run.key != key:
-            raise DataError(f"the record is called {key}, but its run is {record.run.key}: the line was changed")
+            raise DataError(f"the record has the key {key}, but its run is {record.run.key}: the line was changed")
         return record
 
 
@@ -143,9 +143,9 @@ def failed(run: Run, why: str, machine: dict[str, Any]) -> RunRecord:
 
 
 def better(one: RunRecord, other: RunRecord) -> RunRecord:
-    """Of two records of one Run the finished one; of two finished ones that with more scores; else the first.
+    """Of two records of one Run, the finished one; of two finished ones, the one with more scores; else the first.
 
-    A score that only one of them has is no contradiction; two different scores are refused, with both machines.
+    A score that only one of them has is not a contradiction; for different scores the error names both machines.
     """
     if not (one.finished and other.finished):
         return other if other.finished else one
@@ -155,7 +155,7 @@ def better(one: RunRecord, other: RunRecord) -> RunRecord:
             where = " and ".join(f"{r.machine.get('cpu')} (torch {r.machine.get('torch')})" for r in (one, other))
             raise DataError(
                 f"run {one.run.key} ({one.run.data}, {one.run.model.method}, seed {one.run.seed}, fold {one.run.fold}) "
-                f"has different {part} scores on {where}. Keep the two apart, or leave one of them out"
+                f"has different {part} scores on {where}. Keep them in separate stores, or leave one of them out"
             )
     return other if _known(other) > _known(one) else one
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def to_dict(table: Table) -> dict[str, Any]:
-    """Plain data, with the paper's claims in words and what became of them."""
+    """Plain data, with the verdicts on the paper's claims."""
     plain = {f.name: getattr(table, f.name) for f in fields(table)}
     plain |= {name: list(plain[name]) for name in ("rows", "columns", "seeds", "versions")}
     plain |= {name: [_plain(cell) for cell in plain[name]] for name in ("cells", "baselines")}
@@ -35,8 +35,8 @@ def to_markdown(table: Table, *, heading: bool = True, marks: bool = True, folde
     Args:
         table: the table.
         heading: begin with the title.
-        marks: show of every cell how many trainings of the plan are still missing.
-        folded: hide the cells in full until the reader opens them.
+        marks: show how many training runs of each cell are still missing.
+        folded: hide the full list of cells until the reader opens it.
     """
     parts = [f"# {escape(table.title)}\n"] if heading else []
     parts.append(f"{lead(table)}\n")
@@ -45,7 +45,7 @@ def to_markdown(table: Table, *, heading: bool = True, marks: bool = True, folde
         means = [[row, *(_mean(table, row, column, marks) for column in table.columns)] for row in rows]
         parts.append(markdown(["", *table.columns], means))
         if marks and any(0 < c.folds < c.expected for c in table.cells):
-            parts.append("\\* not all trainings of the cell are done.\n")
+            parts.append("\\* not all training runs of the cell are done.\n")
     cells = markdown(*columns.grid(table, marks))
     summary = "<details markdown><summary>Every cell, with deviations and tests</summary>"
     parts.append(f"{summary}\n\n{cells}\n</details>\n" if folded else cells)
@@ -63,7 +63,7 @@ def to_markdown(table: Table, *, heading: bool = True, marks: bool = True, folde
 
 
 def lead(table: Table) -> str:
-    """One sentence on what the numbers are."""
+    """A sentence that says what the numbers are."""
     kind = {"authors": "plain shuffled", "splits": "published"}.get(table.protocol, table.protocol)
     return (
         f"{table.metric.capitalize()} {table.headline.words}, mean over seeds × folds ({table.folds} {kind} folds); "
@@ -72,37 +72,37 @@ def lead(table: Table) -> str:
 
 
 def notes(table: Table) -> list[str]:
-    """What a reader must know before believing the numbers."""
+    """Caveats for the reader of the numbers."""
     sentences = []
     if any(cell.paper is not None for cell in table.cells) and not table.comparable:
         epochs = sorted({cell.settings["train"]["epochs"] for cell in table.cells} - {paper.EPOCHS})
         counts = ", ".join(map(str, epochs))
         sentences.append(
-            f"Trained for {counts} epochs, the paper for {paper.EPOCHS}: there is no verdict on its numbers."
+            f"Trained for {counts} epochs instead of the paper's {paper.EPOCHS}, so there is no verdict on its numbers."
         )
     if table.comparison:
         sentences += [result.sentence for column in table.columns if (result := leader(table, column)) is not None]
         sentences += [text for column in table.columns if (text := worthless(table, column)) is not None]
     if len(table.versions) > 1:
-        sentences.append(f"The trainings were made by asapool {', '.join(table.versions)}.")
+        sentences.append(f"The training runs were made by asapool {', '.join(table.versions)}.")
     return sentences
 
 
 def choices(table: Table) -> list[str]:
-    """What was chosen per data set, beside the authors' choice."""
+    """The chosen row of each data set, and the authors' choice."""
     lines = []
     for column in table.columns:
         best = next((c for c in table.cells if c.column == column and c.chosen), None)
         if best is None:
-            lines.append(f"{column}: nothing is chosen before all its trainings are done")
+            lines.append(f"{column}: nothing is chosen before all its training runs are done")
             continue
         label = headline_named(best.score).label
         line = f"{column}: {best.row} has the best validation {label}, {number(best.validation)}; "
         line += f"its test {label} is {plus_minus(best.test, best.test_over_seeds)}"
-        theirs, settings = paper.nearest(column, "asap"), preset(column)
-        if theirs is not None:
+        reported, settings = paper.nearest(column, "asap"), preset(column)
+        if reported is not None:
             chosen = {**settings["model"], **settings["train"]}
-            line += f" (paper {theirs}; the authors chose hidden {chosen['hidden']}, lr {chosen['lr']}, "
+            line += f" (paper {reported}; the authors chose hidden {chosen['hidden']}, lr {chosen['lr']}, "
             line += f"dropout {chosen['attention_dropout']})"
         lines.append(line)
     return lines

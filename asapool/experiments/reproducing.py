@@ -1,4 +1,4 @@
-"""The paper's tables by name: their plans, and one call that carries all of them out in a folder."""
+"""The paper's tables by name: their plans, and a function that carries them out in a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TRAINED = (
     "table2", "table-aggregation", "table-attention", "table-fitness", "table-edges", "figure-ratio", "table-hyper",
 )  # fmt: skip
-PROPERTIES, STATISTICS = "table1", "table3"  # which need no training
+PROPERTIES, STATISTICS = "table1", "table3"  # these need no training
 
 
 def known() -> list[str]:
@@ -30,13 +30,13 @@ def known() -> list[str]:
 
 
 def names_of(what: str) -> list[str]:
-    """The tables that a word stands for: itself, or all of the paper's.
+    """The tables that a name stands for: itself, or all of the paper's.
 
     >>> names_of("table2"), len(names_of("all"))
     (['table2'], 9)
     """
     if what not in known():
-        raise ConfigError(f"there is no {what!r} to reproduce. Known are {', '.join(known())}; or use --plan")
+        raise ConfigError(f"there is no {what!r} to reproduce. Use one of {', '.join(known())}, or --plan")
     return [PROPERTIES, TRAINED[0], STATISTICS, *TRAINED[1:]] if what == "all" else [what]
 
 
@@ -47,11 +47,11 @@ def load_plans(
     methods: Sequence[str] | None = None,
     **options: Any,
 ) -> list[Plan]:
-    """The plans behind some tables, each cut down to those data sets and methods that it knows.
+    """The plans of several tables, each restricted to the given data sets and methods that it has.
 
-    A word that none of them knows is refused; a plan of which nothing remains is left out.
+    A name that none of them has is refused; a plan of which nothing remains is left out.
     """
-    # the statistics are about the data sets of the comparison
+    # table3 has the statistics of the data sets of table2
     files = [read_plan(TRAINED[0] if name == STATISTICS else name) for name in names if name != PROPERTIES]
     files = list({file.name: file for file in files}.values())
     for word in datasets or ():
@@ -69,7 +69,7 @@ def load_plans(
         if data != [] and rows != []:
             plans.append(load_plan(file, datasets=data, methods=rows, **options))
     if files and not plans:
-        raise ConfigError("--datasets and --methods leave nothing to do. Leave one of them out")
+        raise ConfigError("--datasets and --methods leave nothing to do. Leave out one of them")
     return plans
 
 
@@ -81,9 +81,9 @@ def reproduce(
     engine: Engine,
     **options: Any,
 ) -> tuple[list[Written], list[RunRecord]]:
-    """Train what the folder's store has not finished, and write the tables; return them and all records.
+    """Train the Runs that are not finished in the folder's store, and write the tables; return them and all records.
 
-    names: of the tables; plans: what load_plans gave for them; graphs: by column; options: those of carry_out.
+    names: of the tables; plans: from load_plans; graphs: by column; options: those of carry_out.
     """
     from asapool.experiments.paper_tables import table1, table3
 

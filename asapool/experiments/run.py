@@ -1,4 +1,4 @@
-"""Run: everything that decides one training and its scores; asapool.experiments.fold carries it out."""
+"""Run: everything that determines one training run and its scores; asapool.experiments.fold carries it out."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from asapool.training.config import TrainConfig
 if TYPE_CHECKING:
     from asapool.data import GraphSet, Split
 
-PRUNED = "pruned"  # how the failure of a pruned training begins
+PRUNED = "pruned"  # prefix of the failure message of a pruned Run
 
-# The settings that Runs of 0.1.0 had, with their defaults then. They are part of every key; a later setting only where
-# it is not at its default, so that old records keep their keys.
+# The settings of Runs in 0.1.0, with their defaults. They are part of every key; later settings only if they are
+# not at their default, so that old records keep their keys.
 FIRST_MODEL: dict[str, Any] = {
     "method": "asap", "hidden": 64, "levels": 3, "ratio": 0.5, "conv": "gcn", "batch_norm": False, "jumping": False,
     "dropout": 0.5, "attention_dropout": 0.0, "semantics": "paper", "hops": 1, "attention": "m2t", "master": "max",
@@ -36,23 +36,23 @@ FIRST_TRAIN: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One training: a data set, a model, a schedule, a seed and the number of the test fold.
+    """One training run: a data set, a model, training settings, a seed and the number of the test fold.
 
-    The seed and the threads of `train` play no part (the first follows from seed and fold, the second is always one).
+    The seed and threads of `train` are ignored (the seed is derived from seed and fold, the number of threads is 1).
 
     Args:
         data: Name of the data set.
         fingerprint: Of its content.
         model: The classifier.
-        train: The schedule.
-        seed: Of the protocol; it shuffles the folds and decides the training.
+        train: The training settings.
+        seed: For shuffling the folds and for training.
         fold: Number of the test fold.
         folds: How many there are.
         protocol: How folds are made, a name of `asapool.experiments.protocols.PROTOCOLS`.
-        splits: Digest of the split file, where the protocol reads one.
-        keep: The record carries the trained model; this changes nothing else, the key least of all.
-        rungs: (epoch, value) pairs: the training ends after that epoch, unfinished, where its best validation value
-            until then is lower. No part of the key: what is finished is the same with and without them.
+        splits: Digest of the split file, if the protocol needs one.
+        keep: Whether the record contains the trained model; not part of the key.
+        rungs: (epoch, value) pairs: the Run is pruned after that epoch if its best validation value so far is lower.
+            Not part of the key, because a finished Run is the same with and without them.
     """
 
     data: str
@@ -72,13 +72,14 @@ class Run:
         if not 0 <= self.fold < self.folds:
             raise ConfigError(f"fold must lie in 0 to {self.folds - 1}, got {self.fold}")
         if PROTOCOLS[self.protocol].from_file != bool(self.splits):
-            raise ConfigError(f"protocol {self.protocol!r} and a split file do not belong together: {self.splits!r}")
+            needs = "takes no split file" if self.splits else "needs a split file"
+            raise ConfigError(f"protocol {self.protocol!r} {needs}, got {self.splits!r}")
         if (self.train.seed, self.train.threads) != (0, None):
             object.__setattr__(self, "train", replace(self.train, seed=0, threads=None))
 
     @cached_property
     def key(self) -> str:
-        """A short name that follows from the content alone: 16 hex digits."""
+        """A short name derived from the content alone: 16 hex digits."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -96,14 +97,14 @@ class Run:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Run:
-        """The Run that to_dict was called on; settings that are missing have the values of 0.1.0."""
+        """The Run that to_dict was called on; missing settings have the defaults of 0.1.0."""
         model = ModelConfig.from_dict(FIRST_MODEL | values["model"])
         train = TrainConfig.from_dict(FIRST_TRAIN | values["train"])
         return cls(**{**values, "model": model, "train": train})
 
 
 def settings_of(config: ModelConfig | TrainConfig) -> dict[str, Any]:
-    """What decides a training, as plain data: the settings of 0.1.0, and later ones that are not at their default.
+    """The settings that identify a Run, as plain data: those of 0.1.0, and later ones that are not at their default.
 
     >>> "seed" in settings_of(TrainConfig()), settings_of(TrainConfig())["lr"]
     (False, 0.01)
@@ -118,7 +119,7 @@ def settings_of(config: ModelConfig | TrainConfig) -> dict[str, Any]:
 
 
 def best_value(history: Iterable[Mapping[str, Any]]) -> float:
-    """The best validation value of some epochs, greater is better: accuracy, or minus the loss where there is none.
+    """The best validation value so far (greater is better): accuracy, or minus the loss if there is none.
 
     >>> best_value([{"val_accuracy": 0.5, "val_loss": 1.0}, {"val_accuracy": 0.4, "val_loss": 0.9}])
     0.5

@@ -1,9 +1,9 @@
 """Is one method better than another, given the same folds? Paired tests, and tests of trends, deviations and gains.
 
 Folds share most of their training graphs, so their differences are not independent and the ordinary t-test finds
-differences that are not there. Nadeau and Bengio (2003) correct the variance for the shared part.
+spurious differences. Nadeau and Bengio (2003) correct the variance for the shared part.
 
-A test returns an effect, positive where the first row does as the claim says, and its two-sided p value.
+A test returns an effect, positive if it has the claimed direction, and its two-sided p value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from asapool.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """Two methods on the same n folds; a p-value is None where the test cannot be made, and `note` says why."""
+    """Two methods on the same n folds; a p-value is None if the test is impossible, and `note` says why."""
 
     n: int
     difference: float  # mean of first − second
@@ -49,7 +49,7 @@ def paired_test(first: npt.ArrayLike, second: npt.ArrayLike, test_share: float) 
     if a.shape != b.shape or a.ndim != 1:
         raise InputError(f"a paired test takes two lists of the same length, got shapes {a.shape} and {b.shape}")
     if not test_share > 0:
-        raise InputError(f"test_share is the size of the test part over that of the training part, got {test_share}")
+        raise InputError(f"test_share must be greater than 0 (test part / training part), got {test_share}")
     d, n = a - b, len(a)
     if n < 2:
         return PairedTest(
@@ -65,7 +65,7 @@ def paired_test(first: npt.ArrayLike, second: npt.ArrayLike, test_share: float) 
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Holm's adjustment for several tests at once: the k-th smallest of m counts m − k + 1 times, and none falls.
+    """Holm's adjustment for m tests: the k-th smallest p is multiplied by m − k + 1, then made monotone.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -89,12 +89,12 @@ def _corrected_t(d: npt.NDArray[np.float64], test_share: float) -> tuple[float |
 
 
 def _wilcoxon(d: npt.NDArray[np.float64]) -> float:
-    """Folds without a difference are left out, as Wilcoxon did; equal sizes share their mean rank."""
+    """Wilcoxon's signed-rank test; zero differences are left out, and ties share their mean rank."""
     from scipy.stats import wilcoxon
 
-    nonzero = np.round(d[np.abs(d) > 1e-12], 12)  # accuracies of equal folds: rounding must not order equal differences
+    nonzero = np.round(d[np.abs(d) > 1e-12], 12)  # rounding errors must not order equal differences
     ties = len(np.unique(np.abs(nonzero))) < len(nonzero)
-    # the exact distribution holds for few folds without ties; the normal one otherwise
+    # the exact distribution for few folds without ties, otherwise the normal approximation
     return float(wilcoxon(nonzero, method="approx" if ties or len(nonzero) > 50 else "exact").pvalue)
 
 
@@ -106,7 +106,7 @@ Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def test_share(folds: int) -> float:
-    """Size of the test part over that of the training part: one fold is tested on, one validated on, the rest train.
+    """Size of the test part over that of the training part: one fold to test, one to validate, the rest to train.
 
     >>> test_share(10)
     0.125
@@ -117,7 +117,7 @@ def test_share(folds: int) -> float:
 def higher(first: Values, second: Values) -> tuple[float, float]:
     """Difference of the means, and p of the corrected paired t-test over all folds.
 
-    first, second (seeds, folds). Where every fold differs by the same amount, be it zero, nothing is left to chance.
+    first, second (seeds, folds). If every fold differs by the same amount, even zero, p is 0.
 
     >>> higher(np.full((2, 3), 70.0), np.full((2, 3), 60.0))
     (10.0, 0.0)
@@ -127,10 +127,10 @@ def higher(first: Values, second: Values) -> tuple[float, float]:
 
 
 def steadier(first: Values, second: Values) -> tuple[float, float]:
-    """How much smaller the first deviation over seeds is, and p of the test of Pitman and Morgan.
+    """How much smaller the first deviation over seeds is, and p of the Pitman-Morgan test.
 
     Two variances are equal exactly if sum and difference are uncorrelated: r = corr(a + b, a − b), n − 2 degrees of
-    freedom. Unlike the F-test it allows for a and b being means of the same seeds, with the same folds.
+    freedom. Unlike the F-test, it takes into account that a and b are means over the same seeds and folds.
 
     first, second (seeds, folds), at least three seeds.
 
@@ -143,7 +143,7 @@ def steadier(first: Values, second: Values) -> tuple[float, float]:
 
     a, b = first.mean(axis=1), second.mean(axis=1)
     gap = float(np.std(b, ddof=1) - np.std(a, ddof=1))
-    if min(np.ptp(a + b), np.ptp(a - b)) < 1e-9:  # the same course over the seeds: the same deviation
+    if min(np.ptp(a + b), np.ptp(a - b)) < 1e-9:  # same values up to a constant or sign: same deviation
         return 0.0, 1.0
     return gap, float(pearsonr(a + b, a - b).pvalue)
 
@@ -174,7 +174,7 @@ def interval(values: Values) -> tuple[float, float]:
 
 
 def _rank_correlation(values: Values) -> float:
-    """Spearman's, of the values with their places; 0 where all are equal."""
+    """Spearman's rank correlation of the values with their positions; 0 if all are equal."""
     from scipy.stats import rankdata
 
     rank = rankdata(np.round(values, 9))

@@ -1,4 +1,4 @@
-"""Space: which settings a search may choose, read from TOML and checked before the first training."""
+"""Space: the settings that a search may choose, read from TOML and checked before the first training run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Choice:
     values: tuple[Any, ...]
 
     def suggest(self, trial: Any, name: str) -> Any:
-        """A value that the sampler of an Optuna trial chooses; lists travel as text."""
+        """A value chosen by the sampler of an Optuna trial; values are passed as JSON, because lists are allowed."""
         return json.loads(trial.suggest_categorical(name, [json.dumps(value) for value in self.values]))
 
     def stored(self, value: Any) -> Any:
@@ -45,16 +45,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class Range:
-    """A number from low to high, whole where both are."""
+    """A number from low to high; an integer if both are integers."""
 
     low: float
     high: float
     log: bool = False
 
     def suggest(self, trial: Any, name: str) -> float:
-        """A value that the sampler of an Optuna trial chooses."""
-        ask = trial.suggest_int if isinstance(self.low, int) and isinstance(self.high, int) else trial.suggest_float
-        return ask(name, self.low, self.high, log=self.log)  # type: ignore[no-any-return]
+        """A value chosen by the sampler of an Optuna trial."""
+        suggest = trial.suggest_int if isinstance(self.low, int) and isinstance(self.high, int) else trial.suggest_float
+        return suggest(name, self.low, self.high, log=self.log)  # type: ignore[no-any-return]
 
     def stored(self, value: Any) -> Any:
         """The value as Optuna stores it."""
@@ -70,7 +70,7 @@ class Space:
     """The settings that a search may choose.
 
     Args:
-        free: "model.hidden" and the like → what it may be.
+        free: name, such as "model.hidden" → its possible values.
         fixed: tables of settings that all trials share.
 
     >>> space = Space.from_tables({"model": {"hidden": [16, 32], "ratio": 0.5}})
@@ -83,14 +83,14 @@ class Space:
 
     @classmethod
     def read(cls, path: str | PathLike[str] | None, method: str = DEFAULT_METHOD) -> Space:
-        """The space of a TOML file; None = the one that comes with asapool for such a method."""
+        """The space of a TOML file; None = asapool's default for the method."""
         name = "plus.toml" if method.endswith("+") else "paper.toml"
         place = Path(str(files("asapool.experiments") / "spaces" / name)) if path is None else Path(path)
         return cls.from_tables(read_toml(place, TABLES), str(place))
 
     @classmethod
     def from_tables(cls, tables: Tables, where: str = "space") -> Space:
-        """The space of plain tables: a list is a choice, {low, high} a range, any other value fixed."""
+        """The space of plain tables: a list is a choice, {low, high} a range, any other value is fixed."""
         free: dict[str, Choice | Range] = {}
         fixed: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
         for table, values in tables.items():
@@ -103,7 +103,7 @@ class Space:
                 else:
                     fixed[table][name] = value
         if not free:
-            raise ConfigError(f"{where}: nothing to search. Give a setting several values, as hidden = [32, 64]")
+            raise ConfigError(f"{where}: nothing to search. Give a setting several values, such as hidden = [32, 64]")
         return cls(free, fixed)
 
     def without(self, given: Tables) -> Space:
@@ -111,11 +111,11 @@ class Space:
         names = {f"{table}.{name}" for table, values in given.items() for name, v in values.items() if v is not None}
         free = {name: kind for name, kind in self.free.items() if name not in names}
         if not free:
-            raise ConfigError("all settings of the space are given already, so nothing is left to search")
+            raise ConfigError("all settings of the space are already given, so nothing is left to search")
         return Space(free, self.fixed)
 
     def check(self, base: Tables) -> None:
-        """Refuse a setting that does not exist and a value that the model refuses, each by name."""
+        """Refuse unknown settings and invalid values, each by name."""
         for name, kind in self.free.items():
             for value in kind.ends():
                 self.settings(base, {name: value})
@@ -129,12 +129,12 @@ class Space:
         return RunSettings.from_dict(overlay(base, self.fixed, tables))
 
     def suggest(self, trial: Any) -> dict[str, Any]:
-        """What an Optuna trial chooses."""
+        """The values chosen by an Optuna trial."""
         return {name: kind.suggest(trial, name) for name, kind in self.free.items()}
 
     @property
     def grid_size(self) -> int | None:
-        """The number of combinations; None where there is a range."""
+        """The number of combinations; None if there is a range."""
         choices = [len(kind.values) for kind in self.free.values() if isinstance(kind, Choice)]
         return math.prod(choices) if len(choices) == len(self.free) else None
 

@@ -1,7 +1,7 @@
-"""Store: the records of many Runs in a folder, one line each, only ever added to.
+"""Store: the records of many Runs in a folder, one line each, append-only.
 
-A line is one write to the end of the file, then an fsync: a crash at any moment leaves whole lines and at most one torn
-one at the end, which the next writer cuts off and which readers ignore.
+A line is appended in one write, followed by an fsync: a crash at any moment leaves complete lines and at most one
+partial line at the end, which the next writer cuts off and readers ignore.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from asapool.experiments.record import RunRecord, better
 from asapool.files import sync_folder, working_in
 
 FILE = "runs.jsonl"
-COMPLETE = re.compile(rb'"checksum":"[0-9a-f]{16}"}.$', re.DOTALL)  # a record and one byte, which was its line end
+COMPLETE = re.compile(rb'"checksum":"[0-9a-f]{16}"}.$', re.DOTALL)  # a record and one byte instead of the line end
 
 
 class Store:
@@ -33,7 +33,7 @@ class Store:
     @classmethod
     @contextmanager
     def open(cls, folder: str | PathLike[str]) -> Iterator[Store]:
-        """Hold the folder's lock and write; a second writer is refused, a torn last line is cut off."""
+        """Lock the folder for writing; a second writer is refused, a partial last line is cut off."""
         _refuse_a_run(Path(folder))
         with working_in(folder) as path:
             handle = _open(path / FILE)
@@ -47,23 +47,23 @@ class Store:
 
     @staticmethod
     def read(folder: str | PathLike[str], *, light: bool = False) -> dict[str, RunRecord]:
-        """The records of a folder by the key of their Run; of several of one Run the finished or last one.
+        """The records of a folder by the key of their Run; of several records of a Run, the finished or last one.
 
         light: without curves and probabilities, for many records at once.
         """
         path = Path(folder) / FILE
         if not path.is_file():
-            raise DataError(f"{folder}: holds no {FILE}. Give a folder that asapool reproduce wrote")
+            raise DataError(f"{folder}: contains no {FILE}. Give a folder written by asapool reproduce")
         return _read(path, RunRecord.light if light else _same)
 
     def append(self, record: RunRecord) -> None:
-        """Add a record and see it on the disk; a second one of a finished Run is refused.
+        """Add a record and sync it to disk; a second record of a finished Run is refused.
 
-        Where the disk is full the file is cut back to its last whole line, and nothing is lost.
+        If the disk is full, the file is cut back to its last complete line, and nothing is lost.
         """
         key = record.run.key
         if self.finished(key):
-            raise DataError(f"{self.folder / FILE}: the run {key} is finished already and has one record")
+            raise DataError(f"{self.folder / FILE}: the run {key} is already finished and has a record")
         line = record.to_line().encode("utf-8") + b"\n"
         try:
             written = os.write(self._handle, line)
@@ -84,7 +84,7 @@ class Store:
         return key in self._records and self._records[key].finished
 
     def records(self) -> dict[str, RunRecord]:
-        """What it holds by key, without curves and probabilities; not to be changed by the caller."""
+        """The records by key, without curves and probabilities; not to be changed by the caller."""
         return self._records
 
 
@@ -93,10 +93,10 @@ def _same(record: RunRecord) -> RunRecord:
 
 
 def _refuse_a_run(folder: Path) -> None:
-    """A folder of asapool train has files that mean something else, and a report that would be lost."""
+    """Refuse a folder of asapool train, whose files have other meanings and whose report would be overwritten."""
     if all((folder / name).exists() for name in ("config.toml", "split.json")):
         raise CheckpointError(
-            f"{folder}: holds a run of asapool train, and other trainings take a folder of their own. "
+            f"{folder}: contains a run of asapool train, and other training runs need their own folder. "
             "Choose another with --out"
         )
 
@@ -111,7 +111,7 @@ def _open(path: Path) -> int:
 
 
 def _cut_torn_line(path: Path, handle: int) -> None:
-    """Remove what a crash left behind the last line's end."""
+    """Remove a partial line that a crash left at the end."""
     size = end = os.fstat(handle).st_size
     tail = b""
     while end > 0 and b"\n" not in tail:
@@ -151,15 +151,13 @@ def _parse(line: bytes, path: Path, number: int) -> RunRecord:
     try:
         return RunRecord.from_line(line)
     except DataError as error:
-        raise DataError(f"{path}, line {number}: {error}. Remove the line, and its run is done again") from None
+        raise DataError(f"{path}, line {number}: {error}. Remove the line to repeat its run") from None
 
 
 def _check_torn(line: bytes, path: Path, number: int) -> None:
-    """A last line without its end was being written, unless the whole record is there and its end is damaged."""
+    """Accept a partial last line, unless the record is complete and only its line end is damaged."""
     if COMPLETE.search(line):
-        raise DataError(
-            f"{path}, line {number}: the end of the line is damaged. Remove the line, and its run is done again"
-        )
+        raise DataError(f"{path}, line {number}: the end of the line is damaged. Remove the line to repeat its run")
 
 
 def _check_second(one: RunRecord, other: RunRecord, path: Path, first: int, second: int) -> None:

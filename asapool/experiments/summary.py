@@ -1,10 +1,10 @@
-"""Many trainings in a few numbers: the score that a table compares, its mean and deviations, and paired tests."""
+"""Summaries of training runs: the score that a table compares, its mean and deviations, and paired tests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,7 @@ from asapool.training.metrics import METRICS
 from asapool.training.selection import ALL_METRICS
 from asapool.training.task_scores import REGRESSION_METRICS
 
-if TYPE_CHECKING:
-    from asapool.experiments.record import RunRecord
-
-
-USUAL = "accuracy"  # of classes, and of folders without trainings
+USUAL = "accuracy"  # for classes, and for folders without training runs
 
 
 class Headline(NamedTuple):
@@ -68,7 +64,7 @@ def headline_named(name: str) -> Headline:
 
 
 def headline_of(scores: Mapping[str, Any] | None) -> Headline:
-    """The headline of a record's scores; those without a kind are of classes."""
+    """The headline of a record's scores; scores without a kind are of classes."""
     from asapool.training.tasks import TASKS
 
     kind = (scores or {}).get("kind", "classification")
@@ -76,7 +72,7 @@ def headline_of(scores: Mapping[str, Any] | None) -> Headline:
 
 
 def headline_of_records(records: Iterable[RunRecord]) -> Headline:
-    """The headline of some trainings of one data set."""
+    """The headline of training runs on one data set."""
     return headline_of(next((r.test or r.validation for r in records if r.finished and (r.test or r.validation)), None))
 
 
@@ -87,19 +83,19 @@ FoldValue = tuple[int, int, float]  # seed, fold, score
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
-    """Trainings that differ in seed and fold only; a number is None where there is nothing to compute it from.
+    """Training runs that differ only in seed and fold; a number is None if it cannot be computed.
 
     Args:
-        mean: Of the score over all finished trainings.
+        mean: Of the score over all finished training runs.
         over_seeds: Deviation of the means of the seeds with all folds finished (the paper's ±), with n − 1.
         over_folds: Deviation of the folds of one seed, averaged over the seeds, with n − 1.
         seeds: How many have a finished fold.
-        folds: Finished trainings.
-        failed: Failed trainings.
+        folds: Finished training runs.
+        failed: Failed training runs.
         validation: Mean validation score.
-        scores: Mean of every test score over the folds where it exists.
-        seconds: Mean time of a training.
-        values: The score of every finished training.
+        scores: Mean of every test score over the folds for which it is defined.
+        seconds: Mean time of a run.
+        values: The score of every finished run.
     """
 
     mean: float | None
@@ -115,12 +111,12 @@ class RunSummary:
 
 
 def summarise(records: Sequence[RunRecord], folds: int, metric: str = "test") -> RunSummary:
-    """Sum up the scores of some trainings.
+    """Summarise the scores of training runs.
 
     Args:
         records: In the order of seeds and folds.
         folds: How many a seed has when it is complete.
-        metric: "test" or "validation", the part whose score is summed up.
+        metric: "test" or "validation", the part whose score is summarised.
     """
     finished = [r for r in records if r.finished]
     values = fold_values(finished, metric)
@@ -144,7 +140,7 @@ def summarise(records: Sequence[RunRecord], folds: int, metric: str = "test") ->
 
 
 def fold_values(records: Iterable[RunRecord], metric: str = "test") -> tuple[FoldValue, ...]:
-    """Seed, fold and score of every training that has one: accuracy, or what the kind of target has instead."""
+    """Seed, fold and score of every training run that has one: accuracy, or the headline of the kind of target."""
     values = []
     for record in records:
         scores = record.test if metric == "test" else record.validation
@@ -167,7 +163,7 @@ def by_seed(values: Iterable[FoldValue]) -> dict[int, list[float]]:
 
 
 def complete(seeds: Mapping[int, list[float]], folds: int) -> dict[int, list[float]]:
-    """The seeds of which all folds are finished: a part of a seed deviates by its folds."""
+    """The seeds with all folds finished; a partial seed would add the deviation of its folds."""
     return {seed: values for seed, values in seeds.items() if len(values) == folds}
 
 

@@ -1,4 +1,4 @@
-"""Numbers as text, tables as Markdown and CSV with what would break them escaped, and the files of a table."""
+"""Formatting of numbers, tables as escaped Markdown and CSV, and the files of a table."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def plus_minus(mean: float | None, deviation: float | None) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown shows as it is, in one line: names from users must become neither HTML nor a table.
+    """Text escaped for Markdown, in one line: names from users must become neither HTML nor table cells.
 
     >>> escape("a|b <script>")
     'a\\\\|b &lt;script>'
@@ -78,7 +78,7 @@ def escape(text: str) -> str:
 
 
 class Written(Protocol):
-    """Anything that becomes three files: a table of accuracies, of properties, of data sets."""
+    """A table that can be written to files: of accuracies, of properties, of data sets."""
 
     @property
     def name(self) -> str: ...
@@ -88,7 +88,7 @@ class Written(Protocol):
 
 
 def write(table: Written, folder: str | PathLike[str]) -> list[Path]:
-    """Write NAME.md, NAME.csv and NAME.json, each whole; return their paths."""
+    """Write NAME.md, NAME.csv and NAME.json, each atomically; return their paths."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     files = [path / f"{table.name}.{kind}" for kind in ("md", "csv", "json")]

@@ -1,6 +1,6 @@
 """From a plan and its records to a table: our numbers, the paper's beside them, a trivial baseline, paired tests.
 
-Accuracies are in percent, as the paper prints them. No score depends on time, machine or the order in which trainings
+Accuracies are in percent, as in the paper. No score depends on time, machine or the order in which training runs
 ended.
 """
 
@@ -36,38 +36,38 @@ if TYPE_CHECKING:
     from asapool.experiments.record import RunRecord
 
 MAJORITY = "majority class"  # name of the baseline's row
-TRIVIAL = "trivial baseline"  # its name where there are no classes
+TRIVIAL = "trivial baseline"  # its name for targets other than classes
 RecordsOf = Mapping[tuple[str, str], list["RunRecord"]]  # row, column → records in the order of the plan
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableCell:
-    """One cell; a number is None where there is nothing to compute it from.
+    """One cell; a number is None if it cannot be computed.
 
     Args:
         row: Name of the row.
         column: Name of the data set.
-        mean: Mean score over all finished trainings; shares are in percent, as in all that follows.
+        mean: Mean score over all finished training runs; shares are in percent, here and below.
         over_seeds: Deviation of the means of the complete seeds (the paper's ±).
         over_folds: Deviation of the folds of one seed, averaged over the seeds.
-        seeds: How many have at least one finished fold.
-        folds: Finished trainings, of all seeds.
-        failed: Failed trainings.
-        expected: All trainings of the cell.
+        seeds: Number of seeds with at least one finished fold.
+        folds: Finished training runs, over all seeds.
+        failed: Failed training runs.
+        expected: All training runs of the cell.
         paper: The paper's number.
-        difference: Ours − the paper's; on complete seeds alone, once there is one.
-        verdict: Whether ours lies within the paper's mean ± its deviation; None where there is no basis for one.
+        difference: Ours − the paper's; only over complete seeds, as soon as there is one.
+        verdict: Whether ours lies within the paper's mean ± its deviation; None if this cannot be decided.
         chosen: In a plan that chooses: the best of its column on validation.
         validation: Mean validation accuracy.
-        test: Of the chosen: its test accuracy.
-        test_over_seeds: Its deviation.
+        test: Test accuracy of the chosen cell.
+        test_over_seeds: Its deviation over seeds.
         against: Paired test against the table's reference row.
-        scores: Mean of every test score; of comparisons only.
-        seconds: Mean time of a training; of comparisons only.
-        values: Seed, fold and accuracy of every finished training, in the order of the plan.
+        scores: Mean of every test score; only for comparisons.
+        seconds: Mean time of a training run; only for comparisons.
+        values: Seed, fold and accuracy of every finished training run, in the order of the plan.
         runs: Their keys.
         settings: Of model and train.
-        score: Which score it is, "accuracy" of classes.
+        score: Name of the score, "accuracy" for classes.
     """
 
     row: str
@@ -96,11 +96,11 @@ class TableCell:
 
     @property
     def finished(self) -> bool:
-        """Whether all trainings are done."""
+        """Whether all training runs are done."""
         return self.folds == self.expected
 
     def complete_seeds(self, folds: int) -> dict[int, list[float]]:
-        """The accuracies of the seeds of which all folds are done."""
+        """The accuracies of the seeds with all folds finished."""
         return complete(by_seed(self.values), folds)
 
 
@@ -115,7 +115,7 @@ class Table:
         rows: Names of the rows.
         columns: Names of the data sets.
         cells: Row by row.
-        baselines: Of a comparison: the score of the trivial baseline, the most frequent class or the mean value.
+        baselines: For a comparison: the score of the trivial baseline, the most frequent class or the mean value.
         seeds: Of the plan.
         folds: Of a seed.
         protocol: How folds are made.
@@ -147,16 +147,16 @@ class Table:
 
     @property
     def headline(self) -> Headline:
-        """The score that it shows, that of its first column with trainings."""
+        """The score that it shows: that of the first cell with training runs."""
         return headline_named(next((cell.score for cell in self.cells if cell.folds), USUAL))
 
     @property
     def comparable(self) -> bool:
-        """Whether it was trained for as many epochs as the paper, so that a verdict on the paper's numbers is fair."""
+        """Whether all cells were trained for as many epochs as in the paper, so that verdicts are fair."""
         return all(cell.settings["train"]["epochs"] == paper.EPOCHS for cell in self.cells)
 
     def to_markdown(self) -> str:
-        """The table for people."""
+        """The table as Markdown."""
         return to_markdown(self)
 
     def to_csv(self) -> str:
@@ -182,37 +182,37 @@ class Table:
 
 
 def make_table(plan: Plan, records: Mapping[str, RunRecord], graphs: Mapping[str, GraphSet] | None = None) -> Table:
-    """Sum up the records that belong to a plan.
+    """Summarise the records that belong to a plan.
 
     Args:
-        plan: What the table is made of.
+        plan: The plan of the table.
         records: By key of the Run.
-        graphs: By column; without them a column's graphs are those that the records name.
+        graphs: By column; by default, the graphs are identified by the records.
     """
-    prints = graphs if graphs is not None else _fingerprints(records.values())
+    known = graphs if graphs is not None else _fingerprints(records.values())
     records_of: dict[tuple[str, str], list[RunRecord]] = {}
     for cell in plan.cells:
-        runs = plan.runs_of(cell, cast("Mapping[str, GraphSet]", prints)) if cell.column in prints else []
+        runs = plan.runs_of(cell, cast("Mapping[str, GraphSet]", known)) if cell.column in known else []
         records_of[cell.row, cell.column] = [records[run.key] for run in runs if run.key in records]
     rows, columns = plan.rows, plan.columns
     first = "asap" if "asap" in rows and not plan.comparison else rows[0]
     reference = first if plan.metric == "test" else None
-    made: dict[tuple[str, str], TableCell] = {}
+    filled: dict[tuple[str, str], TableCell] = {}
     for column in columns:
         cells = [cell for cell in plan.cells if cell.column == column]
         for cell in cells:
-            made[cell.row, column] = _fill(plan, cell, records_of[cell.row, column])
+            filled[cell.row, column] = _fill(plan, cell, records_of[cell.row, column])
         tests = _tests({cell.row: records_of[cell.row, column] for cell in cells}, reference, plan.folds)
-        made |= {(row, column): replace(made[row, column], against=test) for row, test in tests.items()}
+        filled |= {(row, column): replace(filled[row, column], against=test) for row, test in tests.items()}
         if plan.choose:
-            made |= _choice([made[cell.row, column] for cell in cells], records_of, plan.folds)
+            filled |= _choice([filled[cell.row, column] for cell in cells], records_of, plan.folds)
     baselines = [_baseline(plan, column, records_of) for column in columns] if plan.comparison else []
     return Table(
         name=plan.name, title=plan.title, metric=plan.metric, rows=rows, columns=columns,
-        cells=tuple(made[cell.row, cell.column] for cell in plan.cells),
+        cells=tuple(filled[cell.row, cell.column] for cell in plan.cells),
         baselines=tuple(cell for cell in baselines if cell is not None), seeds=tuple(plan.seeds), folds=plan.folds,
         protocol=plan.protocol, choose=plan.choose, reference=reference,
-        versions=tuple(sorted({record.version for some in records_of.values() for record in some})),
+        versions=tuple(sorted({record.version for of_cell in records_of.values() for record in of_cell})),
         comparison=plan.comparison,
     )  # fmt: skip
 
@@ -233,7 +233,7 @@ def _fill(plan: Plan, cell: Cell, records: Sequence[RunRecord]) -> TableCell:
         expected=len(plan.seeds) * plan.folds,
         paper=number,
         validation=_shown(total.validation, factor),
-        # other tables must end in the same bytes on every machine, and from records that were rounded for a commit
+        # other tables must have the same bytes on every machine, and when made from rounded compact records
         scores={name: _shown(value, factor) for name, value in total.scores.items()} if plan.comparison else None,
         seconds=round(total.seconds, 3) if plan.comparison and total.seconds is not None else None,
         values=_shown_values(total.values, factor),
@@ -244,7 +244,7 @@ def _fill(plan: Plan, cell: Cell, records: Sequence[RunRecord]) -> TableCell:
     if number is None or number.other or filled.mean is None:
         return filled
     whole = filled.complete_seeds(plan.folds)
-    if not whole:  # a part of a seed is no estimate of what the paper measured
+    if not whole:  # a partial seed does not estimate what the paper measured
         return replace(filled, difference=round(filled.mean - number.mean, 6))
     difference = round(float(np.mean(list(whole.values()))) - number.mean, 6)
     if cell.train.epochs != paper.EPOCHS:
@@ -254,10 +254,10 @@ def _fill(plan: Plan, cell: Cell, records: Sequence[RunRecord]) -> TableCell:
 
 
 def _baseline(plan: Plan, column: str, records: RecordsOf) -> TableCell | None:
-    """The trivial baseline on the test parts of the row that has most trainings.
+    """The trivial baseline on the test parts of the row with the most training runs.
 
-    Of classes it is the most frequent one of the data set, of measured values the mean of the training graphs. None
-    where the records do not say (compact files).
+    For classes it is the most frequent one of the data set, for measured values the mean of the training graphs. None
+    if the records do not contain it (compact files).
     """
     rows = [[r for r in records[cell.row, column] if r.finished] for cell in plan.cells if cell.column == column]
     most = max(rows, key=len)
@@ -293,13 +293,13 @@ def _baseline_cell(row: str, column: str, values: tuple[FoldValue, ...], folds: 
 def _choice(cells: list[TableCell], records: RecordsOf, folds: int) -> dict[tuple[str, str], TableCell]:
     """The best row of a column by validation accuracy, whatever the table shows, with its test accuracy.
 
-    There is none before all rows are done.
+    Empty until all rows are finished.
     """
     means = [cell.validation for cell in cells if cell.validation is not None]
     if not all(cell.finished for cell in cells) or len(means) < len(cells):
         return {}
     score = headline_named(cells[0].score)
-    best = cells[means.index(max(means) if score.greater else min(means))]  # the first of equals
+    best = cells[means.index(max(means) if score.greater else min(means))]  # the first in a tie
     total = summarise(records[best.row, best.column], folds)
     test, deviation = _shown(total.mean, score.factor), _shown(total.over_seeds, score.factor)
     chosen = replace(best, chosen=True, test=test, test_over_seeds=deviation)
@@ -319,15 +319,15 @@ def _tests(rows: Mapping[str, list[RunRecord]], reference: str | None, folds: in
 
 def _fingerprints(records: Iterable[RunRecord]) -> dict[str, SimpleNamespace]:
     """The fingerprint of every data set that the records name."""
-    prints: dict[str, str] = {}
+    fingerprints: dict[str, str] = {}
     for record in records:
-        first = prints.setdefault(record.run.data, record.run.fingerprint)
+        first = fingerprints.setdefault(record.run.data, record.run.fingerprint)
         if first != record.run.fingerprint:
             raise DataError(
-                f"{record.run.data}: the records are of two versions of it, with fingerprints {first} and "
-                f"{record.run.fingerprint}. Keep them in two stores"
+                f"{record.run.data}: the records are from two versions of the data set, with fingerprints {first} and "
+                f"{record.run.fingerprint}. Keep them in separate stores"
             )
-    return {name: SimpleNamespace(fingerprint=fingerprint) for name, fingerprint in prints.items()}
+    return {name: SimpleNamespace(fingerprint=fingerprint) for name, fingerprint in fingerprints.items()}
 
 
 def _shown(value: float | None, factor: float) -> float | None:

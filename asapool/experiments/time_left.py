@@ -1,7 +1,7 @@
-"""How long an experiment will still take, estimated from the epochs that were trained so far.
+"""The time left of an experiment, estimated from the epochs trained so far.
 
-One training may take minutes, so waiting for the first one to end would leave a person without an estimate; its epochs
-are much alike, and a few seconds of them are enough.
+A single training run may take minutes, so its epochs are used: they take about the same time each, and a few seconds of
+them are enough for an estimate.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from asapool.experiments.run import Run
 
 
 class RunKind(NamedTuple):
-    """Runs that take about as long as each other."""
+    """Runs that take about the same time."""
 
     fingerprint: str
     method: str
@@ -24,40 +24,40 @@ class RunKind(NamedTuple):
 
 
 class TimeLeft:
-    """Listens to a running experiment and says how many seconds are left; None before anything is known.
+    """Follows a running experiment and estimates the seconds left; None before anything is known.
 
-    Another thread may ask while this one listens: what it goes through is copied first.
+    Another thread may read while this one updates, so collections are copied before iterating.
     """
 
     def __init__(
         self, waiting: Sequence[Run], nodes: Mapping[str, int], now: Callable[[], float] = time.monotonic
     ) -> None:
-        self.nodes = nodes  # of each data set by fingerprint: the cost of one that was not met yet is guessed by size
+        self.nodes = nodes  # by fingerprint; the cost on a data set not seen yet is estimated by size
         self.now = now
         self.left = {run.key: _kind(run) for run in waiting}
-        self.epochs: dict[RunKind, int] = {}  # of all Runs that are left, those in training too
+        self.epochs: dict[RunKind, int] = {}  # of all unfinished Runs, including those in training
         for run in waiting:
             self.epochs[_kind(run)] = self.epochs.get(_kind(run), 0) + run.train.epochs
         self.done: dict[str, int] = {}  # finished epochs of the Runs in training
-        self.began: dict[str, tuple[int, float]] = {}  # where they were first seen: epoch, time
+        self.began: dict[str, tuple[int, float]] = {}  # when they were first seen: epoch, time
         self.current: dict[str, float] = {}  # their seconds per epoch
         self.pace: dict[RunKind, float] = {}  # of finished Runs: mean of their median seconds per epoch
         self.count: dict[RunKind, int] = {}
         self.side_by_side = 1
 
     def progress(self, run: Run, epoch: int, epochs: int) -> None:
-        """Take note of a Run's finished epochs."""
+        """Update the number of epochs that a Run has finished."""
         self.done[run.key] = epoch
         self.side_by_side = max(self.side_by_side, len(self.done))
         first = self.began.get(run.key)
-        # the first epoch is no measure: what is compiled and read once is in it
+        # the first epoch does not count, because it includes one-time compiling and reading
         if first is None or (first[0] == 0 and epoch > 0):
             self.began[run.key] = (epoch, self.now())
         elif epoch > first[0]:
             self.current[run.key] = (self.now() - first[1]) / (epoch - first[0])
 
     def record(self, record: RunRecord) -> None:
-        """Take note of a Run that ended."""
+        """Update the estimate with a Run that ended."""
         key, kind = record.run.key, _kind(record.run)
         if record.history:
             pace, count = median(row["seconds"] for row in record.history), self.count.get(kind, 0) + 1
@@ -70,7 +70,7 @@ class TimeLeft:
         self.current.pop(key, None)
 
     def seconds(self) -> float | None:
-        """Seconds until the last Run ends, at the pace of this moment and with as many side by side as there were."""
+        """Seconds until the last Run ends, at the current pace and with the largest number of parallel Runs so far."""
         known = dict(self.pace)
         for key, pace in list(self.current.items()):
             if key in self.left:
@@ -85,7 +85,7 @@ class TimeLeft:
         return total / self.side_by_side
 
     def _pace(self, kind: RunKind, known: Mapping[RunKind, float]) -> float:
-        """Its own, or else that of the same data set, or else of all, by the number of nodes."""
+        """Seconds per epoch of a kind: its own, else that of the same data set, else of all, scaled by nodes."""
         if kind in known:
             return known[kind]
         near = [pace for other, pace in known.items() if other.fingerprint == kind.fingerprint]
@@ -96,13 +96,13 @@ class TimeLeft:
 
 
 def in_words(seconds: float | None) -> str:
-    """A time a person can use.
+    """A duration as text.
 
     >>> in_words(42), in_words(3000), in_words(200_000), in_words(None)
-    ('42 s', '50 min', '55.6 h', 'unknown yet')
+    ('42 s', '50 min', '55.6 h', 'unknown')
     """
     if seconds is None:
-        return "unknown yet"
+        return "unknown"
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -1,8 +1,8 @@
 """Search for settings: Optuna proposes, the engines train, and the validation part alone decides.
 
-A trial is a Run like any other: it is kept in runs.jsonl, found again and never trained twice. What was proposed and
-what came of it is in trials-FOLD.journal, Optuna's own file. The first trial has the default settings. The test part of
-the split is scored with every training and plays no part in any choice.
+A trial is an ordinary Run: it is stored in runs.jsonl and never trained twice. Proposals and their results are in
+trials-FOLD.journal, Optuna's own file. The first trial has the default settings. The test part of the split is scored
+with every run but never influences a choice.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from asapool.experiments.execute import Engine, OnProgress
     from asapool.training.settings import RunSettings
 
-ETA = 3  # at a rung a trial must be in the best third of those that came so far, as in successive halving
+ETA = 3  # at a rung, a trial must be in the best third of those that reached it so far (successive halving)
 RUNGS = (1 / 9, 1 / 3)  # of the epochs
-FEWEST = 3  # trials that must have come to a rung before it decides
+FEWEST = 3  # trials that must have reached a rung before it prunes
 DEFAULT_TRIAL = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One proposed setting and what came of it.
+    """One proposed setting and its result.
 
     Args:
-        number: from 0, which has the default settings.
+        number: from 0; trial 0 has the default settings.
         chosen: "model.hidden" and the like → value.
-        settings: of the run, all of them.
-        value: validation score; None where it was pruned or failed.
-        record: of its training.
+        settings: all settings of the run.
+        value: validation score; None if the trial was pruned or failed.
+        record: of its run.
     """
 
     number: int
@@ -56,7 +56,7 @@ class Trial:
 
     @property
     def pruned(self) -> bool:
-        """Whether it was stopped for being behind the others."""
+        """Whether it was stopped early because it fell behind the other trials."""
         return (self.record.failure or "").startswith(PRUNED)
 
 
@@ -66,7 +66,7 @@ class Search:
 
     Args:
         trials: in the order of their numbers.
-        metric: what decided, a score of the validation part.
+        metric: the validation score that decided.
         greater: whether greater is better.
         fold: of the split.
     """
@@ -97,17 +97,17 @@ class Tuner:
 
     Args:
         graphs: the data set.
-        space: what may be chosen.
-        base: tables of the settings that trials begin from.
+        space: the settings to search.
+        base: tables of the settings that all trials start from.
         store: where records are kept.
-        seed: of the split, the trainings and the sampler.
+        seed: of the split, the runs and the sampler.
         fold: of the split; its validation part decides.
         folds: how many there are.
         protocol: how folds are made.
         splits: published splits.
         sampler: "tpe", "random" or "grid".
         prune: stop trials that fall behind.
-        metric: the validation score that decides; None = a sound one for the task.
+        metric: the validation score that decides; None = the default of the task.
     """
 
     graphs: GraphSet
@@ -145,14 +145,14 @@ class Tuner:
         on_trial: Callable[[Trial, Search], None] | None = None,
         on_progress: OnProgress | None = None,
     ) -> Search:
-        """Propose and train until there are so many trials, or the time is over.
+        """Propose and train until `trials` trials exist or the time limit is reached.
 
         Args:
-            engine: what trains.
-            trials: how many in all, those of an earlier call included.
-            seconds: after which no trial is begun; those that run are finished.
+            engine: executes the runs.
+            trials: total number, including those of earlier calls.
+            seconds: time limit after which no trial starts; running ones finish.
             on_trial: called with every trial that ends, and the search so far.
-            on_progress: called with the epochs of the trainings now and then.
+            on_progress: called from time to time with the epochs of the running trials.
         """
         self._claim()
         study = self._study()
@@ -175,8 +175,8 @@ class Tuner:
         return Search(trials=trials, metric=self.metric, greater=self.greater, fold=self.fold)
 
     def _proposals(self, study: Any, trials: int, end: float) -> Iterator[Run]:
-        """Runs to train, each proposed when there is room for it: it knows all that ended before."""
-        waiting = [t for t in study.trials if not t.state.is_finished()]  # of an earlier call that was stopped
+        """Runs to train, each proposed only when the engine can take it, so that it uses all earlier results."""
+        waiting = [t for t in study.trials if not t.state.is_finished()]  # of an earlier, interrupted call
         grid = list(self.space.grid()) if self.sampler == "grid" else None
         while True:
             if waiting:
@@ -191,7 +191,7 @@ class Tuner:
             known = Store.read(self.store.folder)[run.key] if self.store.finished(run.key) else None
             running = run.key in self._open
             self._open.setdefault(run.key, []).append((number, chosen))
-            if known is not None:  # a setting that was tried before, or a kill after its training
+            if known is not None:  # the setting was tried before, or the process was killed after training it
                 self._tell(study, known)
             elif not running:
                 yield run
@@ -200,7 +200,7 @@ class Tuner:
         import optuna
 
         number = len(study.trials)
-        # a sampler of its own for every trial: a search that was stopped proposes what it would have proposed
+        # a new sampler for every trial: a resumed search proposes what an uninterrupted one would have
         kind = optuna.samplers.TPESampler if self.sampler == "tpe" else optuna.samplers.RandomSampler
         study.sampler = kind(seed=(self.seed * 1_000_003 + number) % 2**32)
         if number == DEFAULT_TRIAL:
@@ -214,7 +214,7 @@ class Tuner:
         return trial.number, self.space.suggest(trial)
 
     def _chosen(self, trial: Any) -> dict[str, Any]:
-        """What a stored trial had chosen."""
+        """The settings that a stored trial chose."""
         if trial.user_attrs.get("default"):
             return {}
         return {
@@ -231,7 +231,7 @@ class Tuner:
         )  # fmt: skip
 
     def _bars(self, epochs: int) -> tuple[tuple[int, float], ...]:
-        """What a trial must have reached at every rung: the best third of those that came there."""
+        """The score needed at every rung: that of the best third of the trials that reached it."""
         bars = []
         for share in RUNGS:
             number = math.ceil(share * epochs)
@@ -241,7 +241,7 @@ class Tuner:
         return tuple(bars)
 
     def _tell(self, study: Any, record: RunRecord) -> list[Trial]:
-        """Tell Optuna what came of a Run, for every trial that proposed it."""
+        """Tell Optuna the result of a Run, for every trial that proposed it."""
         import optuna
 
         states, reported = optuna.trial.TrialState, []
@@ -255,7 +255,7 @@ class Tuner:
         return reported
 
     def _finish(self, number: int, chosen: dict[str, Any], record: RunRecord) -> Trial:
-        """Keep a trial, and what it had reached at the rungs."""
+        """Store a trial and its scores at the rungs."""
         value = (record.validation or {}).get(str(self.metric)) if record.finished else None
         settings = self.space.settings(self.base, chosen)
         self._done[number] = Trial(number=number, chosen=chosen, settings=settings, value=value, record=record)
@@ -266,7 +266,7 @@ class Tuner:
         return self._done[number]
 
     def _recall(self, study: Any) -> None:
-        """Take up the trials of an earlier call."""
+        """Restore the trials of an earlier call."""
         finished = [stored for stored in study.trials if stored.state.is_finished()]
         records = Store.read(self.store.folder) if finished else {}  # with their curves and probabilities
         for stored in finished:
@@ -288,19 +288,19 @@ class Tuner:
         return optuna.create_study(storage=storage, study_name="tune", direction=direction, load_if_exists=True)
 
     def _claim(self) -> None:
-        """Refuse a folder of another search."""
+        """Refuse a folder that belongs to another search."""
         path = self.store.folder / "tune.json"
         default = self.space.settings(self.base, {})
-        mine = {
+        claim = {
             "version": 1, "data": self.graphs.name, "fingerprint": self.graphs.fingerprint, "metric": self.metric,
             "space": {name: list(kind.ends()) for name, kind in self.space.free.items()}, "sampler": self.sampler,
             "base": {"model": default.model.to_dict(), "train": default.train.to_dict()}, "seed": self.seed,
             "folds": self.folds, "protocol": self.protocol, "prune": self.prune,
             "splits": "" if self.splits is None else self.splits.digest,
         }  # fmt: skip
-        if path.exists() and read_json(path) != _plain(mine):
-            raise CheckpointError(f"{self.store.folder}: holds a search with other settings. Choose another --out")
-        write_json(path, mine)
+        if path.exists() and read_json(path) != _plain(claim):
+            raise CheckpointError(f"{self.store.folder}: contains a search with other settings. Choose another --out")
+        write_json(path, claim)
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Verdicts that rest on tests: the paper's claims in words, and whether one row is ahead of the others.
+"""Verdicts based on tests: on the paper's claims in words, and whether one row is ahead of the others.
 
-A claim holds, does not hold, is too close to call, or has too few trainings. Rows are compared on the seeds that both
-have finished with all folds. Holds and does not hold both need a significant test or an interval; HOW says which.
+A claim holds, does not hold, is too close to call, or has too few training runs. Rows are compared on the seeds for
+which both have finished all folds. "Holds" and "does not hold" both need a significant test or an interval, see HOW.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 Word = Literal["holds", "does not hold", "too close to call", "not enough runs"]
 WORST: tuple[Word, ...] = ("does not hold", "not enough runs", "too close to call", "holds")  # the first one decides
-SURE = 0.05  # p value below which a difference counts
-STEADY = 3  # seeds that a deviation needs before it is compared
+SURE = 0.05  # p value below which a difference is significant
+STEADY = 3  # seeds needed to compare deviations
 HOW = {
-    "above": "A row counts as above or below another where the corrected paired t-test on the folds of their shared "
+    "above": "A row counts as above or below another if the corrected paired t-test on the folds of their shared "
     "seeds gives p < 0.05 after Holm's adjustment for all pairs of the claim.",
-    "steadier": "A deviation counts as smaller or larger where the test of Pitman and Morgan on the means of the "
+    "steadier": "A deviation counts as smaller or larger if the Pitman-Morgan test on the means of the "
     "shared seeds gives p < 0.05 after Holm's adjustment for all pairs of the claim.",
-    "rising": "Accuracy counts as rising or falling where its rank correlation with the rows, taken fold by fold, "
+    "rising": "Accuracy counts as rising or falling if its rank correlation with the rows, taken fold by fold, "
     "differs from 0 in the corrected t-test with p < 0.05 after Holm's adjustment for all data sets of the claim.",
-    "gain": "A gain counts as reached or missed where the 95 % t-interval of the relative gains of the shared seeds "
-    "lies wholly on one side of the claimed one.",
+    "gain": "A gain counts as reached or missed if the 95 % t-interval of the relative gains of the shared seeds "
+    "lies entirely on one side of the claimed one.",
 }
 MISSING = {
     "above": "no seed is finished in both rows",
@@ -42,7 +42,7 @@ MISSING = {
 
 
 class Compared(NamedTuple):
-    """One comparison of a claim in a column: its sentence, the effect (positive: as claimed), and its p value."""
+    """One comparison of a claim in a column: its text, the effect (positive: as claimed), and its p value."""
 
     first: str
     rest: str
@@ -58,16 +58,16 @@ class ColumnVerdict:
     column: str
     verdict: Word
     numbers: str
-    other: bool = False  # the column is no data set of the paper, and does not count in the claim's verdict
+    other: bool = False  # not a data set of the paper, so it does not count in the verdict on the claim
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """A claim, what became of it, and why."""
+    """The verdict on a claim, with its reasons."""
 
     words: str
     verdict: Word
-    how: str  # what decides, in one sentence
+    how: str  # the criterion, in one sentence
     findings: tuple[ColumnVerdict, ...]
 
     @property
@@ -77,7 +77,7 @@ class Verdict:
 
     @property
     def decided_on(self) -> tuple[str, ...]:
-        """The columns that count in the verdict and have enough trainings for one."""
+        """The columns that count in the verdict and have enough training runs for one."""
         return tuple(f.column for f in self.findings if not f.other and f.verdict != "not enough runs")
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,9 +86,9 @@ class Verdict:
 
 
 def evaluate_claims(table: Table) -> list[Verdict]:
-    """Test the paper's claims about a table; the columns that the paper does not have are left out.
+    """Test the paper's claims about a table; columns that the paper does not have are left out.
 
-    A table that was trained for another number of epochs than the paper's has no verdicts.
+    A table trained for a different number of epochs than in the paper has no verdicts.
     """
     if not table.comparable:
         return []
@@ -99,7 +99,7 @@ def evaluate_claims(table: Table) -> list[Verdict]:
         if statement.kind == "gain":
             findings = [_gain(table, statement, columns)] if columns else []
         else:
-            # other data are adjusted for among themselves: they must not weaken what the paper's own say
+            # other data are adjusted separately, so that they do not weaken the tests on the paper's data sets
             findings = [*_findings(table, statement, columns), *_findings(table, statement, others)]
             present = {canonical(column) for column in columns}
             absent = [name for name in SETS if name not in present] if statement.everywhere and findings else []
@@ -111,7 +111,7 @@ def evaluate_claims(table: Table) -> list[Verdict]:
 
 
 class Leader(NamedTuple):
-    """The row with the highest mean of a column, whether it is ahead of all others beyond chance, and a sentence."""
+    """The row with the best mean of a column, whether it is significantly ahead of all others, and a sentence."""
 
     row: str
     ahead: bool
@@ -119,9 +119,9 @@ class Leader(NamedTuple):
 
 
 def leader(table: Table, column: str) -> Leader | None:
-    """Compare the row with the highest mean with every other row and the majority class; None without trainings.
+    """Compare the row with the best mean with every other row and the trivial baseline; None without training runs.
 
-    It is ahead where the corrected paired t-test on the shared folds gives p < 0.05 against each of them, after Holm's
+    It is ahead if the corrected paired t-test on the shared folds gives p < 0.05 against each of them, after Holm's
     adjustment.
     """
     cells = [c for c in (*table.cells, *table.baselines) if c.column == column and c.mean is not None]
@@ -130,7 +130,7 @@ def leader(table: Table, column: str) -> Leader | None:
         return None
     score = headline_named(rows[0].score)
     sign = 1 if score.greater else -1
-    best = max(rows, key=lambda cell: sign * (cell.mean or 0.0))  # the first of equals
+    best = max(rows, key=lambda cell: sign * (cell.mean or 0.0))  # the first in a tie
     others = [cell for cell in cells if cell is not best]
     p = [_p_better(best, cell, sign, table.folds) for cell in others]
     adjusted = holm(p)
@@ -141,10 +141,10 @@ def leader(table: Table, column: str) -> Leader | None:
         whom = name if len(others) == 1 else "every other row"
         return Leader(best.row, True, f"{on}{best.row} is ahead of {whom} (p ≤ {value}, corrected paired t-test).")
     if len(rows) == 1:
-        text = f"{best.row} is not ahead of the {name} beyond chance (p = {value}, corrected paired t-test)."
+        text = f"{best.row} is not significantly ahead of the {name} (p = {value}, corrected paired t-test)."
     else:
         text = (
-            f"No row is ahead of all others beyond chance: {best.row} has the {score.best} mean, {number(best.mean)}, "
+            f"No row is significantly ahead of all others: {best.row} has the {score.best} mean, {number(best.mean)}, "
         )
         text += f"but its lead over {name} ({number(others[weakest].mean)}) has p = {value} (corrected paired t-test, "
         text += "Holm's adjustment)."
@@ -152,10 +152,10 @@ def leader(table: Table, column: str) -> Leader | None:
 
 
 def worthless(table: Table, column: str) -> str | None:
-    """A sentence that names the rows that are not shown to be better than the trivial baseline; None without any."""
+    """A sentence that lists the rows that are not significantly better than the trivial baseline; None if empty."""
     trivial = next((cell for cell in table.baselines if cell.column == column), None)
     rows = [cell for cell in table.cells if cell.column == column and cell.values]
-    if trivial is None or len(rows) < 2:  # of a single row the leader's sentence says it
+    if trivial is None or len(rows) < 2:  # for a single row, leader says so
         return None
     sign = 1 if headline_named(trivial.score).greater else -1
     adjusted = holm([_p_better(cell, trivial, sign, table.folds) for cell in rows])
@@ -164,12 +164,12 @@ def worthless(table: Table, column: str) -> str | None:
         return None
     on = f"{column}: " if len(table.columns) > 1 else ""
     return (
-        f"{on}Not shown to be better than the {trivial.row}: {', '.join(weak)} (corrected paired t-test, p ≥ {SURE})."
+        f"{on}Not significantly better than the {trivial.row}: {', '.join(weak)} (corrected paired t-test, p ≥ {SURE})."
     )
 
 
 def _p_better(one: TableCell, other: TableCell, sign: int, folds: int) -> float:
-    """The p value of a cell being better than another on the folds that both have; 1 where its mean is worse."""
+    """The p value of a cell being better than another on the folds that both have; 1 if its mean is worse."""
     values = {(seed, fold): value for seed, fold, value in one.values}
     pairs = [(values[seed, fold], value) for seed, fold, value in other.values if (seed, fold) in values]
     test = paired_test([a for a, _ in pairs], [b for _, b in pairs], test_share=test_share(folds))
@@ -185,14 +185,14 @@ def _findings(table: Table, statement: PaperClaim, columns: Sequence[str]) -> li
     compare: dict[str, Callable[[Table, PaperClaim, str], list[Compared | None]]] = {
         "above": _above, "steadier": _steadier, "rising": _rising
     }  # fmt: skip
-    looked = {column: compare[statement.kind](table, statement, column) for column in columns}
-    adjusted = iter(holm([one.p for some in looked.values() for one in some if one is not None]))
+    by_column = {column: compare[statement.kind](table, statement, column) for column in columns}
+    adjusted = iter(holm([one.p for results in by_column.values() for one in results if one is not None]))
     verdicts = []
-    for column, some in looked.items():
-        sure = [one._replace(p=next(adjusted)) for one in some if one is not None]
-        words = [_word(one, statement.ties) for one in sure]
-        words += ["not enough runs"] * (len(some) - len(sure))
-        numbers, other = _together(sure) or MISSING[statement.kind], canonical(column) in STAND_INS
+    for column, results in by_column.items():
+        tested = [one._replace(p=next(adjusted)) for one in results if one is not None]
+        words = [_word(one, statement.ties) for one in tested]
+        words += ["not enough runs"] * (len(results) - len(tested))
+        numbers, other = _together(tested) or MISSING[statement.kind], canonical(column) in STAND_INS
         verdicts.append(ColumnVerdict(column=column, verdict=_worst(words), numbers=numbers, other=other))
     return verdicts
 
@@ -245,7 +245,7 @@ def _gain(table: Table, statement: PaperClaim, columns: Sequence[str]) -> Column
     name = f"{sum(_shared(table, pair) is not None for pair in pairs)} of {len(SETS)} data sets"
     values = _shared(table, [place for pair in pairs for place in pair]) if len(columns) == len(SETS) else None
     if values is None or values.shape[1] < 2:
-        missing = "the claim is about the mean over five data sets, and its interval needs two seeds finished on all"
+        missing = "the claim is about the mean over five data sets, and needs two seeds finished on all of them"
         return ColumnVerdict(column=name, verdict="not enough runs", numbers=missing)
     means = values.mean(axis=2)  # (cells, seeds), the two rows in turn
     a, b = means[0::2].mean(axis=0), means[1::2].mean(axis=0)  # (seeds,)
@@ -270,16 +270,16 @@ def _shared(table: Table, places: Sequence[tuple[str, str]]) -> Values | None:
     return np.array([[one[seed] for seed in seeds] for one in whole]) if seeds else None
 
 
-def _together(some: Sequence[Compared]) -> str:
-    """Comparisons with the same beginning and as many seeds in one breath.
+def _together(comparisons: Sequence[Compared]) -> str:
+    """The text of several comparisons; those with the same first row and number of seeds are combined.
 
     >>> _together([Compared("a", "+1 over b", 3, 1, 0.04), Compared("a", "+2 over c", 3, 2, 0.5)])
     'a +1 over b (p 0.04), +2 over c (p 0.5) on 3 seeds'
     """
     groups: dict[tuple[str, int], list[str]] = {}
-    for one in some:
-        sure = f"p {one.p:.2g}" if one.p >= 0.001 else "p < 0.001"
-        groups.setdefault((one.first, one.seeds), []).append(f"{one.rest} ({sure})")
+    for one in comparisons:
+        p = f"p {one.p:.2g}" if one.p >= 0.001 else "p < 0.001"
+        groups.setdefault((one.first, one.seeds), []).append(f"{one.rest} ({p})")
     return "; ".join(
         f"{first} {', '.join(rest)} on {seeds} {'seed' if seeds == 1 else 'seeds'}"
         for (first, seeds), rest in groups.items()

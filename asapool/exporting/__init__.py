@@ -1,6 +1,6 @@
-"""export: a trained model in, a checked file that runs elsewhere out, ONNX for any runtime or .pt2 for torch alone.
+"""export: write a trained model for other runtimes, as ONNX or as .pt2 for torch.
 
-Nothing is written unless the file gives the model's numbers.
+Nothing is written unless the file gives the same numbers as the model.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from asapool.models.checkpoint import LoadedModel
 
 __all__ = ["Exported", "export"]
 
-GRAPHS = 200  # to compare file and model on
+GRAPHS = 200  # for the comparison of file and model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class Exported:
         inputs: names and shapes of the inputs, in order.
         graphs: number of graphs on which model and file were compared.
         source: where these graphs come from.
-        difference: largest difference of two logits.
-        ties: graphs left out of the comparison, since rounding decides which of several equally fit clusters is kept.
+        difference: largest difference between logits.
+        ties: graphs left out of the comparison, because rounding decides which of several equally fit clusters is kept.
     """
 
     path: Path
@@ -57,12 +57,12 @@ class Exported:
 def export(model: str | PathLike[str] | LoadedModel, out: str | PathLike[str], *, graphs: int = GRAPHS) -> Exported:
     """Write a trained model as ONNX (out.onnx) or as a program of torch.export (out.pt2).
 
-    The logits of the file are compared with those of the model, to 1e-5, on graphs of the training data where they can
-    be read, and on generated ones otherwise. The file appears only if they agree.
+    The logits of the file are compared with those of the model, to 1e-5, on graphs of the training data if they can
+    be read, and on generated ones otherwise. The file is written only if they agree.
 
     Args:
-        model: a run folder, a model file, or a model that was loaded.
-        out: the file to write; its ending decides the format.
+        model: a run folder, a model file, or a loaded model.
+        out: the file to write; its suffix decides the format.
         graphs: number of graphs to compare on.
 
     Returns:
@@ -102,7 +102,7 @@ def export(model: str | PathLike[str] | LoadedModel, out: str | PathLike[str], *
 
 
 def metadata(loaded: LoadedModel) -> dict[str, Any]:
-    """What travels in the file besides the network: enough to make its inputs and to read its outputs."""
+    """The metadata of the file: what is needed to make its inputs and to interpret its outputs."""
     model = loaded.model
     counts = {"ecfp": {"radius": model.config.count_depth, "buckets": model.config.count_buckets}}
     return {

@@ -1,13 +1,15 @@
-"""The comparison of an exported program with its model, graph by graph, and the graphs for it."""
+"""Compare an exported program with its model, graph by graph, and choose the graphs for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from asapool.data import GraphSet, Split, load
 from asapool.errors import AsapoolError, ConfigError
@@ -29,7 +31,7 @@ class Sample:
 
 
 def sample_graphs(loaded: LoadedModel, most: int) -> Sample:
-    """At most that many graphs: of the run's validation and training parts, of the data it names, or generated."""
+    """At most `most` graphs: from the run's validation and training parts, the data set it names, or generated."""
     for find in (_of_run, _of_summary, _molecules):
         try:
             reading = find(loaded)
@@ -38,7 +40,7 @@ def sample_graphs(loaded: LoadedModel, most: int) -> Sample:
                 small = np.flatnonzero(np.diff(reading.graphs.ptr) <= LARGEST)[:most]
                 if len(small):
                     return Sample(reading.graphs.subset(small), reading.source)
-        except (AsapoolError, OSError, ValueError):  # the data may have moved since
+        except (AsapoolError, OSError, ValueError):  # the data may have been moved
             continue
     return Sample(generated(loaded, most), "generated graphs")
 
@@ -81,7 +83,7 @@ def generated(loaded: LoadedModel, count: int, seed: int = 0) -> GraphSet:
     start = np.concatenate([[0], np.cumsum(sizes)])
     for first, n in zip(start[:-1], sizes, strict=True):
         child = np.arange(1, n)
-        parent = (rng.random(n - 1) * child).astype(np.int64)  # a random tree, and some edges more
+        parent = (rng.random(n - 1) * child).astype(np.int64)  # a random tree, plus some edges
         a, b = rng.integers(0, n, (2, n // 3))
         i, j = np.concatenate([child, a]), np.concatenate([parent, b])
         i, j = i[i != j], j[i != j]
@@ -102,25 +104,24 @@ def generated(loaded: LoadedModel, count: int, seed: int = 0) -> GraphSet:
     )  # fmt: skip
 
 
-TOLERANCE = 1e-5  # between two logits, relative to the largest logit of the graph where that is above 1
+TOLERANCE = 1e-5  # of logits, relative to the largest logit of the graph if that is above 1
 RENUMBERINGS = 8
 Answer = Callable[[GraphSet, npt.NDArray[np.int64]], npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The largest difference of two logits, and how many graphs were left out because the model itself has a tie."""
+    """The largest difference between logits, and how many graphs were left out because of ties in the model itself."""
 
     difference: float
     ties: int
 
 
 def compare(model: GraphModel, graphs: GraphSet, answer: Answer, where: str) -> Comparison:
-    """Compare on graphs alone and in batches, whose padding must not matter; a difference is an error.
+    """Compare on single graphs and on batches, whose padding must not matter; a difference is an error.
 
-    Where clusters are equally fit, as those around equivalent atoms are, rounding decides which of them is kept, in
-    the model as in the program. Such a graph is left out and counted: it is one whose logits change in the model
-    itself when its nodes are renumbered.
+    If clusters are equally fit, such as those around equivalent atoms, rounding decides which of them is kept, in the
+    model as in the program. Such a graph is left out and counted if the two differ.
     """
     G, worst, ties = len(graphs), 0.0, set()
     alone = [np.array([i]) for i in range(min(G, 20))]
@@ -131,17 +132,28 @@ def compare(model: GraphModel, graphs: GraphSet, answer: Answer, where: str) -> 
             graph = int(indices[place])
             if not has_tie(model, graphs, graph):
                 raise ConfigError(
-                    f"the exported program differs from the model by {error[place]:.2g} on graph {graph} of {where}, "
-                    f"and {TOLERANCE:g} is allowed. Nothing was written; please report this model"
+                    f"the exported program differs from the model by {error[place]:.2g} on graph {graph} of {where}; "
+                    f"at most {TOLERANCE:g} is allowed. Nothing was written; please report this model"
                 )
             ties.add(graph)
         fine = error[error <= TOLERANCE]
         worst = max(worst, float(fine.max(initial=0.0)))
+    if G and len(ties) == G:
+        raise ConfigError(
+            f"the exported program cannot be checked: in each of the {G} graphs of {where} some clusters are equally "
+            "fit, and the program keeps others than the model. Nothing was written; train on less regular graphs"
+        )
     return Comparison(worst, len(ties))
 
 
 def has_tie(model: GraphModel, graphs: GraphSet, graph: int) -> bool:
-    """Whether the logits of a graph depend on the numbers of its nodes, which they do only through ties."""
+    """Whether rounding decides which clusters of a graph are kept.
+
+    A kept and a dropped cluster are equally fit, or the logits depend on the numbering of the nodes; the second test is
+    for methods without clusters, and finds a tie only by chance.
+    """
+    if fitness_margin(model, graphs, graph) <= TOLERANCE:
+        return True
     rng, one = np.random.default_rng(0), np.array([graph])
     expected = _logits(model, graphs, one)
     first = np.array([0])
@@ -152,8 +164,19 @@ def has_tie(model: GraphModel, graphs: GraphSet, graph: int) -> bool:
     return False
 
 
+def fitness_margin(model: GraphModel, graphs: GraphSet, graph: int) -> float:
+    """min φ(kept) − max φ(dropped), the smallest of all levels; infinite if nothing is dropped or ranked by fitness."""
+    batch, network, margin = cut(model, graphs, np.array([graph])), cast(Any, model.eval()), np.inf
+    with torch.no_grad(), suppress(ConfigError):  # a method without clusters has no hierarchy
+        for step in network.hierarchy(*batch.inputs, **model.more(batch)):
+            dropped = torch.ones_like(step.phi, dtype=torch.bool).index_fill(0, step.perm, False)
+            if dropped.any():
+                margin = min(margin, float(step.phi[~dropped].min() - step.phi[dropped].max()))
+    return margin
+
+
 def renumbered(graphs: GraphSet, graph: int, order: npt.NDArray[np.int64]) -> GraphSet:
-    """One graph of a set as a set of its own, whose node k is the node order[k] of before."""
+    """One graph of a set as its own set, with its nodes permuted: node k is the former node order[k]."""
     one = graphs.subset(np.array([graph]))
     place = np.argsort(order)
     row = place[np.repeat(np.arange(len(order)), np.diff(one.rowptr))]
@@ -175,6 +198,6 @@ def _logits(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.int64])
 
 
 def _error(given: npt.NDArray[np.float32], expected: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The largest difference of every graph, (G,)."""
+    """The largest difference for each graph, (G,)."""
     error: npt.NDArray[np.float32] = np.abs(given - expected).max(axis=1) / np.maximum(1, np.abs(expected).max(axis=1))
     return error

@@ -1,4 +1,4 @@
-"""The formats of an exported model: ONNX for padded batches, and a program of torch.export for packed ones."""
+"""The export formats: ONNX for padded batches, and torch.export programs for packed ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from asapool.models.padded import PaddedModel
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without log records and warnings; tracing is also several times faster where someone collects debug records."""
+    """Suppress log records and warnings; tracing is also several times faster without debug records."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -63,12 +63,12 @@ def make_onnx(loaded: LoadedModel, graphs: GraphSet, metadata: str) -> tuple[byt
     ops = onnxscript.values.Opset("", OPSET)
 
     def sort_stable(x: Any, stable: bool = True, dim: int = -1, descending: bool = False) -> Any:
-        # TopK of ONNX breaks a tie in favour of the lower index, as a stable sort does
+        # ONNX's TopK breaks ties in favour of the lower index, like a stable sort
         size = ops.Gather(ops.Shape(x), ops.Constant(value_ints=[dim]))
         return ops.TopK(x, size, axis=dim, largest=int(descending), sorted=1)
 
     def sigmoid(x: Any) -> Any:
-        # onnxruntime's own sigmoid is the same number for all x below -18, and clusters are ranked by it
+        # onnxruntime's own sigmoid is constant for x below -18, but clusters are ranked by it
         return ops.Reciprocal(ops.Add(ops.Exp(ops.Neg(x)), ops.CastLike(ops.Constant(value_float=1.0), x)))
 
     model = PaddedModel(loaded.model).eval()
@@ -88,7 +88,7 @@ def make_onnx(loaded: LoadedModel, graphs: GraphSet, metadata: str) -> tuple[byt
             verbose=False,
             custom_translation_table={torch.ops.aten.sort.stable: sort_stable, torch.ops.aten.sigmoid.default: sigmoid},
         )
-    assert program is not None  # noted for the type checker: dynamo=True returns a program
+    assert program is not None  # for the type checker: dynamo=True returns a program
     program.model.metadata_props["asapool"] = metadata
     content: bytes = program.model_proto.SerializeToString()
     options = onnxruntime.SessionOptions()
@@ -110,7 +110,7 @@ def make_onnx(loaded: LoadedModel, graphs: GraphSet, metadata: str) -> tuple[byt
 
 
 def padded_inputs(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
-    """The inputs of the ONNX file for some graphs: x, adjacency, sizes, and what else the model reads."""
+    """The inputs of the ONNX file for some graphs: x, adjacency, sizes, and the other inputs of the model."""
     batch = cut(model, graphs, indices)
     x, graph = pad(batch.x, batch.ptr, batch.rowptr, batch.col, batch.weight, batch.edge_attr)
     arguments = {"x": x.float(), "adjacency": graph.weight.float(), "sizes": batch.ptr.diff()}
@@ -124,29 +124,29 @@ def padded_inputs(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.i
 
 
 def example(model: GraphModel, graphs: GraphSet) -> tuple[GraphSet, npt.NDArray[np.int64]]:
-    """Graphs to trace the model on: three, of different sizes, so that no size is taken for a constant."""
+    """Three graphs of different sizes to trace the model on, so that no size is treated as a constant."""
     sizes = np.diff(graphs.ptr)
     order = np.argsort(sizes, kind="stable")
     chosen = order[[0, len(order) // 2, -1]]
-    # a padded size of 5 or more: small numbers are easily mistaken for others, such as the number of graphs
+    # a padded size of at least 5: smaller ones could coincide with other sizes, such as the number of graphs
     return graphs, chosen if sizes[chosen].max() >= 5 else np.repeat(order[-1:], 3)
 
 
 def check_pt2(loaded: LoadedModel) -> None:
-    """Refuse a model that is no network."""
+    """Refuse a model that is not a neural network."""
     if isinstance(loaded.model, DirectModel):
         raise ConfigError(
-            f"the method {loaded.config.method!r} is no network of tensors, so torch.export cannot write it"
+            f"the method {loaded.config.method!r} is not a neural network, so torch.export cannot write it"
         )
 
 
-def with_loops(model: GraphModel) -> GraphModel:
-    """A copy that computes with the compiled loops: the reference steps, as small trainings use them, do not export."""
-    made = copy.deepcopy(model)
-    for part in made.modules():
+def with_fused(model: GraphModel) -> GraphModel:
+    """A copy with the fused backend, because the reference backend, used by small training runs, cannot be exported."""
+    fused = copy.deepcopy(model)
+    for part in fused.modules():
         if getattr(part, "backend", None) == "reference":
             part.backend = "fused"  # type: ignore[assignment]
-    return made
+    return fused
 
 
 def make_pt2(loaded: LoadedModel, graphs: GraphSet, metadata: str) -> tuple[bytes, dict[str, str], Answer]:
@@ -156,18 +156,18 @@ def make_pt2(loaded: LoadedModel, graphs: GraphSet, metadata: str) -> tuple[byte
     free = {0: torch.export.Dim.DYNAMIC}
     names = ("weight", *loaded.model.reads)
     try:
-        # sizes of 0 and 1 are not taken for constants: a batch may be one graph, and a graph may have no edge
+        # do not treat sizes of 0 and 1 as constants: a batch may be one graph, and a graph may have no edges
         with quiet(), export_settings.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
             program = torch.export.export(
-                with_loops(loaded.model).eval().requires_grad_(False),
+                with_fused(loaded.model).eval().requires_grad_(False),
                 arguments[:4],
                 dict(zip(names, arguments[4:], strict=True)),
                 dynamic_shapes=dict.fromkeys(("x", "ptr", "rowptr", "col", *names), free),
             )
-            held = io.BytesIO()
-            torch.export.save(program, held, extra_files={METADATA: metadata})
-            runs = torch.export.load(io.BytesIO(held.getvalue())).module()
-    except Exception as error:  # torch.export fails in many ways, and the first line says what it could not follow
+            buffer = io.BytesIO()
+            torch.export.save(program, buffer, extra_files={METADATA: metadata})
+            runs = torch.export.load(io.BytesIO(buffer.getvalue())).module()
+    except Exception as error:  # torch.export fails in many ways; the first line says what it could not trace
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ConfigError(
             f"a model of the method {loaded.config.method!r} cannot be exported by torch.export ({reason[:200]})"
@@ -184,11 +184,11 @@ def make_pt2(loaded: LoadedModel, graphs: GraphSet, metadata: str) -> tuple[byte
         name: f"{str(value.dtype).removeprefix('torch.')} ({', '.join(['*', *map(str, value.shape[1:])])})"
         for name, value in zip(described, arguments, strict=True)
     }
-    return held.getvalue(), inputs, answer
+    return buffer.getvalue(), inputs, answer
 
 
 def packed_inputs(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.int64]) -> tuple[Tensor, ...]:
-    """The inputs of the program for some graphs: x, ptr, rowptr, col, weight, and what else the model reads."""
+    """The inputs of the program for some graphs: x, ptr, rowptr, col, weight, and the other inputs of the model."""
     batch = cut(model, graphs, indices)
     weight = torch.ones(batch.col.numel()) if batch.weight is None else batch.weight
     more: dict[str, Any] = model.more(batch)
@@ -197,7 +197,7 @@ def packed_inputs(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.i
 
 @dataclass(frozen=True)
 class Format:
-    """A format of files: what refuses a model that cannot be written so, and what makes the content of the file."""
+    """A file format: `check` refuses a model that it does not support, `make` returns the content of the file."""
 
     check: Callable[[LoadedModel], None]
     make: Callable[[LoadedModel, GraphSet, str], tuple[bytes, dict[str, str], Answer]]

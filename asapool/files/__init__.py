@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: atomic writes, folder locks, JSON, CSV and TOML; failures are a WriteError.
+"""Atomic file writes, folder locks, JSON, CSV and TOML; failures to write raise WriteError.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:

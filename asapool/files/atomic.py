@@ -1,10 +1,9 @@
 """Atomic writes: a file is written under a temporary name in the folder of its target, then renamed.
 
-The rename protects against a process that dies. To survive a loss of power as well, the bytes must be on the disk
-before the name is, and the name before anything else happens: durable=True waits for both.
+The rename protects against a process that dies. To survive a power failure as well, the bytes must reach the disk
+before the name does, and the name before anything else happens: durable=True waits for both.
 
-A symbolic link stays one: the file it points to is replaced. Devices and pipes are written into, and so is /dev/stdout,
-wherever it goes.
+A symbolic link is kept: the file it points to is replaced. Devices, pipes and /dev/stdout are written to directly.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from typing import BinaryIO, cast
 
 from asapool.errors import WriteError
 
-NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # file systems that have no fsync for folders
+NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # errors of file systems without fsync for folders
 
 
 @contextmanager
 def writing(path: str | PathLike[str], *, durable: bool = False) -> Iterator[BinaryIO]:
-    """Open a file for writing bytes; it takes its name only when the block ends without an error.
+    """Open a file for writing bytes; it appears under its name only if the block ends without an error.
 
     Args:
         path: the file to write.
         durable: return only when content and name are on the disk.
 
     Raises:
-        WriteError: the file cannot be written. A pipe whose reader has gone is a BrokenPipeError.
+        WriteError: the file cannot be written. A pipe without a reader raises BrokenPipeError.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -68,10 +67,10 @@ def remove(path: str | PathLike[str]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk; a file system that cannot do this is not an error."""
+    """Wait until the names in a folder are on the disk, if the file system supports it."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    except PermissionError:  # a folder that may be written but not listed
+    except PermissionError:  # a folder that is writable but not readable
         return
     except OSError as error:
         raise WriteError(f"{folder}: cannot be opened ({error.strerror})") from error
@@ -87,10 +86,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def _open(path: str | PathLike[str], durable: bool) -> AbstractContextManager[BinaryIO]:
-    """Choose how to write to this path: through stdout, into a device or pipe, or by renaming."""
+    """Choose how to write to this path: to stdout, to a device or pipe, or by renaming."""
     with suppress(OSError):
         if os.path.samestat(os.stat(path), os.fstat(1)):
-            return open(os.dup(1), "wb")  # a second handle would overwrite what was printed
+            return open(os.dup(1), "wb")  # opening it again would overwrite what was already printed
     if os.path.exists(path) and not os.path.isfile(path):
         return open(path, "wb")
     return _renamed(path, durable)
@@ -103,7 +102,7 @@ def _renamed(path: str | PathLike[str], durable: bool) -> Iterator[BinaryIO]:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
         raise WriteError(
-            f"{Path(path)}: cannot be written ({error.strerror}). Choose a folder that exists and is yours"
+            f"{Path(path)}: cannot be written ({error.strerror}). Choose a folder that exists and is writable"
         ) from error
     try:
         with os.fdopen(handle, "wb") as out:
@@ -111,7 +110,7 @@ def _renamed(path: str | PathLike[str], durable: bool) -> Iterator[BinaryIO]:
             if durable:
                 out.flush()
                 os.fsync(out.fileno())  # the name must not reach the disk before the bytes do
-        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes private files; a data file is an ordinary one
+        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp creates private files; use the default permissions
         os.replace(temporary, target)
     except BaseException:
         with suppress(OSError):

@@ -16,14 +16,14 @@ from asapool.files.atomic import write_text
 
 
 class CsvWriter(Protocol):
-    """What csv.writer returns."""
+    """The type of csv.writer's result."""
 
     def writerow(self, row: Iterable[Any], /) -> Any: ...
     def writerows(self, rows: Iterable[Iterable[Any]], /) -> None: ...
 
 
 def write_json(path: str | PathLike[str], value: Any, *, durable: bool = False) -> None:
-    """Write plain data as indented JSON; NaN is not JSON and is refused."""
+    """Write plain data as indented JSON; NaN, which JSON does not have, is refused."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", durable=durable)
 
 
@@ -38,7 +38,7 @@ def read_json(path: str | PathLike[str]) -> Any:
 
 
 def csv_writer(out: TextIO) -> CsvWriter:
-    r"""A csv.writer that ends lines with \n and quotes every cell that holds a line end of any kind.
+    r"""A csv.writer that ends lines with \n and quotes every cell that contains a line ending of any kind.
 
     >>> import sys
     >>> csv_writer(sys.stdout).writerow(["a,b", 1])
@@ -48,7 +48,7 @@ def csv_writer(out: TextIO) -> CsvWriter:
 
 
 class _NewlineEnds:
-    """Passes rows on with \n as their end; csv quotes cells with \r only where it is part of the line end."""
+    """Writes rows with \n as their ending; csv quotes cells with \r only if it is part of the line terminator."""
 
     def __init__(self, out: TextIO) -> None:
         self.out = out
@@ -69,7 +69,7 @@ def write_csv(
 
 
 def to_toml(tables: Mapping[str, Mapping[str, Any]], heading: str = "") -> str:
-    """Format tables of plain values as TOML text; None is left out, since TOML has no word for it.
+    """Format tables of plain values as TOML text; None is left out, since TOML has no null.
 
     >>> print(to_toml({"train": {"epochs": 5, "lr": 0.01, "clip": None, "names": ["a", "é"]}}), end="")
     [train]
@@ -97,12 +97,12 @@ def load_toml(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def read_toml(path: str | PathLike[str], tables: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Read a file of settings; only the named tables may occur."""
+    """Read a settings file; only the named tables are allowed."""
     content = load_toml(path)
     for name, table in content.items():
         if name not in tables or not isinstance(table, dict):
             raise ConfigError(
-                f"{path}: {name!r} is not a table of settings. Known are {', '.join(f'[{t}]' for t in tables)}"
+                f"{path}: {name!r} is not a table of settings. Expected {', '.join(f'[{t}]' for t in tables)}"
             )
     return content
 
@@ -116,10 +116,10 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
-        return repr(value)  # inf and nan are words of TOML too
+        return repr(value)  # inf and nan are valid in TOML too
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_value(item) for item in value) + "]"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items() if v is not None) + "}"
-    # a JSON string is a TOML string, save for the character DEL, which TOML wants escaped
+    # a JSON string is a TOML string, except that TOML requires DEL to be escaped
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

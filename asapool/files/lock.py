@@ -1,4 +1,4 @@
-"""A folder that one process at a time works in."""
+"""A lock that lets one process at a time work in a folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HALF_WRITTEN = re.compile(r"\..+\.(safetensors|json|jsonl|csv|parquet|toml|md|ht
 def working_in(folder: str | PathLike[str]) -> Iterator[Path]:
     """Create the folder if needed and hold its lock; a second process is refused.
 
-    The operating system releases the lock when the process ends, however it ends.
+    The operating system releases the lock when the process ends, even if it is killed.
     """
     path = Path(folder)
     handle = _open_lock(path)

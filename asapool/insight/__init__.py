@@ -1,6 +1,6 @@
-"""What was pooled, and why: the hierarchy of one graph, what each node did to the answer, and a forecast for a set.
+"""Explanations: clusters and node importance for one graph, substructures and pooling forecasts for a data set.
 
-Names are looked up when first used: the forecast needs no torch.
+Names are imported on first use; the forecast needs no torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The graphs of a set that are most like one graph, and the substructure that two molecules have in common."""
+"""Explain one class against another: importance, the most similar graphs of either class, and a change that flips."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BUCKETS = 2048
 class Neighbour:
     """A similar graph; nodes are numbered within their graphs."""
 
-    graph: int  # place in the source
+    graph: int  # position in the source
     index: int  # in the set
     id: str
     text: str | None
@@ -53,13 +53,13 @@ def similarities(graphs: GraphSet, index: int) -> Floats:
 
         wl = WLCounts(3, BUCKETS)
         rows = []
-        for some in pieces(graphs):
-            batch = graphs.batch(some)
+        for piece in pieces(graphs):
+            batch = graphs.batch(piece)
             rows.append(wl(batch.x, batch.ptr, batch.rowptr, batch.col).numpy())
         counts = csr_matrix(np.concatenate(rows))
-    mine = counts[[index]]
-    both = np.asarray(counts.minimum(_tiled(mine, counts.shape[0])).sum(axis=1)).ravel()
-    total = np.asarray(counts.sum(axis=1)).ravel() + float(mine.sum()) - both
+    own = counts[[index]]
+    both = np.asarray(counts.minimum(_tiled(own, counts.shape[0])).sum(axis=1)).ravel()
+    total = np.asarray(counts.sum(axis=1)).ravel() + float(own.sum()) - both
     similarity: Floats = both / np.maximum(total, 1e-12)
     return similarity
 
@@ -72,8 +72,8 @@ def common_nodes(graphs: GraphSet, a: int, b: int) -> tuple[tuple[int, ...], tup
     from rdkit import Chem
     from rdkit.Chem import rdFMCS
 
-    made = rdFMCS.FindMCS([first, second], timeout=SECONDS, ringMatchesRingOnly=True, completeRingsOnly=True)
-    query = Chem.MolFromSmarts(made.smartsString) if made.numAtoms else None
+    mcs = rdFMCS.FindMCS([first, second], timeout=SECONDS, ringMatchesRingOnly=True, completeRingsOnly=True)
+    query = Chem.MolFromSmarts(mcs.smartsString) if mcs.numAtoms else None
     if query is None:
         return (), ()
     return tuple(first.GetSubstructMatch(query)), tuple(second.GetSubstructMatch(query))
@@ -92,7 +92,7 @@ def neighbour(graphs: GraphSet, index: int, other: int, similarity: float, predi
 
 
 def _tiled(row: Any, count: int) -> Any:
-    """The same sparse row many times."""
+    """A sparse row repeated `count` times."""
     from scipy.sparse import csr_matrix
 
     n = row.nnz
@@ -100,18 +100,18 @@ def _tiled(row: Any, count: int) -> Any:
     return csr_matrix((np.tile(row.data, count), np.tile(row.indices, count), indptr), shape=(count, row.shape[1]))
 
 
-LOOKED = 400  # most similar graphs that the model predicts in search of a matched pair
+LOOKED = 400  # similar graphs that are predicted to find one of the other class
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Contrast:
     """One graph explained for a class against another."""
 
-    hierarchy: Hierarchy  # its importance is about ln p_class/p_against
+    hierarchy: Hierarchy  # its importance refers to ln p_class/p_against
     against: str
     flip: Flip
     nearest: tuple[Neighbour, ...]  # the most similar graph of the class, and that of the other one
-    pair: Neighbour | None  # the most similar graph that the model answers with the other class
+    pair: Neighbour | None  # the most similar graph for which the model predicts the other class
 
     def to_json(self) -> str:
         """One JSON object: the hierarchy as to_json writes it, and the rest under its names."""
@@ -136,19 +136,19 @@ def contrast(
 ) -> Contrast:
     """Explain why a graph gets one class and not another.
 
-    Importance is about ln p_class/p_against. Beside it: the most similar graphs of either class (with the maximum
-    common substructure of molecules), the most similar graph that the model answers with the other class, and the
-    fewest nodes and edges whose removal makes the other class more probable.
+    Importance refers to ln p_class/p_against. The result also has the most similar graphs of either class (with the
+    maximum common substructure of molecules), the most similar graph for which the model predicts the other class, and
+    the fewest nodes and edges whose removal makes the other class more probable.
 
     Args:
         model: A trained classifier, or the path of its file or run folder.
         graphs: A GraphSet, or a source that `asapool.load` reads.
-        index: Which graph: its number, or a word as `asapool explain --graph` takes it.
+        index: Number of the graph, or a value of `asapool explain --graph`.
         against: The other class.
         target: The class to explain; by default the predicted one.
         importance: Kinds to compute.
-        pool: Graphs among which similar ones are sought, such as the training graphs; by default all others.
-        **options: Further options of asapool.load for a source.
+        pool: Graphs among which to search for similar ones, such as the training graphs; by default all others.
+        **options: Other options of asapool.load for a source.
 
     Returns:
         The contrast.
@@ -163,7 +163,7 @@ def contrast(
     """
     network, classes, graphs = model_and_set(model, graphs, **options)
     if target_of(network, classes).kind != "classification":
-        raise ConfigError("--against compares two classes, and this model answers with other values")
+        raise ConfigError("--against compares two classes, but this model does not predict classes. Leave it out")
     other = classes.index(choose("against", against, classes))
     at = find_graph(graphs, index) if isinstance(index, str) else index
     one = graphs.subset([at])
@@ -194,7 +194,7 @@ def contrast(
 
 
 def _first(graphs: GraphSet, order: Ints, predicted: dict[int, int], name: str, c: int) -> int | None:
-    """The most similar graph with this label; without any labels the most similar one that is predicted so."""
+    """The most similar graph with this label; without any labels, the most similar one with this prediction."""
     if graphs.labelled.any() and name in graphs.class_names:
         same_class = order[graphs.y[order] == graphs.class_names.index(name)]
         return int(same_class[0]) if len(same_class) else None

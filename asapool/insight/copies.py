@@ -1,4 +1,4 @@
-"""Copies of graphs that lack features, nodes or edges, packed into batches, and the model's answers to them."""
+"""Copies of graphs without some features, nodes or edges, packed into batches, and the model's outputs for them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def blanked(batch: Batch, nodes: Tensor) -> Batch:
 
 
 def without(batch: Batch, nodes: Tensor) -> Batch:
-    """One copy of the graph per node of `nodes` (B,), which lacks that node and its edges.
+    """One copy of the graph per node of `nodes` (B,), without that node and its edges.
 
     >>> path = Batch(torch.eye(3), torch.tensor([0, 3]), torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1]),
     ...              None, torch.tensor([0]))
@@ -101,33 +101,33 @@ def drop_edges(batch: Batch, keep: Tensor) -> Batch:
     )
 
 
-PIECE = 16_384  # nodes that go through the model at once
+PIECE = 16_384  # nodes per forward pass
 
 
 def answers(model: GraphModel, batch: Batch) -> Tensor:
-    """The model's answer to a batch, (B, C)."""
+    """The model's logits for a batch, (B, C)."""
     logits: Tensor = model(*batch.inputs, **model.more(batch))
     return logits.double()
 
 
 def answers_of(model: GraphModel, graphs: GraphSet) -> Floats:
-    """The model's answers to all graphs of a set, (G, C)."""
+    """The model's logits for all graphs of a set, (G, C)."""
     with torch.no_grad():
-        rows = [answers(model, cut(model, graphs, some)).numpy() for some in pieces(graphs)]
+        rows = [answers(model, cut(model, graphs, piece)).numpy() for piece in pieces(graphs)]
     return np.concatenate([np.zeros((0, model.num_classes)), *rows])
 
 
 def answers_without(
     model: GraphModel, graphs: GraphSet, graph: Ints, ptr: Ints, node: Ints, *, keep: bool = False
 ) -> Floats:
-    """The answer to one graph per removal, without the nodes of that removal.
+    """The logits for one graph per removal, without the nodes of that removal.
 
     Args:
         model: In evaluation mode.
         graphs: The set.
         graph: The graph of each removal, (R,).
         ptr: Where the nodes of each removal begin, (R+1,).
-        node: The nodes to remove, numbered through the whole set; some nodes of every graph must be left.
+        node: The nodes to remove, numbered through the whole set; at least one node of every graph must remain.
         keep: Keep these nodes and remove all others instead.
 
     Returns:
@@ -151,7 +151,7 @@ def answers_without(
 
 
 def effects(outputs: Floats, target: Target) -> Floats:
-    """What a change is measured in, (B, C): log odds of classes and of yes, measured values in their units."""
+    """The quantity in which a change is measured, (B, C): log odds of classes and of yes, or values in their units."""
     if target.kind == "classification":
         return all_log_odds(outputs)
     if target.kind == "regression" and target.scale:
@@ -161,7 +161,7 @@ def effects(outputs: Floats, target: Target) -> Floats:
 
 
 def target_of(model: GraphModel, names: tuple[str, ...]) -> Target:
-    """What the outputs of a model mean; a network without a note about it answers with classes."""
+    """The target of a model; classes if the network does not have one."""
     return model.target or Target(classes=names)
 
 

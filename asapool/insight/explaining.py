@@ -1,4 +1,4 @@
-"""explain: a model and a graph in, its hierarchy out."""
+"""explain: the hierarchy of clusters and the node importance of one prediction."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def explain(
 ) -> Hierarchy:
     """Explain one prediction: which nodes were pooled together, and which nodes decided it.
 
-    Levels exist for "asap", and for "topk" and "sagpool" with clusters of one node; a model of any method gets gradient
-    and occlusion, and `note` says why levels are missing.
+    Levels exist for "asap", and for "topk" and "sagpool" with clusters of one node; gradient and occlusion work for any
+    network, and `note` says why levels are missing.
 
     Args:
         model: A trained model, or the path of its file or run folder.
         graph: A GraphSet, a PyG Data, a NetworkX graph, or a source that `asapool.load` reads.
-        index: Which graph of a set: its number, or a word as `asapool explain --graph` takes it.
+        index: Number of the graph in a set, or a value of `asapool explain --graph`.
         target: The class or task to explain, by name or number; by default the predicted class, or the first task.
         importance: Which kinds to compute; occlusion runs the model once per node.
         occlude: How occlusion removes a node: "remove" with its edges, or "zero" its features.
-        against: A class to compare with: gradient and occlusion are then about ln p_target/p_against.
+        against: A class to compare with: gradient and occlusion then refer to ln p_target/p_against.
 
     Returns:
         The hierarchy of clusters with the importance of every node.
@@ -64,7 +64,7 @@ def explain(
     meaning = network.target or Target(classes=classes)
     task = task_of(meaning)
     if against is not None and meaning.noun != "classes":
-        raise ConfigError(f"against compares two classes, and the model has a {meaning.kind} target. Leave it out")
+        raise ConfigError(f"against compares two classes, but the model has a {meaning.kind} target. Leave it out")
     with frozen(network):
         with torch.no_grad():
             probability: Floats = task.answers(logits_of(network, batch).double(), meaning)[0].numpy()
@@ -91,7 +91,7 @@ def explain(
 
 
 def _label(one: GraphSet, k: int, target: Target) -> str | None:
-    """The true class, or value of task k, as text; None where it is not known."""
+    """The true class, or value of task k, as text; None if it is not known."""
     if one.target.kind != target.kind or one.target.tasks != target.tasks:
         return None
     columns = list(task_of(one.target).labels(one.y, one.target).values())
@@ -111,7 +111,7 @@ def _class(target: str | int | None, classes: tuple[str, ...], probability: Floa
 
 
 def _names(one: GraphSet, text: str | None, row: Ints) -> tuple[str, ...]:
-    """Atom symbols of a molecule; else the only feature that a node has, when the features have names."""
+    """Atom symbols of a molecule; otherwise the names of one-hot features, if they have names."""
     mol = None if text is None else molecule(text, len(one.x), one.col, row)
     if mol is not None:
         return tuple(atom.GetSymbol() for atom in mol.GetAtoms())

@@ -1,4 +1,4 @@
-"""Whether importance is faithful to the model: what happens when the nodes it names are removed, or kept alone."""
+"""Whether importance is faithful to the model: the effect of removing the most important nodes, or all others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from asapool.models import GraphModel
 from asapool.models.batches import cut
 
 STEPS = tuple(k / 10 for k in range(1, 10))  # shares of the nodes that are removed, or kept
-TOP = 0.2  # share of the nodes that fidelity takes
+TOP = 0.2  # share of the nodes used by fidelity
 RANDOM = "random"
 
 
@@ -34,9 +34,9 @@ class Faithful:
     insertion: float  # area under p while only the most important nodes are kept; higher is better
     fidelity_plus: float  # p − p without the top 20% of the nodes; higher is better
     fidelity_minus: float  # p − p of the top 20% alone; lower is better
-    sparsity: float  # 1 − the smallest share of the nodes that alone give the same class; higher is better
-    precision: float | None  # share of true nodes among as many most important ones, where the reason is known
-    stability: float | None  # rank correlation with the importance from other models, where some were given
+    sparsity: float  # 1 − the smallest share of the nodes that alone yield the same class; higher is better
+    precision: float | None  # share of true nodes among the k most important, k = number of true nodes, if known
+    stability: float | None  # rank correlation with the importance from other models, if given
     errors: dict[str, float]  # standard errors of these means
     deletion_curve: tuple[float, ...]
     insertion_curve: tuple[float, ...]
@@ -70,17 +70,17 @@ def check_importance(
 ) -> Faithfulness:
     """Measure how faithful each kind of importance is to a model.
 
-    Per graph and kind the most important 10%, …, 90% of the nodes are removed (deletion), and kept alone (insertion).
+    For each graph and kind, the most important 10%, …, 90% of the nodes are removed (deletion), or kept (insertion).
 
     Args:
         model: A trained classifier, or the path of its file or run folder.
         graphs: A GraphSet, or a source that `asapool.load` reads.
         importance: The kinds to check.
         indices: Graphs to check; by default a sample.
-        sample: How many graphs are drawn where no indices are given.
-        others: Further models of the same classes, such as those of other seeds, for the stability.
+        sample: Number of graphs to draw if no indices are given.
+        others: Other models of the same classes, such as those of other seeds, for the stability.
         seed: Of the sample and of the random order.
-        **options: Further options of asapool.load for a source.
+        **options: Other options of asapool.load for a source.
 
     Returns:
         One row per kind, and one for a random order.
@@ -96,28 +96,28 @@ def check_importance(
         choose("importance", kind, tuple(KINDS))
     network, classes, graphs = model_and_set(model, graphs, **options)
     if target_of(network, classes).kind != "classification":
-        raise ConfigError("explain --check compares probabilities of classes, and this model answers with other values")
+        raise ConfigError("explain --check needs probabilities of classes, but this model does not predict classes")
     rng = np.random.default_rng(seed)
     chosen = np.asarray(
         indices if indices is not None else np.sort(rng.permutation(len(graphs))[:sample]), dtype=np.int64
     )
     chosen = chosen[np.diff(graphs.ptr)[chosen] > 1]
     if not len(chosen):
-        raise ConfigError(f"{graphs.name}: graphs of at least two nodes expected, there are none to check")
-    few = graphs.subset(chosen)
+        raise ConfigError(f"{graphs.name}: expected graphs of at least two nodes to check, got none")
+    data = graphs.subset(chosen)
     with frozen(network):
-        scores = importance_of(network, few, importance)
-        scores[RANDOM] = [rng.random(int(n)) for n in np.diff(few.ptr)]
-        measured = {kind: faithful(network, few, rankings) for kind, rankings in scores.items()}
-    agreement = _agreement(scores, few, others, importance)
-    rows = [_row(kind, values, scores[kind], few, agreement.get(kind)) for kind, values in measured.items()]
-    return Faithfulness(data=graphs.name, method=network.config.method, graphs=len(few), steps=STEPS, rows=tuple(rows))
+        scores = importance_of(network, data, importance)
+        scores[RANDOM] = [rng.random(int(n)) for n in np.diff(data.ptr)]
+        measured = {kind: faithful(network, data, rankings) for kind, rankings in scores.items()}
+    agreement = _agreement(scores, data, others, importance)
+    rows = [_row(kind, values, scores[kind], data, agreement.get(kind)) for kind, values in measured.items()]
+    return Faithfulness(data=graphs.name, method=network.config.method, graphs=len(data), steps=STEPS, rows=tuple(rows))
 
 
 def importance_of(
     model: GraphModel, graphs: GraphSet, kinds: Sequence[str], classes: Ints | None = None
 ) -> dict[str, list[Floats]]:
-    """Every kind of importance of every graph; about the predicted class unless others are named, (G,)."""
+    """Every kind of importance of every graph, for the predicted class unless `classes` (G,) are given."""
     values: dict[str, list[Floats]] = {}
     about = answers_of(model, graphs).argmax(axis=1) if classes is None else classes
     for g in range(len(graphs)):
@@ -150,7 +150,7 @@ def faithful(model: GraphModel, graphs: GraphSet, scores: Sequence[Floats]) -> d
 def _curve(
     model: GraphModel, graphs: GraphSet, scores: Sequence[Floats], steps: Sequence[float], c: Ints, *, keep: bool
 ) -> tuple[Floats, Any]:
-    """Probability of class c of each graph, and whether it is still the answer, both (G, steps)."""
+    """Probability of class c of each graph, and whether it is still predicted, both (G, steps)."""
     owner, sets = [], []
     for g, values in enumerate(scores):
         order = np.argsort(-values, kind="stable") + graphs.ptr[g]
@@ -181,7 +181,7 @@ def _agreement(
 
 
 def rank_correlation(a: Floats, b: Floats) -> float:
-    """Spearman's correlation; 0 where one of the two is constant.
+    """Spearman's correlation; 0 if one of the two is constant.
 
     >>> rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([0.1, 0.5, 0.7]))
     1.0

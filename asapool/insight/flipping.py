@@ -1,4 +1,4 @@
-"""The smallest change that flips an answer: nodes, edges or branches of a graph are removed, found by beam search."""
+"""The smallest change that flips a prediction: a beam search over removals of nodes, edges and branches."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from asapool.insight.levels import Floats, Ints, connectivity
 from asapool.models import GraphModel
 from asapool.models.batches import cut
 
-DEPTH = 4  # most removals
+DEPTH = 4  # maximum number of removals
 BRANCH = 6  # nodes of the largest branch that is removed at once, such as a nitro group
 SEARCHED = 300  # nodes of the largest graph that is searched for branches
-BEAM = 6  # changes that are carried on
-WIDE = 64  # nodes that are tried; of larger graphs those with the largest gradient × input
-PIECE = 16_384  # nodes that go through the model at once
+BEAM = 6  # changes kept after each step
+WIDE = 64  # nodes that are tried; in larger graphs those with the largest gradient × input
+PIECE = 16_384  # nodes per forward pass
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flip:
-    """A graph without some nodes and edges, and the model's answer to it."""
+    """A graph without some nodes and edges, and the prediction for it."""
 
     nodes: tuple[int, ...]  # removed
     edges: tuple[tuple[int, int], ...]  # removed, the smaller end first
     probability: tuple[float, ...]  # of every class afterwards
-    connected: bool  # whether what is left hangs together as the graph did
+    connected: bool  # whether the rest has no more components than the graph
     flipped: bool
 
 
@@ -42,15 +42,15 @@ class _State:
 def flip(model: GraphModel, one: GraphSet, c: int, against: int) -> Flip:
     """The fewest removals after which class `against` is more probable than class c.
 
-    A removal takes a node, an edge, or a branch: up to six nodes that hang on the rest by one edge. Of
-    changes of equal size those that leave the graph in one piece come first, then those with the clearest answer.
-    Where no four removals flip the answer, the change that comes nearest is returned.
+    A removal takes a node, an edge, or a branch: up to six nodes joined to the rest by one edge. Among
+    changes of equal size, those that keep the graph connected come first, then those with the clearest prediction.
+    If no four removals flip the prediction, the change that comes closest is returned.
 
     Args:
         model: Within `frozen`.
         one: A set of one graph.
-        c: The class that the model answers with.
-        against: The class that it should answer with.
+        c: The class that the model predicts.
+        against: The class that it should predict.
     """
     N = len(one.x)
     row = np.repeat(np.arange(N), np.diff(one.rowptr))
@@ -84,7 +84,7 @@ def flip(model: GraphModel, one: GraphSet, c: int, against: int) -> Flip:
 
 
 def branches(N: int, source: Ints, target: Ints) -> list[frozenset[int]]:
-    """Sets of two to six nodes that one edge joins to a larger rest.
+    """Sets of two to six nodes that are joined to a larger rest by one edge.
 
     >>> path = np.array([0, 1, 1, 2, 2, 3, 3, 4]), np.array([1, 0, 2, 1, 3, 2, 4, 3])
     >>> [sorted(branch) for branch in branches(5, *path)]
@@ -113,7 +113,7 @@ def branches(N: int, source: Ints, target: Ints) -> list[frozenset[int]]:
 
 
 def _next(state: _State, edges: list[tuple[int, int]], groups: list[frozenset[int]], N: int) -> list[_State]:
-    """All states with one removal more."""
+    """All states with one more removal."""
     more = [
         _State(state.nodes | group, frozenset(e for e in state.edges if not group & set(e)))
         for group in groups
@@ -134,10 +134,10 @@ def _answers(model: GraphModel, one: GraphSet, states: list[_State], row: Ints) 
     step = max(1, PIECE // N)
     with torch.no_grad():
         for first in range(0, len(states), step):
-            some = states[first : first + step]
-            batch = cut(model, one, np.zeros(len(some), np.int64))
-            nodes, edges = torch.ones(len(some) * N, dtype=torch.bool), torch.ones(len(some) * E, dtype=torch.bool)
-            for k, state in enumerate(some):
+            part = states[first : first + step]
+            batch = cut(model, one, np.zeros(len(part), np.int64))
+            nodes, edges = torch.ones(len(part) * N, dtype=torch.bool), torch.ones(len(part) * E, dtype=torch.bool)
+            for k, state in enumerate(part):
                 nodes[[k * N + v for v in state.nodes]] = False
                 edges[[k * E + e for pair in state.edges for e in place[pair]]] = False
             cutoff = drop_edges(batch, edges)

@@ -1,7 +1,7 @@
-"""What pooling will do to the graphs of a data set, before anything is trained: pieces, density and memory per level.
+"""Forecast how pooling changes the graphs of a data set, before any training: pieces, density and memory per level.
 
 The fitness that will choose the clusters is not known yet, so nodes are kept at random, ⌈kN⌉ of each graph; the
-pooled edges are then exactly those TopK or ASAP would have. Averages over several draws are what is reported.
+pooled edges are then exactly those of TopK or ASAP. The results are averages over several random selections.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class LevelForecast:
     split: float  # share of graphs in more pieces than the input was
     isolated: float  # share of nodes without a neighbour
     bytes: float  # the packed graph, its weights and its features
-    bytes_largest: float  # the same for the largest graph seen
+    bytes_largest: float  # the same for the largest sampled graph
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """The levels of both methods, and what to do about them."""
+    """The levels of both methods, and advice."""
 
     ratio: float | int
     hops: int
     channels: int
     graphs: int  # graphs in the data set
-    sampled: int  # graphs looked at, counted with repetition
+    sampled: int  # number of sampled graphs, with repetition
     levels: tuple[LevelForecast, ...]
     advice: tuple[str, ...]
 
@@ -53,7 +53,7 @@ class Forecast:
         return [level for level in self.levels if level.method in ("input", method)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and words, for JSON."""
+        """Plain data for JSON."""
         return asdict(self)
 
 
@@ -61,15 +61,15 @@ def forecast(
     rowptr: Array, col: Array, ptr: Array, ratio: float | int = 0.5, levels: int = 3, *, hops: int = 1,
     channels: int = 64, samples: int = 4, max_graphs: int = 256, seed: int = 0,
 ) -> Forecast:  # fmt: skip
-    """Foresee the pooled graphs of TopK and of ASAP, level by level, and say what to change when they look bad.
+    """Forecast the pooled graphs of TopK and of ASAP, level by level, and suggest what to change if they look bad.
 
-    rowptr (N+1,), col (E,): the rows of all graphs behind each other; ptr (B+1,): first node of each graph.
-    Each of `samples` draws looks at up to max_graphs graphs. channels: features per node, for the memory.
+    rowptr (N+1,), col (E,): the rows of all graphs, concatenated; ptr (B+1,): first node of each graph.
+    Each of `samples` draws uses up to max_graphs graphs. channels: features per node, for the memory.
 
     >>> ring = np.arange(12)
     >>> col = np.stack([(ring - 1) % 12, (ring + 1) % 12], axis=1).reshape(-1)
-    >>> seen = forecast(np.arange(0, 25, 2), col, np.array([0, 12]), ratio=0.5, levels=1)
-    >>> [(level.method, level.nodes, level.pieces) for level in seen.levels if level.method != "topk"]
+    >>> result = forecast(np.arange(0, 25, 2), col, np.array([0, 12]), ratio=0.5, levels=1)
+    >>> [(level.method, level.nodes, level.pieces) for level in result.levels if level.method != "topk"]
     [('input', 12.0, 1.0), ('asap', 6.0, 1.0)]
     """
     rowptr, col, ptr = (np.asarray(a, dtype=np.int64) for a in (rowptr, col, ptr))
@@ -137,13 +137,13 @@ def _pattern(A: Any) -> Any:
 
 
 def _pool(A: Any, size: Array, keep: Array, method: str, hops: int, rng: np.random.Generator) -> tuple[Any, Array]:
-    """Keep that many random nodes of every graph: TopK keeps the edges between them, ASAP takes Ŝᵀ(A + I)Ŝ."""
+    """Keep `keep` random nodes of every graph: TopK keeps the edges between them, ASAP takes Ŝᵀ(A + I)Ŝ."""
     from scipy.sparse import eye_array
 
     batch = np.repeat(np.arange(len(size)), size)
     order = np.lexsort((rng.random(len(batch)), batch))
     first = np.cumsum(size) - size
-    rank = np.arange(len(batch)) - first[batch]  # `order` goes graph by graph, so its batch is `batch` itself
+    rank = np.arange(len(batch)) - first[batch]  # `order` is sorted by graph, so its batch is `batch` itself
     chosen = np.sort(order[rank < keep[batch]])
     if method == "topk":
         return A[chosen][:, chosen], keep
@@ -192,16 +192,16 @@ def _average(method: Any, level: int, rows: list[dict[str, Array]]) -> LevelFore
 def _check(rowptr: Array, col: Array, ptr: Array) -> None:
     N = len(rowptr) - 1
     if len(ptr) < 2 or ptr[0] != 0 or ptr[-1] != N or (np.diff(ptr) < 1).any():
-        raise InputError(f"ptr must rise from 0 to the number of nodes, {N}, no graph empty. Leave empty graphs out.")
+        raise InputError(f"ptr must increase from 0 to the number of nodes, {N}. Leave out empty graphs.")
     if N < 1 or rowptr[0] != 0 or rowptr[-1] != len(col) or (np.diff(rowptr) < 0).any():
-        raise InputError(f"rowptr must rise from 0 to the number of edges, {len(col)}. Pass one CSR matrix.")
+        raise InputError(f"rowptr must increase from 0 to the number of edges, {len(col)}. Pass one CSR matrix.")
     if len(col) and (col.min() < 0 or col.max() >= N):
-        raise InputError(f"col must name nodes 0 to {N - 1}, got {col.min()} to {col.max()}. Renumber the nodes.")
+        raise InputError(f"col must contain nodes 0 to {N - 1}, got {col.min()} to {col.max()}. Renumber the nodes.")
 
 
-ISOLATED = 0.2  # share of nodes without a neighbour from which message passing is reported to stop
-SPLIT = 0.5  # share of graphs that fall apart from which a level is called disconnected
-DENSE = 0.5  # share of joined pairs from which a pooled graph is called dense
+ISOLATED = 0.2  # share of nodes without a neighbour above which a level counts as disconnected
+SPLIT = 0.5  # share of graphs that fall apart above which a level counts as disconnected
+DENSE = 0.5  # share of joined pairs above which a pooled graph counts as dense
 FEW = 3.0  # nodes per graph below which a level has nothing left to pool
 NAMES = {"topk": "TopK", "asap": "ASAP"}
 
@@ -233,24 +233,24 @@ def advise(
 
 
 def guarantee(ratio: float | int, hops: int) -> str:
-    """What the corrected Theorem 2 promises for this ratio on every connected graph of at least two nodes.
+    """What the corrected Theorem 2 guarantees for this ratio on every connected graph of at least two nodes.
 
-    k ≥ 1/(h + 1) forces an edge: ⌈kN⌉ > max(1, ⌊(N − 1)/(h + 1)⌋), once two nodes are kept
+    k ≥ 1/(h + 1) forces an edge: ⌈kN⌉ > max(1, ⌊(N − 1)/(h + 1)⌋), if at least two nodes are kept
 
     >>> guarantee(0.5, 1)[:58]
-    'Ratio 0.5 guarantees an edge in every ASAP graph that keep'
+    'Ratio 0.5 guarantees an edge if ASAP keeps two nodes of a '
     """
     if isinstance(ratio, int):
         return (
-            f"Keeping {ratio} nodes of every graph guarantees no edge in large graphs: "
-            f"on trees of N nodes ASAP needs more than (N − 1)/{hops + 1} of them and TopK all."
+            f"Keeping {ratio} nodes of every graph does not guarantee an edge in large graphs: "
+            f"on trees of N nodes ASAP needs more than (N − 1)/{hops + 1} of them and TopK needs all."
         )
     if ratio * (hops + 1) >= 1:
         sure = "" if ratio == 1 else "; TopK needs a ratio above 1 − 1/N for that"
-        return f"Ratio {ratio} guarantees an edge in every ASAP graph that keeps two nodes of a connected one{sure}."
+        return f"Ratio {ratio} guarantees an edge if ASAP keeps two nodes of a connected graph{sure}."
     return (
-        f"Ratio {ratio} is below 1/{hops + 1}, from which on ASAP always has an edge; "
-        "whether one is left depends on the graphs and on which clusters are kept."
+        f"Ratio {ratio} is below 1/{hops + 1}, the ratio at which ASAP always has an edge; "
+        "whether an edge is left depends on the graphs and on which clusters are kept."
     )
 
 
@@ -262,7 +262,7 @@ def _apart(
     text = (
         f"{NAMES[level.method]}, level {level.level}: {level.nodes:.1f} nodes in {level.pieces:.1f} pieces "
         f"(the input has {before:.1f}), {level.isolated:.0%} of the nodes without a neighbour, "
-        "and messages cannot cross from piece to piece;"
+        "and messages cannot pass between pieces;"
     )
     options = []
     if isinstance(ratio, float):
@@ -275,7 +275,7 @@ def _apart(
         other = at["asap", level.level]
         options.append(f"pool with ASAP ({other.pieces:.1f} pieces)")
     else:
-        options.append("let clusters be wider (hops=2)")
+        options.append("use larger clusters (hops=2)")
     return f"{text} {', or '.join(options)}."
 
 
@@ -284,12 +284,12 @@ def _dense(level: LevelForecast) -> str:
     return (
         f"{NAMES[level.method]}, level {level.level}: {level.density:.0%} of all pairs are joined, "
         f"{2 * level.edges / level.nodes:.0f} neighbours per node and up to {size(level.bytes_largest)} per graph, "
-        f"so the pooled graph says little about structure; cap the edges (max_neighbours on ASAPooling){fewer}."
+        f"so the pooled graph has little structure left; limit the edges (max_neighbours of ASAPooling){fewer}."
     )
 
 
 def size(count: float) -> str:
-    """Bytes in words.
+    """A number of bytes as text.
 
     >>> size(900), size(20_000), size(3_500_000)
     ('900 B', '19.5 KiB', '3.3 MiB')

@@ -1,4 +1,4 @@
-"""Hierarchy: all that a model decided about one graph, in plain arrays that can be kept, drawn and shared."""
+"""Hierarchy: the explanation of one prediction, in plain arrays that can be saved, drawn and shared."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ INTEGERS = ("kept", "medoid", "cluster", "member", "source", "target", "target_n
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Hierarchy:
-    """A graph of N nodes, the clusters it was pooled to level by level, and how much each node mattered.
+    """A graph of N nodes, the clusters of every pooling level, and how much each node mattered.
 
     importance, each (N,), for the class or task `target`: "attention" = composed attention × fitness, never negative
-    and the same for all classes; "gradient" = gradient × input; "occlusion" = what the answer loses without the node.
-    The last two are in units of log odds, ln p/(1 − p), and negative where a node opposes the class; of a measured
-    value they are in its unit, and negative where a node lowers it.
+    and the same for all classes; "gradient" = gradient × input; "occlusion" = the drop when the node is removed;
+    "neighbourhood" = occlusion plus the mean drop when its neighbourhoods are removed. All but the first are in log
+    odds, ln p/(1 − p), and negative if a node opposes the class; for a measured value they are in its unit, and
+    negative if a node lowers it.
     """
 
     id: str
-    data: str  # name of the set the graph is from
+    data: str  # name of the data set
     method: str
-    classes: tuple[str, ...]  # or the tasks, where there are no classes
+    classes: tuple[str, ...]  # or the tasks, for other targets
     probability: Floats  # (C,), or the value of every task
-    target: int  # the class or task that importance is about; the predicted class unless another was asked for
+    target: int  # the explained class or task; by default the predicted class
     nodes: int
     source: Ints  # (E,) edges source[e] → target_node[e] of the original graph
     target_node: Ints  # (E,)
@@ -45,7 +46,7 @@ class Hierarchy:
     levels: tuple[Level, ...]
     importance: Mapping[str, Floats]
     names: tuple[str, ...] = ()  # of the nodes, such as atom symbols; empty = none
-    label: str | None = None  # the true class, where it is known
+    label: str | None = None  # the true class, if known
     text: str | None = None  # what the graph was made from, such as its SMILES
     truth: Ints | None = field(default=None)  # (N,), 1 = the node is part of the reason for the label
     note: str = ""  # why there are no levels
@@ -55,7 +56,7 @@ class Hierarchy:
     answer: str = ""  # the most probable class, the value of the explained task with its unit, or its yes or no
 
     def __post_init__(self) -> None:
-        if not self.answer:  # files of 0.2.0 know classes only
+        if not self.answer:  # files of 0.2.0 have only classes
             object.__setattr__(self, "answer", self.classes[self.predicted])
 
     def __repr__(self) -> str:
@@ -65,12 +66,12 @@ class Hierarchy:
 
     @property
     def predicted(self) -> int:
-        """Number of the most probable class; of other targets the explained task."""
+        """Number of the most probable class; for other targets, the explained task."""
         return int(self.probability.argmax()) if self.kind == "classification" else self.target
 
     @property
     def confidence(self) -> float | None:
-        """The probability of the answer; None where it is a measured value."""
+        """The probability of the prediction; None for a measured value."""
         if self.kind == "regression":
             return None
         p = float(self.probability[self.predicted])
@@ -78,12 +79,12 @@ class Hierarchy:
 
     @property
     def verdict(self) -> str:
-        """The answer and its probability, if it has one."""
+        """The prediction and its probability, if it has one."""
         return self.answer if self.confidence is None else f"{self.answer} (p = {self.confidence:.3f})"
 
     @property
     def about(self) -> str:
-        """What importance is about: a class or task, or one class rather than another."""
+        """What importance refers to: a class or task, or one class rather than another."""
         name = self.classes[self.target]
         return name if self.against is None else f"{name} rather than {self.classes[self.against]}"
 
@@ -96,7 +97,7 @@ class Hierarchy:
     def assignment(self, level: int) -> Any:
         """How strongly each original node is in each cluster of a level: Ŝ¹ Ŝ² … Ŝˡ, (N, K), a sparse array.
 
-        Columns sum to 1, as those of every Ŝ do; level 0 is the original graph, in which every node is its own cluster.
+        Columns sum to 1, like those of every Ŝ; level 0 is the original graph, in which every node is its own cluster.
         """
         from scipy.sparse import csr_array, eye_array
 
@@ -109,20 +110,20 @@ class Hierarchy:
         return composed
 
     def to_networkx(self, level: int = 0) -> nx.Graph[int]:
-        """The graph of a level; level 0 carries importance, the others fitness, medoid and members of every cluster."""
+        """The graph of a level; nodes have importance at level 0, and fitness, medoid and members at other levels."""
         return to_networkx(self, level)
 
     def to_svg(self, level: int = 0, colour: str | None = None, width: int = 480) -> str:
-        """A picture of a level: its clusters in colour, or, with a kind of importance as colour, the nodes by that."""
+        """A picture of a level, coloured by its clusters, or by a kind of importance given as `colour`."""
         return to_svg(self, level, colour, width)
 
     def save_picture(
         self, path: str | PathLike[str], level: int = 0, colour: str | None = None, width: int = 960
     ) -> None:
-        """Write the same picture to a file: .svg, or by matplotlib .png or .pdf, as the name ends.
+        """Write the same picture to a file: .svg, or, with matplotlib, .png or .pdf.
 
         Args:
-            path: the file to write; it appears whole or not at all.
+            path: the file to write, atomically.
             level: the level whose clusters are drawn; 0 is the graph itself.
             colour: a kind of importance to colour the nodes by, instead of clusters.
             width: width of the picture in pixels.
@@ -137,7 +138,7 @@ class Hierarchy:
         return to_html(self)
 
     def to_json(self) -> str:
-        """All fields of Hierarchy and Level under their names as one JSON object; numbers as exact as they are."""
+        """All fields of Hierarchy and Level as one JSON object, with numbers at full precision."""
         plain: dict[str, Any] = {"format": FORMAT, "version": VERSION}
         for f in fields(self):
             value = getattr(self, f.name)
@@ -151,16 +152,16 @@ class Hierarchy:
 
     @classmethod
     def from_json(cls, text: str) -> Hierarchy:
-        """Read what to_json wrote; anything else is a DataError."""
+        """Read the output of to_json; anything else is a DataError."""
         try:
             plain = json.loads(text)
         except ValueError as error:
-            raise DataError(f"a hierarchy is JSON, and this is not: {error}") from None
+            raise DataError(f"a hierarchy is JSON, but this is not: {error}") from None
         if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-            raise DataError(f'a hierarchy has "format": "{FORMAT}". Give what Hierarchy.to_json wrote')
+            raise DataError(f'a hierarchy has "format": "{FORMAT}". Give the output of Hierarchy.to_json')
         if plain.get("version") != VERSION:
             raise DataError(
-                f"the hierarchy is of version {plain.get('version')!r}, this asapool reads {VERSION}. Update asapool"
+                f"the hierarchy has version {plain.get('version')!r}, but this asapool reads {VERSION}. Update asapool"
             )
         try:
             return cls._from_plain(plain)
@@ -181,11 +182,11 @@ class Hierarchy:
         importance = {str(kind): _array("importance", scores) for kind, scores in plain["importance"].items()}
         truth = None if plain["truth"] is None else _array("truth", plain["truth"])
         values |= {"classes": tuple(plain["classes"]), "names": tuple(plain["names"]), "target": int(plain["target"])}
-        made = cls(**values | {"levels": levels, "importance": importance, "truth": truth})
+        hierarchy = cls(**values | {"levels": levels, "importance": importance, "truth": truth})
         lengths = {len(scores) for scores in importance.values()}
-        if lengths - {made.nodes} or len(made.classes) != len(made.probability):
+        if lengths - {hierarchy.nodes} or len(hierarchy.classes) != len(hierarchy.probability):
             raise ValueError("the lists have different lengths")
-        return made
+        return hierarchy
 
 
 def _array(name: str, values: Any) -> Any:
@@ -195,7 +196,7 @@ def _array(name: str, values: Any) -> Any:
 def to_networkx(hierarchy: Hierarchy, level: int) -> nx.Graph[int]:
     """Level 0: nodes with name, truth and importance. Others: clusters with medoid, fitness, members (original nodes).
 
-    A graph whose edges run one way only becomes a DiGraph; edges carry their weight.
+    A graph with edges in only one direction becomes a DiGraph; edges have their weight.
     """
     import networkx as nx
 
@@ -211,12 +212,12 @@ def to_networkx(hierarchy: Hierarchy, level: int) -> nx.Graph[int]:
     listed = list(zip(source.tolist(), target.tolist(), weight.tolist(), strict=True))
     pairs = {(a, b): w for a, b, w in listed}
     both = all(pairs.get((b, a)) is not None for a, b in pairs)
-    made: nx.Graph[int] = nx.Graph() if both else nx.DiGraph()
-    made.graph.update(id=hierarchy.id, level=level, predicted=hierarchy.answer)
+    graph: nx.Graph[int] = nx.Graph() if both else nx.DiGraph()
+    graph.graph.update(id=hierarchy.id, level=level, predicted=hierarchy.answer)
     for v, values in enumerate(nodes):
-        made.add_node(v, **values)
-    made.add_weighted_edges_from(listed)
-    return made
+        graph.add_node(v, **values)
+    graph.add_weighted_edges_from(listed)
+    return graph
 
 
 def _node(hierarchy: Hierarchy, v: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""How much each node matters for a prediction: composed attention, gradient × input, occlusion.
+"""How much each node matters for a prediction: composed attention, gradient × input, neighbourhood, occlusion.
 
-The last two are about the log odds of a class or of a yes, ln p/(1 − p), or about a measured value in its unit.
+All but the first measure effects on the log odds of a class or of yes, ln p/(1 − p), or on a value in its unit.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from asapool.insight.levels import Floats, Level
 from asapool.models import GraphModel
 from asapool.training.tasks import task_of
 
-PIECE = 16_384  # nodes that go through the model at once
+PIECE = 16_384  # nodes per forward pass
 
 
 def log_odds(logits: Tensor, c: int) -> Tensor:
-    """ln p_c/(1 − p_c) = z_c − ln Σ_{k≠c} e^{z_k}, which does not flatten out where a model is sure, as p does.
+    """ln p_c/(1 − p_c) = z_c − ln Σ_{k≠c} e^{z_k}, which, unlike p, does not saturate for confident predictions.
 
     logits (B, C); returns (B,). With a single class it is the logit itself.
 
@@ -36,7 +36,7 @@ def log_odds(logits: Tensor, c: int) -> Tensor:
 
 
 def contrast(logits: Tensor, c: int, against: int | None) -> Tensor:
-    """ln p_c/p_against = z_c − z_against, (B,); the log odds of c where no other class is named.
+    """ln p_c/p_against = z_c − z_against, (B,); the log odds of c if `against` is None.
 
     >>> contrast(torch.tensor([[0.5, 2.0, 1.0]]), 1, 2)
     tensor([1.])
@@ -45,7 +45,7 @@ def contrast(logits: Tensor, c: int, against: int | None) -> Tensor:
 
 
 def decision(model: GraphModel, logits: Tensor, k: int, against: int | None = None) -> Tensor:
-    """What importance is about, (B,): the log odds of class or task k, or the value of task k in its unit."""
+    """The quantity that importance attributes, (B,): the log odds of class or task k, or the value of task k."""
     if model.target is None or against is not None:
         return contrast(logits, k, against)
     return task_of(model.target).explained(logits, k, model.target)
@@ -53,7 +53,7 @@ def decision(model: GraphModel, logits: Tensor, k: int, against: int | None = No
 
 @contextmanager
 def frozen(model: GraphModel) -> Iterator[None]:
-    """Evaluation mode without gradients of the parameters; both are as before at the end."""
+    """Evaluation mode without parameter gradients; both are restored at the end."""
     training = model.training
     before = [(p, p.requires_grad) for p in model.parameters()]
     model.eval()
@@ -74,11 +74,11 @@ def logits_of(model: GraphModel, batch: Batch, x: Tensor | None = None) -> Tenso
 
 
 def attention_importance(nodes: int, levels: Sequence[Level], aggregate: str = "both") -> Floats:
-    """Each node's share in the readouts of all levels, if nothing but the pooling mixed nodes.
+    """Each node's share in the readouts of all levels, as if only pooling mixed nodes.
 
     a_i = Σ_l 1/K_l Σ_k (Ŝ¹Φ¹ Ŝ²Φ² … ŜˡΦˡ)_ik, Φ = diag(φ of the kept)
 
-    Where clusters are not averaged (aggregate="none") only the medoid goes on, so Ŝ is 1 there and 0 elsewhere.
+    If clusters are not averaged (aggregate="none"), only the medoid is kept, so Ŝ is 1 there and 0 elsewhere.
     nodes: N; returns (N,), never negative.
 
     >>> one = np.array([0, 0])
@@ -107,7 +107,7 @@ def gradient_importance(model: GraphModel, batch: Batch, c: int, against: int | 
 
     d_c are the log odds of class or task c, or the value of task c.
 
-    Returns (N,). The choice of the top ⌈kN⌉ is a step, so the gradient takes it as given. Call it within `frozen`.
+    Returns (N,). The gradient treats the choice of the top ⌈kN⌉ as constant. Call it within `frozen`.
     """
     x = batch.x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(decision(model, logits_of(model, batch, x), c, against).sum(), x)
@@ -122,11 +122,11 @@ def occlusion_importance(
 
     d_c are the log odds of class or task c, or the value of task c.
 
-    occlude: "remove" takes the node and its edges out, "zero" leaves it in place without features.
+    occlude: "remove" removes the node and its edges, "zero" sets its features to zero.
     """
     choose("occlude", occlude, ("remove", "zero"))
     N = batch.x.size(0)
-    # nothing is left of a single node: then an empty one takes its place
+    # a graph of one node cannot lose it, so its features are zeroed instead
     change = without if occlude == "remove" and N > 1 else blanked
     step = max(1, PIECE // max(N, 1))
     with torch.no_grad():
@@ -140,8 +140,8 @@ def occlusion_importance(
 def neighbourhood_importance(model: GraphModel, batch: Batch, c: int, against: int | None = None) -> Floats:
     """n_i = o_i + mean over j ∈ N[i] of (log odds_c of the graph − log odds_c without N[j]), (N,).
 
-    o is occlusion, N[j] are j and its neighbours: a reason of several nodes is seen where removing one of them changes
-    little. A neighbourhood that is the whole graph counts as the node alone. Call it within `frozen`.
+    o is occlusion, N[j] are j and its neighbours: this finds reasons that span several nodes, where removing one
+    changes little. A neighbourhood that is the whole graph counts as the node alone. Call it within `frozen`.
     """
     N = batch.x.size(0)
     removed = occlusion_importance(model, batch, c, "remove", against)
@@ -164,7 +164,7 @@ def neighbourhood_importance(model: GraphModel, batch: Batch, c: int, against: i
             drops.append(whole - decision(model, logits_of(model, drop_nodes(copies, ~near.view(-1))), c, against))
     drop = torch.cat(drops)
     total = drop.clone().index_add(0, row, drop[batch.col])
-    loops = row == batch.col  # a self-loop is no second neighbour
+    loops = row == batch.col  # a self-loop is not another neighbour
     total = total.index_add(0, row[loops], -drop[row[loops]])
     count = 1 + batch.rowptr.diff() - torch.bincount(row[loops], minlength=N)
     scores: Floats = removed + (total / count).double().numpy()
@@ -172,25 +172,25 @@ def neighbourhood_importance(model: GraphModel, batch: Batch, c: int, against: i
 
 
 class Question(NamedTuple):
-    """What importance is about: a graph as a batch, its levels, a class, and how occlusion removes a node."""
+    """The input of an importance: a graph as a batch, its levels, a class, and how occlusion removes a node."""
 
     model: GraphModel
     batch: Batch
     levels: Sequence[Level]
     target: int
     occlude: Literal["remove", "zero"]
-    against: int | None = None  # the class that it is compared with; None = all others
+    against: int | None = None  # the class to compare with; None = all others
 
 
 class Kind(NamedTuple):
-    """One kind of importance: how it is called, what it means, how it is computed."""
+    """One kind of importance: its label, its meaning, and how it is computed."""
 
     label: str
     meaning: str
     compute: Callable[[Question], Floats]
     signed: bool = True  # positive supports the class, negative opposes it
     needs_levels: bool = False
-    values: str = ""  # the meaning for measured values, where it differs
+    values: str = ""  # the meaning for measured values, if it differs
 
     def meaning_for(self, kind: str) -> str:
         """The meaning for a kind of target."""
@@ -201,11 +201,11 @@ def _attention(q: Question) -> Floats:
     return attention_importance(q.batch.x.size(0), q.levels, q.model.config.aggregate)
 
 
-# the one table of kinds: explain(), the command line and the pages iterate over it
+# the table of all kinds, used by explain(), the command line and the pages
 KINDS = {
     "attention": Kind(
         "Attention",
-        "Share of each node that reaches the readouts: attention × fitness, composed over the levels.",
+        "Share of each node in the readouts: attention × fitness, composed over the levels.",
         _attention, signed=False, needs_levels=True,
     ),
     "gradient": Kind(
@@ -219,13 +219,13 @@ KINDS = {
         "Drop in log odds when the node is removed, plus the mean drop when the neighbourhoods it is in are removed: "
         "orange supports the explained class, blue opposes it.",
         lambda q: neighbourhood_importance(q.model, q.batch, q.target, q.against),
-        values="Drop of the predicted value when the node is removed, plus the mean drop when the neighbourhoods it is "
+        values="Drop in the predicted value when the node is removed, plus the mean drop when the neighbourhoods it is "
         "in are removed: orange raises the value, blue lowers it.",
     ),
     "occlusion": Kind(
         "Occlusion",
         "Drop in log odds when the node is removed: orange supports the explained class, blue opposes it.",
         lambda q: occlusion_importance(q.model, q.batch, q.target, q.occlude, q.against),
-        values="Drop of the predicted value when the node is removed: orange raises the value, blue lowers it.",
+        values="Drop in the predicted value when the node is removed: orange raises the value, blue lowers it.",
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The inputs of `explain`: any model becomes a classifier with class names, any graph a set of one."""
+"""The inputs of `explain`: from any kind of model to a network with class names, from any graph to a set of one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from asapool.models.ensemble import EnsembleModel
 
 
 class ModelAndGraph(NamedTuple):
-    """A classifier, the names of its classes, and one graph that fits it."""
+    """A network, the names of its classes, and one graph that matches it."""
 
     model: GraphModel
     classes: tuple[str, ...]
@@ -26,7 +26,7 @@ class ModelAndGraph(NamedTuple):
 
 
 class ModelAndSet(NamedTuple):
-    """A classifier, the names of its classes, and graphs that fit it."""
+    """A network, the names of its classes, and graphs that match it."""
 
     model: GraphModel
     classes: tuple[str, ...]
@@ -34,7 +34,7 @@ class ModelAndSet(NamedTuple):
 
 
 def model_and_graph(model: Any, graph: Any, index: int | str | None = None) -> ModelAndGraph:
-    """Read the model when it is a file or a run folder, pack the graph, and refuse the two when they do not fit."""
+    """Load the model if it is a path, pack the graph, and check that they match."""
     loaded, plain = _networks(model, "explain")
     chosen = one_graph(graph, index, loaded)
     return ModelAndGraph(plain, _classes(loaded, plain, chosen), chosen)
@@ -45,17 +45,17 @@ def model_and_set(model: Any, graphs: Any, **options: Any) -> ModelAndSet:
     loaded, plain = _networks(model, "motifs")
     if isinstance(graphs, GraphSet):
         if options:
-            raise DataError(f"{', '.join(options)}: an option for reading a file, and these are graphs. Leave it out")
+            raise DataError(f"{', '.join(options)}: an option for reading a file, but these are graphs. Leave it out")
     else:
         recipe = {} if loaded is None else {"recipe": loaded.recipe}
         graphs = load(graphs, labels="optional", **recipe, **options)
     if not len(graphs):
-        raise DataError(f"{graphs.name}: graphs expected, it has none. Check that this is the right file")
+        raise DataError(f"{graphs.name}: expected graphs, got none. Check that this is the right file")
     return ModelAndSet(plain, _classes(loaded, plain, graphs), graphs)
 
 
 def training_graphs(model: str | PathLike[str], graphs: GraphSet) -> Ints | None:
-    """The training graphs of a run folder, if these are the graphs of its split; else None."""
+    """The training graphs of a run folder, if `graphs` are the data set of its split; else None."""
     path = Path(model) / "split.json" if Path(model).is_dir() else Path(model).with_name("split.json")
     try:
         split = json.loads(path.read_text())
@@ -68,30 +68,30 @@ def training_graphs(model: str | PathLike[str], graphs: GraphSet) -> Ints | None
 
 
 def _networks(model: Any, command: str) -> tuple[LoadedModel | None, GraphModel]:
-    """The content of the model file, where there is one, and the network."""
+    """The content of the model file, if there is one, and the network."""
     if isinstance(model, (str, PathLike)):
         folder = Path(model)
         model = checkpoint.load(folder / "model.safetensors" if folder.is_dir() else folder)
     loaded = model if isinstance(model, LoadedModel) else getattr(model, "loaded", None)
     plain = loaded.model if isinstance(loaded, LoadedModel) else model
-    if isinstance(plain, EnsembleModel):  # what was pooled is a matter of each member: the first one is shown
+    if isinstance(plain, EnsembleModel):  # each member pools differently: show the first
         plain = plain.models[0]
     if isinstance(plain, DirectModel):
-        raise ConfigError(f"{command} works on networks, and the method {plain.config.method!r} is none")
+        raise ConfigError(f"{command} works on networks, but the method {plain.config.method!r} is not one")
     if not isinstance(plain, GraphModel):
         raise ConfigError(f"{command} takes a trained model or the path of its file, got {type(model).__name__}")
     return (loaded if isinstance(loaded, LoadedModel) else None), plain
 
 
 def _classes(loaded: LoadedModel | None, plain: GraphModel, graphs: GraphSet) -> tuple[str, ...]:
-    """Names of the classes; graphs that do not fit the model are refused."""
+    """Names of the classes; graphs that do not match the model are refused."""
     if loaded is not None:
         loaded.check(graphs)
         return loaded.classes
     if graphs.num_features != plain.in_channels:
         raise CheckpointError(
-            f"the graph has {graphs.num_features} features per node, the model was trained on {plain.in_channels}. "
-            "Make its features as those of the training graphs"
+            f"the graph has {graphs.num_features} features per node, but the model was trained on {plain.in_channels}. "
+            "Use the same features as the training graphs"
         )
     if plain.target is not None:
         return plain.target.output_names
@@ -100,10 +100,10 @@ def _classes(loaded: LoadedModel | None, plain: GraphModel, graphs: GraphSet) ->
 
 
 def find_graph(graphs: GraphSet, word: str) -> int:
-    """The number in the set of the graph that a word means: its place in the source, or its id.
+    """The index in the set of a graph given by its position in the source, or its id.
 
-    These are the columns graph and id of predictions; "graph=4" and "id=4" say which one is meant. Where the source has
-    no names for its graphs, the ids are lines or the like, and only "id=4" means them.
+    These are the columns graph and id of predictions; "graph=4" and "id=4" say which one is meant. If the source has
+    no names for its graphs, ids are line numbers or the like, and only "id=4" refers to them.
 
     >>> find_graph(load("synthetic:cycles?graphs=6"), "4")
     4
@@ -120,13 +120,13 @@ def find_graph(graphs: GraphSet, word: str) -> int:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        fitting = " and ".join(f"graph {graphs.places[i]} (id {graphs.ids[i]!r})" for i in matches[:3])
+        candidates = " and ".join(f"graph {graphs.places[i]} (id {graphs.ids[i]!r})" for i in matches[:3])
         choices = " or ".join(f"graph={graphs.places[i]}" for i in matches[:3])
-        raise DataError(f"{graphs.name}: {word!r} could be {fitting}. Say which one is meant: {choices}")
-    some = ", ".join(map(repr, graphs.ids[:3])) + (", …" if len(graphs) > 3 else "")
+        raise DataError(f"{graphs.name}: {word!r} could be {candidates}. Say which one is meant: {choices}")
+    ids = ", ".join(map(repr, graphs.ids[:3])) + (", …" if len(graphs) > 3 else "")
     raise DataError(
         f"{graphs.name} has no graph {word!r}; its graphs are {graphs.places.min()} to {graphs.places.max()}"
-        + (f", and their ids {some} do as well" if graphs.named else "")
+        + (f", or by id {ids}" if graphs.named else "")
     )
 
 
@@ -139,18 +139,18 @@ def one_graph(graph: Any, index: int | str | None, trained: LoadedModel | None) 
         if index is None and len(graph) != 1:
             raise ConfigError(f"{graph.name} has {len(graph)} graphs; say which one: explain(model, graphs, 3)")
         chosen = graph.subset([0 if index is None else index])
-        # without a name of its own a graph goes by the number that `asapool explain --graph` takes
+        # a graph without a name is identified by the number that `asapool explain --graph` takes
         return chosen if chosen.named else chosen.with_fields(ids=(str(chosen.places[0]),))
     if index is not None:
-        raise ConfigError(f"index chooses from a GraphSet, and a {type(graph).__name__} is one graph")
-    # the recipe made here says how the one graph was read, which is nothing to hold against the model's: it is left out
+        raise ConfigError(f"index selects from a GraphSet, but a {type(graph).__name__} is one graph. Leave it out")
+    # the recipe made here only says how this graph was read; without it, it is not compared with the model's
     if hasattr(graph, "edge_index"):
-        made = GraphSet.from_pyg([graph], class_names=None if trained is None else trained.classes)
-        return made.with_fields(recipe={})
+        one = GraphSet.from_pyg([graph], class_names=None if trained is None else trained.classes)
+        return one.with_fields(recipe={})
     if hasattr(graph, "adj"):
         if trained is not None and "networkx" in trained.recipe:
             return load([graph], recipe=trained.recipe, labels="optional")
-        made = GraphSet.from_networkx([graph])
+        one = GraphSet.from_networkx([graph])
         text = graph.graph.get("text")
-        return made.with_fields(recipe={}, source_text=(text,) if isinstance(text, str) else None)
+        return one.with_fields(recipe={}, source_text=(text,) if isinstance(text, str) else None)
     raise DataError(f"explain takes a GraphSet, a source, a PyG Data or a NetworkX graph, got {type(graph).__name__}")

@@ -1,4 +1,4 @@
-"""The levels of a hierarchy in plain arrays, and how they are read off a model's pooling layers."""
+"""The levels of a hierarchy in plain arrays, read from a model's pooling layers."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Ints = npt.NDArray[np.int64]
 
 
 class Connectivity(NamedTuple):
-    """Size and connectedness of a graph; self-loops do not count, and two directions of an edge are one."""
+    """Size and connectivity of a graph; self-loops do not count, and both directions of an edge count once."""
 
     nodes: int
     edges: int
     components: int
-    density: float  # share of all pairs that are joined; 0 where there are no pairs
+    density: float  # share of all pairs that are joined; 0 without pairs
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Level:
-    """K clusters that were kept of N, in the order of their centres.
+    """The K clusters kept of N, in the order of their centres.
 
-    `kept`, `member` and `fitness` count nodes of the level before, `medoid` those of the original graph. Entry e says
-    that node member[e] is in cluster[e] with attention[e]; attentions of a cluster sum to 1. Pooled edges run from
+    `kept`, `member` and `fitness` refer to nodes of the previous level, `medoid` to those of the original graph. Node
+    member[e] is in cluster[e] with attention[e]; attentions of a cluster sum to 1. Pooled edges run from
     cluster source[e] to cluster target[e].
     """
 
@@ -64,13 +64,13 @@ class Level:
 
     @property
     def S(self) -> Any:  # noqa: N802  the paper's letter
-        """The assignment Ŝ (N, K) of the level before to this one, as a sparse array; columns sum to 1."""
+        """The assignment Ŝ (N, K) from the previous level to this one, as a sparse array; columns sum to 1."""
         from scipy.sparse import csr_array
 
         return csr_array((self.attention, (self.member, self.cluster)), shape=(len(self.fitness), len(self)))
 
     def members(self, k: int) -> dict[int, float]:
-        """Attention of every member of cluster k, by its number in the level before, strongest first."""
+        """Attention of every member of cluster k, by its number in the previous level, strongest first."""
         here = np.flatnonzero(self.cluster == k)
         here = here[np.argsort(-self.attention[here], kind="stable")]
         return dict(zip(self.member[here].tolist(), self.attention[here].tolist(), strict=True))
@@ -95,14 +95,14 @@ def connectivity(nodes: int, source: Ints, target: Ints) -> Connectivity:
 
 
 def levels_of(model: GraphModel, batch: Batch) -> tuple[tuple[Level, ...], str]:
-    """The levels of one graph, and, for a method that has none, the sentence that says why."""
+    """The levels of one graph, and, for a method without levels, a sentence that says why."""
     why = method(model.config.method).no_levels
     steps = getattr(getattr(model, "encoder", None), "steps", None)
     if why is not None or steps is None:
         why = why or f"The method {model.config.method} does not report its levels"
         return (), f"{why}, so there are no levels to show; gradient and occlusion importance are available."
     levels: list[Level] = []
-    origin: Ints = np.arange(batch.x.size(0))  # original node of every node of the level before
+    origin: Ints = np.arange(batch.x.size(0))  # original node of every node of the previous level
     with torch.no_grad():
         for step in steps(batch.x, model.pack(*batch.inputs, batch.edge_attr)):
             level = _clusters(step, origin) if isinstance(step, PoolStep) else _selected(step, origin)
@@ -120,8 +120,8 @@ def _clusters(step: PoolStep, origin: Ints) -> Level:
 
 
 def _selected(step: Coarse, origin: Ints) -> Level:
-    """TopK and SAGPool: every kept node is a cluster of its own, and its score is its fitness."""
-    assert step.perm is not None  # noted for the type checker: methods without a selection were turned away
+    """TopK and SAGPool: every kept node is its own cluster, and its score is its fitness."""
+    assert step.perm is not None  # for the type checker: methods without a selection have no levels
     assert step.score is not None
     kept = _ints(step.perm)
     return _level(step.perm, step.score, np.arange(len(kept)), kept, np.ones(len(kept)), step.after, origin)
@@ -130,9 +130,9 @@ def _selected(step: Coarse, origin: Ints) -> Level:
 def _level(
     perm: Tensor, fitness: Tensor, cluster: Ints, member: Ints, attention: Floats, after: Graph | None, origin: Ints
 ) -> Level:
-    assert after is not None  # the edges of the last level were asked for too
+    assert after is not None  # the edges of the last level are computed too
     (source, target), weight = kernels.list_edges(after, backend="reference")  # once per level
-    present = weight != 0  # the packed form keeps a place for edges whose weight came out as 0
+    present = weight != 0  # the packed form keeps edges whose weight is 0
     kept = _ints(perm)
     return Level(
         kept=kept, medoid=origin[kept], fitness=_floats(fitness), cluster=cluster, member=member, attention=attention,

@@ -1,8 +1,8 @@
-"""Arrays in, arrays out: the numerical steps of ASAP, each written three times.
+"""The numerical steps of ASAP as functions of tensors, each implemented in three backends.
 
-`reference` is the formula in torch, for any device and dtype; `fused` is the fast loop for float32 and float64 on the
-CPU; `dense` works on padded batches, with static shapes. All give the same numbers to rounding. The functions here
-choose: a padded graph goes to `dense`, and `backend="auto"` takes `fused` wherever it applies.
+`reference` is the formula in torch, for any device and dtype; `fused` is compiled loops for float32 and float64 on the
+CPU; `dense` works on padded batches, with static shapes. All give the same numbers up to rounding. The functions here
+dispatch: a padded graph goes to `dense`, and `backend="auto"` uses `fused` wherever it applies.
 """
 
 from __future__ import annotations
@@ -71,18 +71,18 @@ READOUTS = ("mean", "max", "sum")
 
 
 def kept(ptr: Tensor | Padding, ratio: float | int) -> Any:
-    """How many nodes each graph keeps, ⌈kN⌉: (B,), or the sizes of a padded batch after pooling."""
+    """The number of nodes that each graph keeps, ⌈kN⌉: (B,), or the sizes of a padded batch after pooling."""
     return ptr.kept(ratio) if isinstance(ptr, Padding) else kept_count(ptr.diff(), ratio)
 
 
 def pack(edge_index: Tensor, ptr: Tensor, N: int, *, backend: str = "auto") -> tuple[Pattern, Tensor]:
-    """Sort edges into rows and join repeated ones; also returns the entry of each edge."""
+    """Sort edges into rows and merge repeated ones; also returns the entry of each edge."""
     pattern, slot = backend_for(backend, edge_index).pack(edge_index, ptr, N)
     return pattern, slot
 
 
 def pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor, *, backend: str = "auto") -> tuple[Pattern, Tensor]:
-    """The same for edges that already lie in sorted rows, as data sets hold them."""
+    """The same for edges that are already in sorted rows, as in a data set."""
     pattern, slot = backend_for(backend, col).pack_rows(rowptr, col, ptr)
     return pattern, slot
 
@@ -91,7 +91,7 @@ def graph_from_rows(
     ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None, dtype: torch.dtype, *,
     edge_attr: Tensor | None = None, backend: str = "auto",
 ) -> Graph:  # fmt: skip
-    """The packed graph of a batch cut from a data set; an edge without weight counts 1; edge_attr (E, D), if any."""
+    """The packed graph of a batch from a data set; weight None = all ones; edge_attr (E, D), if any."""
     pattern, slot = pack_rows(rowptr, col, ptr, backend=backend)
     given = torch.ones_like(slot, dtype=dtype) if weight is None else weight
     total = given.new_zeros(pattern.col.numel()).index_add(0, slot, given)
@@ -103,7 +103,7 @@ def graph_from_rows(
 
 
 def reach(pattern: Pattern, hops: int, *, backend: str = "auto") -> Pattern:
-    """Clusters of radius `hops`: row i lists every node at most that far from i."""
+    """Clusters of radius `hops`: row i lists every node at most that many hops from i."""
     if hops == 1:
         return pattern
     wider: Pattern = (dense if is_padded(pattern) else backend_for(backend, pattern.col)).reach(pattern, hops)
@@ -187,15 +187,17 @@ def attend_dynamic(
 def join(
     clusters: Pattern, pattern: Pattern, fitness: Tensor, perm: Tensor, ptr: Tensor, *, backend: str = "auto"
 ) -> tuple[Pattern, Tensor]:
-    """The kept clusters with every node in at least one of them, and where each entry stands in `clusters`."""
+    """The kept clusters, extended so that every node is in one, and the position of each entry in `clusters`."""
     if is_padded(pattern):
-        raise ConfigError('assign="members" is not there for padded batches; use assign="clusters" or a packed batch')
+        raise ConfigError(
+            'assign="members" is not implemented for padded batches; use assign="clusters" or a packed batch'
+        )
     members, source = backend_for(backend, fitness).join(clusters, pattern, fitness, perm, ptr)
     return members, source
 
 
 def share(members: Pattern, source: Tensor, alpha: Tensor, fitness: Tensor, *, backend: str = "auto") -> Tensor:
-    """M_jp = φ_p α_pj / Σ_q φ_q α_qj: every node divided among the kept clusters that hold it."""
+    """M_jp = φ_p α_pj / Σ_q φ_q α_qj: the shares of every node in the kept clusters that contain it."""
     M: Tensor = backend_for(backend, alpha, fitness).share(members, source, alpha, fitness)
     return M
 
@@ -213,13 +215,13 @@ def score(pattern: Pattern, weight: Tensor | None, u: Tensor, loops: bool = Fals
 
 
 def select(fitness: Tensor, ptr: Tensor, count: Tensor, *, backend: str = "auto") -> tuple[Tensor, Tensor]:
-    """The `count` fittest nodes of each graph, best first, ties to the lower number."""
+    """The `count` fittest nodes of each graph, best first; ties go to the lower number."""
     perm, kept_ptr = backend_for(backend, fitness, on=ptr).select(fitness, ptr, count)
     return perm, kept_ptr
 
 
 def gate(x: Tensor, fitness: Tensor, perm: Tensor, *, backend: str = "auto") -> Tensor:
-    """X^p = φ ⊙ x of the kept."""
+    """X^p = φ ⊙ x of the kept nodes."""
     kept: Tensor = backend_for(backend, x, fitness, on=x).gate(x, fitness, perm)
     return kept
 
@@ -227,13 +229,13 @@ def gate(x: Tensor, fitness: Tensor, perm: Tensor, *, backend: str = "auto") -> 
 def gather(
     clusters: Pattern, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor, *, backend: str = "auto"
 ) -> Tensor:
-    """X^p = φ ⊙ (S x) of the kept: only the clusters that stay are formed."""
+    """X^p = φ ⊙ (S x) of the kept clusters; the others are not formed."""
     kept: Tensor = backend_for(backend, alpha, x, fitness, on=clusters).gather(clusters, alpha, x, fitness, perm)
     return kept
 
 
 def dropout_mask(entries: int, p: float, like: Tensor, *, backend: str = "auto") -> Tensor:
-    """Dropout mask, 0 with probability p and else 1/(1 − p), from one number of torch's generator."""
+    """Dropout mask, 0 with probability p and else 1/(1 − p), from one draw of torch's generator."""
     generator = current_generator()
     device = None if generator is None else generator.device
     seed = torch.randint(2**63 - 1, (1,), generator=generator, device=device)
@@ -258,7 +260,7 @@ def coarsen(
     *,
     backend: str = "auto",
 ) -> tuple[Pattern, Tensor]:
-    """A^p = Ŝᵀ Â Ŝ; with max_neighbours, a graph beyond the limit keeps just its strongest edges while it is formed."""
+    """A^p = Ŝᵀ Â Ŝ; with max_neighbours, only the strongest edges of a graph beyond the limit are formed."""
     module = backend_for(backend, alpha, hat, on=pattern)
     pooled, weight = module.coarsen(clusters, alpha, pattern, hat, perm, ptr, max_neighbours)
     return pooled, weight
@@ -279,8 +281,8 @@ def induce_graph(graph: Graph, perm: Tensor, ptr: Tensor, *, backend: str = "aut
     if graph.edge_attr is None:
         return type(graph)(*induce(graph.pattern, graph.weight, perm, ptr, backend=backend))
     both = torch.cat([graph.weight.unsqueeze(-1), graph.edge_attr], dim=-1)
-    pattern, stays = induce(graph.pattern, both, perm, ptr, backend=backend)
-    return type(graph)(pattern, stays[..., 0].contiguous(), stays[..., 1:].contiguous())
+    pattern, kept_both = induce(graph.pattern, both, perm, ptr, backend=backend)
+    return type(graph)(pattern, kept_both[..., 0].contiguous(), kept_both[..., 1:].contiguous())
 
 
 def list_features(graph: Graph) -> Tensor | None:
@@ -294,13 +296,13 @@ def list_features(graph: Graph) -> Tensor | None:
 def induce(
     pattern: Pattern, weight: Tensor, perm: Tensor, ptr: Tensor, *, backend: str = "auto"
 ) -> tuple[Pattern, Tensor]:
-    """The input's own edges between kept nodes."""
+    """The input's edges between kept nodes."""
     pooled, kept = backend_for(backend, weight, on=pattern).induce(pattern, weight, perm, ptr)
     return pooled, kept
 
 
 def list_edges(graph: Graph, place: Tensor | None = None, *, backend: str = "auto") -> tuple[Tensor, Tensor]:
-    """edge_index (2, E) and weights in torch_geometric's form, node i called place_i."""
+    """edge_index (2, E) and weights in torch_geometric's form, with node i numbered place_i."""
     edge_index, weight = backend_for(backend, graph.weight, on=graph).list_edges(graph, place)
     return edge_index, weight
 
@@ -314,13 +316,13 @@ def strongest(graph: Graph, most: int, *, backend: str = "auto") -> Graph:
 def readout(
     x: Tensor, ptr: Tensor | Padding, parts: Sequence[str] = ("mean", "max"), *, backend: str = "auto"
 ) -> Tensor:
-    """Mean, maximum, sum over the nodes of each graph: any of them side by side, (B, len(parts)·F)."""
+    """Mean, maximum or sum over the nodes of each graph, concatenated, (B, len(parts)·F)."""
     r: Tensor = backend_for(backend, x, on=ptr).readout(x, ptr, check_readout(parts))
     return r
 
 
 def check_readout(parts: Sequence[str]) -> tuple[str, ...]:
-    """A set of readouts as a tuple, each of them once.
+    """Validate the names of readouts, and return them as a tuple.
 
     >>> check_readout(["sum", "max"])
     ('sum', 'max')

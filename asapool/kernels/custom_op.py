@@ -1,7 +1,7 @@
-"""Functions on tensors as custom ops, so that torch.compile and torch.export need not look inside.
+"""Registers functions on tensors as custom ops, which are opaque to torch.compile and torch.export.
 
 The steps that build a structure have outputs whose length depends on the data. Outside of torch.compile they are called
-as they are; inside, they are one opaque operation with a `fake` that describes the shapes.
+directly; inside, they are one opaque operation with a `fake` that describes the shapes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STRUCTURE = ", ".join(["Tensor"] * 6)  # in a schema
 
 
 def register(name: str, run: Run, fake: Run, *, inputs: str, outputs: str, device: str | None = "cpu") -> Run:
-    """An operation on tensors, without gradient; inputs and outputs as in a torch.library schema."""
+    """Register an operation on tensors without gradient; inputs and outputs as in a torch.library schema."""
     schema = f"({inputs}) -> {outputs}"
     op = torch.library.custom_op(f"asapool::{name}", run, mutates_args=(), device_types=device, schema=schema)
     op.register_fake(fake)

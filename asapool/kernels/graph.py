@@ -1,7 +1,7 @@
 """The packed batch of graphs that every kernel works on.
 
-All graphs of a batch lie behind each other in one CSR structure: row i lists the neighbourhood of node i, columns are
-sorted, and the entry (i, i) is always there (weight 0 where the graph has no self-loop). A cluster c_1(i) is then
+All graphs of a batch are concatenated in one CSR structure: row i lists the neighbourhood of node i, columns are
+sorted, and the entry (i, i) is always present (with weight 0 if the graph has no self-loop). A cluster c_1(i) is then
 exactly row i, and the assignment S shares its structure with A.
 """
 
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Rows(NamedTuple):
-    """A pattern as plain arrays, for compiled loops: by row, and by column with where each entry stands in `col`."""
+    """A pattern as plain arrays, for compiled loops: by row, and by column with the position of each entry in `col`."""
 
     rowptr: Array
     col: Array
@@ -31,11 +31,11 @@ class Rows(NamedTuple):
 
 
 class Pattern:
-    """Which entries a sparse matrix has, by row and by column.
+    """The sparsity pattern of a matrix, by row and by column.
 
-    ptr (B+1,) first node of each graph; rowptr (N+1,), col (E,) the rows, columns ascending; diag (N,) where (i, i)
-    stands; rowptr_t (N+1,), col_t (E,), edge_t (E,) the same entries by column: edge_t says where each one stands in
-    `col`.
+    ptr (B+1,) first node of each graph; rowptr (N+1,), col (E,) the rows, columns ascending; diag (N,) positions of the
+    entries (i, i); rowptr_t (N+1,), col_t (E,), edge_t (E,) the same entries by column, where edge_t is the position of
+    each one in `col`.
     """
 
     def __init__(
@@ -47,17 +47,17 @@ class Pattern:
 
     @property
     def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """What a loop needs: rowptr, col, rowptr_t, col_t, edge_t."""
+        """The tensors that a compiled loop needs: rowptr, col, rowptr_t, col_t, edge_t."""
         return self.rowptr, self.col, self.rowptr_t, self.col_t, self.edge_t
 
     @property
     def structure(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """What makes a Pattern, besides ptr: rowptr, col, diag, rowptr_t, col_t, edge_t."""
+        """The arguments of a Pattern after ptr: rowptr, col, diag, rowptr_t, col_t, edge_t."""
         return self.rowptr, self.col, self.diag, self.rowptr_t, self.col_t, self.edge_t
 
     @property
     def rows(self) -> Rows:
-        """The same as arrays; cached, since every step on a graph reads them."""
+        """`tensors` as arrays; cached, since every step on a graph uses them."""
         if self._rows is None:
             self._rows = Rows(*(t.numpy() for t in self.tensors))
         return self._rows
@@ -72,9 +72,9 @@ class Pattern:
         return torch.ones_like(self.col, dtype=dtype)
 
     def shares(self, weight: Tensor) -> Tensor:
-        """w_ij / Σ_j w_ij, (E,): every row sums to 1, or to 0 where it has no weight."""
+        """w_ij / Σ_j w_ij, (E,): every row sums to 1, or to 0 if it has no weight."""
         row = self.row
-        wide = weight.to(torch.promote_types(weight.dtype, torch.float32))  # a sum in bfloat16 stands still at 256
+        wide = weight.to(torch.promote_types(weight.dtype, torch.float32))  # a sum of ones in bfloat16 stops at 256
         total = wide.new_zeros(self.diag.numel()).index_add(0, row, wide)
         return (wide / torch.where(total > 0, total, torch.ones_like(total))[row]).to(weight.dtype)
 
@@ -92,10 +92,10 @@ class Graph:
     """A packed batch with its edge weights and, if it has them, edge features.
 
     Entry (i, j) of weight (E,) is the weight A_ij of the edge j → i, that of edge_attr (E, D) its features e_ij; an
-    entry that is no edge, as the place of an absent self-loop, has zeros.
+    entry that is not an edge, such as that of an absent self-loop, has zeros.
 
-    Â and GCN's weights serve convolution, attention and coarsening alike, so each is computed once per graph, and
-    again after the weights were changed in place.
+    Â and GCN's weights are used by convolution, attention and coarsening, so each is computed once per graph, and again
+    after the weights were changed in place.
     """
 
     def __init__(self, pattern: Pattern, weight: Tensor, edge_attr: Tensor | None = None) -> None:
@@ -105,7 +105,7 @@ class Graph:
         self._cache: dict[tuple[str, str], tuple[object, Tensor]] = {}
 
     def hat(self, loops: Loops) -> Tensor:
-        """Â: A + I ("add"), or A with 1 only where the diagonal is empty ("fill"), (E,)."""
+        """Â: A + I ("add"), or A with 1 on the diagonal only if the entry there is 0 ("fill"), (E,)."""
         return self.cached("hat", loops, self._hat)
 
     def _hat(self, loops: Loops) -> Tensor:
@@ -115,12 +115,12 @@ class Graph:
         return self.weight.index_add(0, diag, extra)
 
     def cached(self, name: str, loops: Loops, make: Callable[[Loops], Tensor]) -> Tensor:
-        """make(loops), computed once for as long as the weights do not change."""
+        """make(loops), computed once as long as the weights do not change."""
         weight, state = self.weight, None
         if not torch.compiler.is_compiling():
             if weight.requires_grad and weight.is_leaf:
-                return make(loops)  # trained weights: every backward pass needs a forward pass of its own
-            # a result made without gradients, or for inference alone, does not serve a training
+                return make(loops)  # trained weights: every backward pass needs its own forward pass
+            # a result computed without gradients or in inference mode cannot be used in training
             version = 0 if weight.is_inference() else weight._version
             state = (version, torch.is_grad_enabled() or not weight.requires_grad, torch.is_inference_mode_enabled())
         entry = self._cache.get((name, loops))

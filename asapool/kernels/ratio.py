@@ -1,4 +1,4 @@
-"""How many clusters a graph keeps: ⌈kN⌉ in exact decimal arithmetic."""
+"""The number of clusters that a graph keeps: ⌈kN⌉ in exact decimal arithmetic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Counts = TypeVar("Counts", Tensor, np.ndarray[Any, np.dtype[Any]], int)
 
 
 def check_ratio(ratio: float | int) -> float | int:
-    """A share in (0, 1], or a whole number of clusters of at least 1."""
+    """Validate a ratio: a fraction in (0, 1], or a whole number of clusters of at least 1."""
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float, np.integer, np.floating)):
         raise ConfigError(f"ratio must be a number, got {ratio!r}")
     if isinstance(ratio, (int, np.integer)):
@@ -27,10 +27,10 @@ def check_ratio(ratio: float | int) -> float | int:
 
 
 def kept_count(nodes: Counts, ratio: float | int) -> Counts:
-    """⌈kN⌉ for every graph, at least 1 where there is a node; an int ratio keeps that many.
+    """⌈kN⌉ for every graph, at least 1 if it has a node; an int ratio keeps that many.
 
-    nodes (B,) int64, a tensor or an array, or one number; returns (B,). 0.55 × 100 is 55, which floating point would
-    make 56, and 2/3 of 30 are 20.
+    nodes (B,) int64, a tensor or an array, or one number; returns (B,). 0.55 × 100 gives 55, where floating point gives
+    56, and 2/3 of 30 gives 20.
 
     >>> import torch
     >>> kept_count(torch.tensor([100, 3, 0]), 0.55).tolist(), kept_count(torch.tensor([100, 3]), 5).tolist()
@@ -42,8 +42,8 @@ def kept_count(nodes: Counts, ratio: float | int) -> Counts:
     """
     if isinstance(ratio, int):
         return min(nodes, ratio) if isinstance(nodes, int) else nodes.clip(max=ratio)
-    # in whole billionths: more digits than anyone means, and no overflow below 4·10⁹ nodes
+    # in whole billionths: precise enough for any ratio, and no overflow below 4·10⁹ nodes
     share = max(1, round(ratio * BILLION))
-    # a third is no whole number of them: half a billionth of every node may be the rounding, and is not counted
+    # a third is not a whole number of billionths: up to half a billionth per node may be rounding, and is ignored
     count: Counts = (2 * nodes * share - nodes + (2 * BILLION - 1)) // (2 * BILLION)
     return count

@@ -1,8 +1,8 @@
-"""Random numbers from a generator of one's own instead of torch's global one, per thread.
+"""Draws random numbers from a given generator instead of torch's global one, per thread.
 
-Dropout layers of torch draw from the global generator, which all threads share, so trainings in threads would change
-each other. Inside `drawing_from(generator)` the layers of asapool draw from that generator, in this thread only, and
-get the numbers that the global one would have given for the same seed.
+Dropout layers of torch draw from the global generator, which all threads share, so training runs in threads would
+affect each other. Inside `drawing_from(generator)` the layers of asapool draw from that generator, in this thread only,
+and get the numbers that the global one would have given for the same seed.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _local = threading.local()
 
 def current_generator() -> torch.Generator | None:
     """The generator of this thread; None = torch's global one."""
-    if torch.compiler.is_compiling():  # compiled code cannot carry a generator
+    if torch.compiler.is_compiling():  # compiled code cannot use a generator object
         return None
     return getattr(_local, "generator", None)
 
 
 @contextmanager
 def drawing_from(generator: torch.Generator, *, all_functions: bool = False) -> Iterator[None]:
-    """Let this thread draw from a generator.
+    """Draw from this generator in the current thread, inside a with block.
 
     Args:
-        generator: a CPU generator; its state moves on as numbers are drawn.
+        generator: a CPU generator; its state advances as numbers are drawn.
         all_functions: redirect torch's own functions too (initialisation, torch.nn.Dropout, torch.rand). Each call of
-            torch then costs a little more, so a training of our own layers does without.
+            torch then costs a little more, so training with asapool's layers does not use it.
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> with drawing_from(generator):

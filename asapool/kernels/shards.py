@@ -1,8 +1,8 @@
-"""Processes that share every batch: what one of them must know of the others inside a training step.
+"""Processes that share every batch: dropout, batch normalisation and the loss across them.
 
 Each process has some of the graphs of a batch, in the order of the batch, so rank 0 has the first rows of every tensor.
 Inside `sharing_batches(shard)` dropout draws the mask of the whole batch and keeps the rows of this process, and batch
-normalisation uses the statistics of the whole batch; the numbers are then those of one process, to rounding.
+normalisation uses the statistics of the whole batch; the numbers are then those of one process, up to rounding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _local = threading.local()
 
 
 class Shard(NamedTuple):
-    """Which of the processes this one is."""
+    """The rank of this process, and the number of processes."""
 
     rank: int
     size: int
@@ -34,7 +34,7 @@ def current_shard() -> Shard | None:
 
 @contextmanager
 def sharing_batches(shard: Shard | None) -> Iterator[None]:
-    """Let the layers that are called inside treat their rows as part of a batch that `shard.size` processes share."""
+    """Inside, layers treat their rows as part of a batch that `shard.size` processes share."""
     before = getattr(_local, "shard", None)
     _local.shard = shard
     try:
@@ -51,15 +51,15 @@ def gather(x: Tensor, shard: Shard) -> Tensor:
 
 
 def span(rows: int, shard: Shard) -> tuple[int, int]:
-    """Where the rows of this process begin among those of all processes, and how many there are in all."""
+    """The first row of this process among the rows of all processes, and their total number."""
     counts = gather(torch.tensor([rows]), shard).view(-1).tolist()
     return sum(counts[: shard.rank]), sum(counts)
 
 
 def all_rows(x: Tensor, counts: Sequence[int], shard: Shard) -> Tensor:
-    """The rows of all processes, one under the other; the gradient of the own rows flows back.
+    """The concatenated rows of all processes; gradients flow back to the rows of this process.
 
-    Every process computes the same loss from all rows, so that its own rows have their whole gradient.
+    Every process computes the same loss from all rows, so its own rows get their full gradient.
 
     Args:
         x: rows of this process, (counts[rank], F).
@@ -115,7 +115,7 @@ class ShardedBatchNorm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         g, (hat, weight, scale) = grads[0], ctx.saved_tensors
-        d_bias, d_weight = g.sum(0), (g * hat).sum(0)  # of the own rows: gradients of weights are summed later
+        d_bias, d_weight = g.sum(0), (g * hat).sum(0)  # of this process's rows; weight gradients are summed later
         sums = torch.stack([d_bias, d_weight]).double()
         distributed.all_reduce(sums)
         mean, along = (sums / ctx.total).to(g.dtype)

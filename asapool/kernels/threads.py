@@ -1,8 +1,8 @@
-"""What the process asks of the machine: worker threads of the loops, denormal numbers, memory that is kept.
+"""Process-wide settings: worker threads of the compiled loops, denormals, and reuse of freed memory.
 
-Weight decay draws a weight without gradient towards zero, and its moments with it, until they are denormal (below
-1.2·10⁻³⁸ in float32). Processors calculate with denormals many times slower than with other numbers, and a training
-becomes slow for no visible reason. So training flushes denormals to zero, in worker threads too.
+Weight decay drives a weight without gradient towards zero, and its moments with it, until they are denormal (below
+1.2·10⁻³⁸ in float32). Processors are many times slower with denormals than with other numbers, so training slows down
+for no visible reason. Training therefore flushes denormals to zero, in worker threads too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 
 
 class _Pools:
-    """One pool of threads that flush denormals and one that do not; made when first needed, and anew after a fork."""
+    """One thread pool that flushes denormals and one that does not; created on first use, and again after a fork."""
 
     def __init__(self) -> None:
         self.pools: dict[bool, tuple[ThreadPoolExecutor, int]] = {}
@@ -38,7 +38,7 @@ _local = threading.local()  # flush: whether this thread is inside flush_denorma
 
 
 def thread_pool(size: int) -> ThreadPoolExecutor:
-    """At least `size` threads, which flush denormals if the calling thread does."""
+    """A pool of at least `size` threads, which flush denormals if the calling thread does."""
     return _pools.get(size, getattr(_local, "flush", False))
 
 
@@ -53,7 +53,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def flush_denormals() -> Iterator[None]:
-    """Flush denormals to zero in this thread and the loops' threads, on processors that can.
+    """Flush denormals to zero in this thread and in the threads of the compiled loops, if the processor supports it.
 
     torch's own threads do so too if they are created inside, by the first large matrix product.
 
@@ -77,17 +77,16 @@ def flushes_denormals() -> bool:
     return (small * 1e-15).item() == 0.0
 
 
-# numbers of glibc's malloc.h: how much free memory is kept, and how many blocks may be the system's own
+# constants of glibc's malloc.h: how much freed memory is kept, and how many blocks may be mapped separately
 TRIM_THRESHOLD, MMAP_MAX = -1, -4
 
 
 def keep_memory() -> bool:
-    """Let this process keep the memory it frees, and use it again; returns whether the C library can (glibc can).
+    """Let this process keep and reuse the memory it frees; returns whether the C library supports it (glibc does).
 
-    Every pooling of a graph with millions of edges needs new arrays of hundreds of megabytes. By default each of them
-    comes from the system, page by page, and goes back to it, which takes a good part of a step. After this
-    call a step finds the memory of the step before. It holds for everything in the process, to its end: what was once
-    needed at the same time stays taken.
+    Pooling a graph with millions of edges needs new arrays of hundreds of megabytes. By default each of them is
+    requested from the system, page by page, and returned to it, which takes a large part of a step. After this call a
+    step reuses the memory of the step before. It affects the whole process until it ends: memory stays at its peak.
     """
     if os.name != "posix":
         return False

@@ -1,6 +1,6 @@
-"""Models: the registry of methods, from a config to a module, and from a module to one file and back.
+"""Models: the registry of methods, building a module from a config, and saving it to one file.
 
-Names are looked up when first used, so that listing the methods does not load torch.
+Public names are imported on first use, so that listing the methods does not load torch.
 """
 
 from __future__ import annotations

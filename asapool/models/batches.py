@@ -1,4 +1,4 @@
-"""From a set of graphs to the batches that a model reads: edge features and counts only where it uses them."""
+"""Cuts batches for a model out of a set of graphs, with edge features and counts only if the model uses them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from asapool.data import GraphSet
     from asapool.data.batch import Batch
 
-_COUNTS: WeakKeyDictionary[GraphSet, dict[tuple[int, int], csr_matrix]] = WeakKeyDictionary()  # made once per set
+_COUNTS: WeakKeyDictionary[GraphSet, dict[tuple[int, int], csr_matrix]] = WeakKeyDictionary()  # computed once per set
 
 
 def edge_channels(graphs: GraphSet) -> int:
-    """D, the features of an edge; 0 where there are none."""
+    """D, the number of features of an edge; 0 if there are none."""
     return 0 if graphs.edge_attr is None else int(graphs.edge_attr.shape[1])
 
 
 def graph_channels(graphs: GraphSet) -> int:
-    """The descriptors of a graph; 0 where there are none."""
+    """The number of descriptors of a graph; 0 if there are none."""
     return 0 if graphs.descriptors is None else int(graphs.descriptors.shape[1])
 
 
 def cut(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.int64]) -> Batch:
-    """The graphs named by indices as a batch with all that the model reads."""
+    """The graphs at indices as a batch with everything that the model reads."""
     batch = graphs.batch(indices, edge_attr="edge_attr" in model.reads)
     if "graph_attr" not in model.reads:
         return batch
@@ -47,7 +47,7 @@ def cut(model: GraphModel, graphs: GraphSet, indices: npt.NDArray[np.int64]) -> 
 
 
 def check_extras(model: GraphModel, graphs: GraphSet) -> None:
-    """Refuse graphs without the edge features or the molecules that the model reads."""
+    """Refuse graphs without the edge features, descriptors or SMILES that the model reads."""
     if "edge_attr" in model.reads and edge_channels(graphs) != model.shape.edge_channels:
         raise CheckpointError(
             f"{graphs.name}: its edges have {edge_channels(graphs)} features, the model was trained on "
@@ -70,7 +70,7 @@ def _ecfp(graphs: GraphSet, indices: npt.NDArray[np.int64], radius: int, buckets
 
     if graphs.mapped is not None:  # the counts of all molecules might not fit into memory
         return ecfp_counts(graphs.subset(indices), radius, buckets)
-    known = _COUNTS.setdefault(graphs, {})
-    if (radius, buckets) not in known:
-        known[radius, buckets] = ecfp_counts(graphs, radius, buckets)
-    return known[radius, buckets][indices]
+    cache = _COUNTS.setdefault(graphs, {})
+    if (radius, buckets) not in cache:
+        cache[radius, buckets] = ecfp_counts(graphs, radius, buckets)
+    return cache[radius, buckets][indices]

@@ -1,8 +1,8 @@
-"""One file that holds a trained classifier and all it takes to use it: weights, config, classes, the features' recipe.
+"""Saves a trained model with everything needed to use it in one file: weights, config, classes, feature recipe.
 
-The file is an ordinary safetensors file, so nothing in it can run. Its header has one text, `asapool`, with the JSON of
-everything that is not a weight, and with a checksum over the weights and that JSON, so that damage is noticed. It is
-one text and not several: safetensors writes several in random order, and the same model must give the same bytes.
+The file is an ordinary safetensors file, so nothing in it is executable. Its header has one entry, `asapool`: the JSON
+of everything that is not a weight, with a checksum over the weights and that JSON, so that damage is noticed. It is a
+single entry because safetensors writes several in random order, and the same model must give the same bytes.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from asapool.models.ensemble import EnsembleModel
 if TYPE_CHECKING:
     from asapool.data import GraphSet
 
-FORMAT = 2  # of models whose target is not one class; 0.1.0 wrote 1, and so do all models of classes
-NUMERICS = 1  # raised whenever a change of the code changes the numbers of a training; 0.1.0 has 1
+FORMAT = 2  # for ensembles and targets other than classes; other models are written in format 1, as by 0.1.0
+NUMERICS = 1  # raised whenever a code change alters the numbers of a training run; 0.1.0 has 1
 KEY = "asapool"
 FILE = "model.safetensors"  # in a run folder
 AGAIN = "Train again, or fetch the file again"
@@ -41,13 +41,13 @@ AGAIN = "Train again, or fetch the file again"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedModel:
-    """A classifier as it came from its file, in eval mode, with what is known about it."""
+    """A model read from its file, in eval mode, with its metadata."""
 
     model: GraphModel
-    classes: tuple[str, ...]  # names of the outputs: of the classes, or of the tasks where there are no classes
+    classes: tuple[str, ...]  # names of the outputs: of the classes, or of the tasks if there are no classes
     target: Target  # what the outputs mean, with the scale of measured values
     recipe: Mapping[str, Any]  # how the features of a node are made
-    summary: Mapping[str, Any]  # what training noted about itself
+    summary: Mapping[str, Any]  # the training summary
     fingerprint: str | None  # of the data set it was trained on
     versions: Mapping[str, str]  # of the libraries that wrote it
     extra: Mapping[str, Any]
@@ -55,7 +55,7 @@ class LoadedModel:
 
     @property
     def config(self) -> ModelConfig:
-        """What kind of model it is."""
+        """The settings of the model."""
         return self.model.config
 
     @property
@@ -64,7 +64,7 @@ class LoadedModel:
         return self.model.in_channels
 
     def check(self, graphs: GraphSet, *, labels: bool = False) -> None:
-        """Refuse graphs whose features were made in another way; with `labels` also those with other classes."""
+        """Refuse graphs whose features were made differently; with `labels` also those with other classes."""
         where = f"{graphs.name} does not fit the model {self.path}"
         if graphs.num_features != self.in_channels:
             raise CheckpointError(
@@ -73,7 +73,7 @@ class LoadedModel:
             )
         check_extras(self.model, graphs)
         recipe, known = _plain(graphs.recipe), dict(self.recipe)
-        if recipe and known:  # a set made by hand has no recipe: then the width is all there is to compare
+        if recipe and known:  # a set made by hand has no recipe, so only its width can be compared
             for key in sorted((recipe.keys() | known.keys()) - {"classes", "task"}):
                 if recipe.get(key) != known.get(key):
                     raise CheckpointError(
@@ -81,9 +81,9 @@ class LoadedModel:
                         f"the model's with {_short(known.get(key))}. Load the graphs with the model's recipe"
                     )
         if labels and not graphs.target.matches(self.target):
-            theirs, ours = _short(graphs.target.output_names), _short(self.target.output_names)
+            given, expected = _short(graphs.target.output_names), _short(self.target.output_names)
             raise CheckpointError(
-                f"{where}: its {graphs.target.noun} are {theirs}, the model's {ours}. "
+                f"{where}: its {graphs.target.noun} are {given}, the model's {expected}. "
                 "Load the graphs with the model's recipe"
             )
 
@@ -99,15 +99,15 @@ def save(
     fingerprint: str | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the model as one file, whole or not at all; the same model and words give the same bytes.
+    """Write the model as one file, atomically; the same model and metadata give the same bytes.
 
     Args:
         path: the file.
-        model: with its weights.
-        recipe: of the graphs it was trained on, graphs.recipe.
-        classes: the names of the classes, where the model was not trained by asapool.training.fit.
-        target: what the outputs mean; by default what training noted in the model, or the classes.
-        summary: what training noted about itself.
+        model: the trained model.
+        recipe: graphs.recipe of the training graphs.
+        classes: the class names, if the model was not trained by asapool.training.fit.
+        target: what the outputs mean; by default model.target, or the classes.
+        summary: the training summary.
         fingerprint: of the data set it was trained on.
         extra: further plain data.
     """
@@ -136,15 +136,14 @@ def to_bytes(
     target = target or _target_of(model, classes)
     if target.outputs != model.num_classes:
         raise CheckpointError(
-            f"a model of {model.num_classes} outputs needs as many names, got {_short(target.output_names)}"
+            f"a model with {model.num_classes} outputs needs as many names, got {_short(target.output_names)}"
         )
     members = model.models if isinstance(model, EnsembleModel) else []
-    plain = target.kind == "classification" and not members  # as 0.1.0 wrote it
-    exact = isinstance(
-        (members or [model])[0], DirectModel
-    )  # its arrays are not only weights: counts, thresholds, names as numbers
+    plain = target.kind == "classification" and not members  # the format of 0.1.0
+    # the arrays of a direct model are not only weights but also labels and thresholds, which must stay exact
+    exact = isinstance((members or [model])[0], DirectModel)
     weights = {name: _portable(value, exact) for name, value in sorted(model.state_dict().items())}
-    words = _plain(
+    content = _plain(
         {
             "format": 1 if plain else FORMAT,
             "config": model.config.to_dict(),
@@ -160,37 +159,37 @@ def to_bytes(
         | ({"edge_channels": model.shape.edge_channels} if model.shape.edge_channels else {})
         | ({"graph_channels": model.shape.graph_channels} if model.shape.graph_channels else {})
         | ({} if plain else {"target": target.to_dict()})
-        | ({"members": [_member(one) for one in members]} if members else {})
+        | ({"members": [_member(member) for member in members]} if members else {})
     )
-    words["checksum"] = checksum(words, weights)
-    data: bytes = pack(weights, metadata={KEY: _text(words)})
+    content["checksum"] = checksum(content, weights)
+    data: bytes = pack(weights, metadata={KEY: _text(content)})
     return data
 
 
 def find(path: str | PathLike[str]) -> Path:
-    """The model file that a path means: the file itself, or the model.safetensors of a run folder.
+    """The model file at a path: the file itself, or the model.safetensors of a run folder.
 
     Args:
-        path: a model file, or a folder that `asapool train` has finished.
+        path: a model file, or the folder of a finished `asapool train`.
 
     Returns:
         The path of an existing file; anything else is a CheckpointError.
     """
-    place = Path(path)
+    path = Path(path)
     try:
-        if place.is_dir():
-            if not (place / FILE).is_file():
-                begun = (place / "config.toml").exists()
-                step = f"Finish its training with: asapool train --resume {place}" if begun else "Name a run folder"
-                raise CheckpointError(f"{place}: the folder holds no {FILE}. {step}")
-            return place / FILE
-        if not place.is_file():
-            raise CheckpointError(f"{place}: there is no such file. Give the path of a run folder or a {FILE}")
+        if path.is_dir():
+            if not (path / FILE).is_file():
+                started = (path / "config.toml").exists()
+                step = f"Finish its training with: asapool train --resume {path}" if started else "Give a run folder"
+                raise CheckpointError(f"{path}: the folder contains no {FILE}. {step}")
+            return path / FILE
+        if not path.is_file():
+            raise CheckpointError(f"{path}: there is no such file. Give the path of a run folder or a {FILE}")
     except CheckpointError:
         raise
-    except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
-        raise CheckpointError(f"{str(place)[:60]!r}: cannot be looked for ({error})") from None
-    return place
+    except (OSError, ValueError) as error:  # a name that is too long, or contains a NUL
+        raise CheckpointError(f"{str(path)[:60]!r}: not a valid path ({error})") from None
+    return path
 
 
 def load(path: str | PathLike[str]) -> LoadedModel:
@@ -200,79 +199,79 @@ def load(path: str | PathLike[str]) -> LoadedModel:
         path: a run folder or a model file.
 
     Returns:
-        The model in evaluation mode, with what is known about it. A model of a newer version of asapool is read with a
-        warning; anything that is no model is a CheckpointError that says why.
+        The model in evaluation mode, with its metadata. A model of a newer version of asapool is read with a warning;
+        anything that is not a model raises a CheckpointError.
     """
     import asapool
 
     path = find(path)
-    words, weights = _read(path)
+    content, weights = _read(path)
     where = f"{path}: "
-    if words.pop("checksum", None) != checksum(words, weights):
+    if content.pop("checksum", None) != checksum(content, weights):
         raise CheckpointError(f"{where}the content does not match its checksum, so the file is damaged. {AGAIN}")
-    again = AGAIN
+    advice = AGAIN
     try:
-        check_content(words)
-        writer = words["versions"].get("asapool")
+        check_content(content)
+        writer = content["versions"].get("asapool")
         if newer(writer, asapool.__version__):
-            again = f"It was written by asapool {writer}, and this is {asapool.__version__}: update asapool"
-        classes = tuple(words["classes"])
-        target = Target.from_dict(words["target"]) if "target" in words else Target(classes=classes)
+            advice = f"It was written by asapool {writer}, and this is {asapool.__version__}: update asapool"
+        classes = tuple(content["classes"])
+        target = Target.from_dict(content["target"]) if "target" in content else Target(classes=classes)
         if target.output_names != classes:
             raise ValueError(f"the target has the outputs {_short(target.output_names)}, the model {_short(classes)}")
-        with torch.device("meta"):  # shapes only: the weights are replaced at once
-            model = _built(words, len(classes))
+        with torch.device("meta"):  # shapes only: the weights are replaced below
+            model = _build_model(content, len(classes))
         if not isinstance(model, DirectModel) and not (isinstance(model, EnsembleModel) and model.direct):
             _check_dtypes(model, weights)
         model.load_state_dict(weights, assign=True)
         model.target = target
-        for one, member in zip(getattr(model, "models", ()), words.get("members", ()), strict=True):
-            one.target = Target.from_dict(member["target"]) if "target" in member else target
-        if again != AGAIN:
-            warnings.warn(f"{path}: {again[0].lower()}{again[1:]} if it behaves oddly", stacklevel=2)
+        for member, entry in zip(getattr(model, "models", ()), content.get("members", ()), strict=True):
+            member.target = Target.from_dict(entry["target"]) if "target" in entry else target
+        if advice != AGAIN:
+            warnings.warn(f"{path}: {advice[0].lower()}{advice[1:]} if it behaves oddly", stacklevel=2)
         return LoadedModel(
             model=model.eval(),
             classes=classes,
             target=target,
-            recipe=words["recipe"],
-            summary=words["summary"],
-            fingerprint=words["fingerprint"],
-            versions=words["versions"],
-            extra=words["extra"],
+            recipe=content["recipe"],
+            summary=content["summary"],
+            fingerprint=content["fingerprint"],
+            versions=content["versions"],
+            extra=content["extra"],
             path=path,
         )
-    except Exception as error:  # the checksum is right, so some other program wrote it, and wrongly
+    except Exception as error:  # the checksum is right, so another program wrote an invalid file
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise CheckpointError(f"{where}the model in it cannot be rebuilt ({reason}). {again}") from error
+        raise CheckpointError(f"{where}the model in it cannot be rebuilt ({reason}). {advice}") from error
 
 
 def _target_of(model: GraphModel, classes: Sequence[str] | None) -> Target:
-    """What the outputs of a model mean, from its training or from the names of the classes."""
+    """The target of a model, from its training or from the class names."""
     known = model.target
     if known is not None and (classes is None or known.kind != "classification"):
         return known
     if classes is None:
-        raise CheckpointError("a model that was not trained has no names of its outputs. Give classes or target")
+        raise CheckpointError("a model that was not trained has no names for its outputs. Give classes or target")
     names = ("label",) if known is None else known.names
     return Target(names=names, classes=tuple(map(str, classes)))
 
 
-def _built(words: Mapping[str, Any], outputs: int) -> GraphModel:
-    """The model that a file describes, an ensemble where it has members."""
-    members = words.get("members") or [{"typical_nodes": words["typical_nodes"]}]
+def _build_model(content: Mapping[str, Any], outputs: int) -> GraphModel:
+    """The model that a file describes; an ensemble if it has members."""
+    members = content.get("members") or [{"typical_nodes": content["typical_nodes"]}]
     models = [
         build(
-            ModelConfig.from_dict(words["config"]), words["in_channels"], outputs,
-            typical_nodes=member["typical_nodes"], edge_channels=words.get("edge_channels", 0),
-            graph_channels=words.get("graph_channels", 0),
+            ModelConfig.from_dict(content["config"]), content["in_channels"], outputs,
+            typical_nodes=member["typical_nodes"], edge_channels=content.get("edge_channels", 0),
+            graph_channels=content.get("graph_channels", 0),
         )
         for member in members
     ]  # fmt: skip
-    return EnsembleModel(models) if "members" in words else models[0]
+    return EnsembleModel(models) if "members" in content else models[0]
 
 
 def _member(model: GraphModel) -> dict[str, Any]:
-    """What may differ between the members of an ensemble, weights aside."""
+    """The metadata that may differ between the members of an ensemble."""
     target = {} if model.target is None else {"target": model.target.to_dict()}
     return {"typical_nodes": model.typical_nodes, **target}
 
@@ -284,34 +283,34 @@ def _check_dtypes(model: GraphModel, weights: Mapping[str, Tensor]) -> None:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The words and the weights of a file, which may be anything."""
+    """The metadata and the weights of a file, which may be invalid in any way."""
     from safetensors import safe_open
 
     try:
         with safe_open(path, framework="pt") as file:
             text = (file.metadata() or {}).get(KEY)
             if text is None:
-                raise CheckpointError(f"{path}: a safetensors file, but not a model of asapool. Give one that it wrote")
-            words = json.loads(text)
-            version = words["format"]
+                raise CheckpointError(f"{path}: a safetensors file, but not a model of asapool. Give one that is")
+            content = json.loads(text)
+            version = content["format"]
             if isinstance(version, int) and version > FORMAT:
                 raise CheckpointError(
-                    f"{path}: in format {version} of a newer asapool, this one reads up to {FORMAT}. Update asapool"
+                    f"{path}: has format {version} of a newer asapool, this one reads up to {FORMAT}. Update asapool"
                 )
-            # copies: a tensor that still lies in the file would change or crash with it
-            return words, {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (not a dict)
+            # copies: a tensor mapped to the file would change or crash with it
+            return content, {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (not a dict)
     except CheckpointError:
         raise
     except PermissionError:
         raise CheckpointError(f"{path}: may not be read. Ask its owner for permission") from None
-    except Exception as error:  # a damaged file can make its readers stumble in any way
+    except Exception as error:  # for a damaged file safetensors and json raise many kinds
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CheckpointError(f"{path}: not a model of asapool, or a damaged one ({reason}). {AGAIN}") from None
 
 
-def checksum(words: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
-    """SHA-256 over the words and over name, type, shape and bytes of every weight."""
-    digest = hashlib.sha256(_text(words).encode())
+def checksum(content: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
+    """SHA-256 over the metadata and over name, type, shape and bytes of every weight."""
+    digest = hashlib.sha256(_text(content).encode())
     for name, value in sorted(weights.items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
         digest.update(value.contiguous().view(-1).view(torch.uint8).numpy().tobytes())
@@ -319,20 +318,20 @@ def checksum(words: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
 
 
 def _portable(value: Tensor, exact: bool) -> Tensor:
-    """A copy on the CPU, in float32 unless it must be exact; whole numbers stay whole."""
+    """A copy on the CPU, in float32 unless it must be exact; integers keep their type."""
     value = value.detach().cpu()
     return (value.float() if value.is_floating_point() and not exact else value).contiguous().clone()
 
 
 def _plain(value: Any) -> Any:
-    """The value after a journey through JSON: dicts, lists, text and numbers only."""
+    """The value after a JSON round trip: only dicts, lists, text and numbers."""
     try:
-        return json.loads(json.dumps(value, default=_simpler))
+        return json.loads(json.dumps(value, default=_to_json))
     except (TypeError, ValueError) as error:
-        raise CheckpointError(f"a checkpoint holds plain data only: {error}") from None
+        raise CheckpointError(f"a checkpoint can contain only plain data: {error}") from None
 
 
-def _simpler(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "tolist"):  # numpy's and torch's numbers and arrays
@@ -340,8 +339,8 @@ def _simpler(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not plain data")
 
 
-def _text(words: Mapping[str, Any]) -> str:
-    return json.dumps(words, sort_keys=True, separators=(",", ":"))
+def _text(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
 def _short(value: Any, most: int = 80) -> str:

@@ -33,15 +33,15 @@ Encoder = HierarchicalEncoder | GlobalEncoder | SumEncoder
 
 
 class GraphModel(nn.Module):
-    """What every model of the registry is: a module that knows its config and its shape, and gives logits.
+    """The base class of all models: a module that knows its config and its shape, and returns logits.
 
     Batches are plain tensors, the fields of asapool.data.Batch: x (N, F) float, ptr (B+1,) first node of each graph,
     rowptr (N+1,) and col (E,) the neighbours j of the edges j → i, ascending in each row, weight (E,) or None for ones.
 
-    Models that can use more of a batch name it in `reads` ("edge_attr" (E, D), "graph_attr" (B, D)) and take it as
-    keyword arguments.
+    Models that use further fields of a batch name them in `reads` ("edge_attr" (E, D), "graph_attr" (B, D)) and take
+    them as keyword arguments.
 
-    `head_layers` has the names of the layers that turn a graph's vector (`embed`) into logits; the rest is the encoder.
+    `head_layers` names the layers that turn a graph's vector (`embed`) into logits; the rest is the encoder.
 
     Args:
         config: the settings.
@@ -51,7 +51,7 @@ class GraphModel(nn.Module):
     reads: tuple[str, ...] = ()
     head_layers: tuple[str, ...] = ()
     target: Target | None = None  # what the outputs mean: set by training and by loading; None = classes
-    frozen: bool = False  # whether the head alone is trained
+    frozen: bool = False  # whether only the head is trained
     origin: str | None = None  # which weights it started from, as a sentence
 
     def __init__(self, config: ModelConfig, shape: ModelShape) -> None:
@@ -67,7 +67,7 @@ class GraphModel(nn.Module):
         raise NotImplementedError
 
     def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
-        """The logits (B, C) of a padded batch, x (B, N, F): the same numbers to rounding, with static shapes."""
+        """The logits (B, C) of a padded batch, x (B, N, F): the same up to rounding, with static shapes."""
         raise ConfigError(f"the method {self.config.method!r} works on packed batches only, not on padded ones")
 
     def packed(
@@ -80,9 +80,9 @@ class GraphModel(nn.Module):
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, *,
         edge_attr: Tensor | None = None, graph_attr: Tensor | None = None,
     ) -> Tensor | None:  # fmt: skip
-        """The logits (B, C) by the dense backend; None where the model computes this batch packed.
+        """The logits (B, C) by the dense backend; None if the model computes this batch packed.
 
-        The dense backend is chosen by the config, or off the CPU for methods that can.
+        The dense backend is used if the config says so, or by default on other devices than the CPU.
         """
         if not self.may_pad(x):
             return None
@@ -91,7 +91,7 @@ class GraphModel(nn.Module):
         return dense_logits(self, PackedBatch(x, ptr, rowptr, col, weight, edge_attr, graph_attr))
 
     def may_pad(self, x: Tensor) -> bool:
-        """Whether the dense backend may compute a batch with these features."""
+        """Whether the dense backend may compute a batch on the device of x."""
         return self.config.backend == "dense" or (self.config.backend == "auto" and not x.is_cpu)
 
     def why_not_padded(self) -> str | None:
@@ -104,7 +104,7 @@ class GraphModel(nn.Module):
         if entry.no_padding is not None:
             return entry.no_padding
         if entry.trainer == "direct":
-            return "It is no network of tensors"
+            return "It is not a neural network"
         if type(self).padded is GraphModel.padded:
             return "Its model has no method `padded`"
         if self.config.assign == "members":
@@ -114,17 +114,17 @@ class GraphModel(nn.Module):
     def embed(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> Tensor:
-        """The vector of every graph, (B, W): what enters the head."""
+        """The vector of every graph, (B, W): the input of the head."""
         raise ConfigError(
-            f"the method {self.config.method!r} makes no vector of a graph. Use 'asap+' or another network"
+            f"the method {self.config.method!r} computes no vector of a graph. Use 'asap+' or another network"
         )
 
     def logits_from(self, vectors: Tensor) -> Tensor:
-        """The logits (B, C) of the vectors that `embed` gave."""
+        """The logits (B, C) of the vectors that `embed` returns."""
         raise ConfigError(f"the method {self.config.method!r} has no head that reads the vector of a graph")
 
     def freeze_encoder(self) -> None:
-        """Train the head only: the weights of the encoder, its running means and its dropout stay as they are."""
+        """Train only the head: the encoder keeps its weights and running means, and its dropout is off."""
         if not self.head_layers:
             raise ConfigError(
                 f"the method {self.config.method!r} has no head to train alone. Leave --freeze-encoder out"
@@ -148,12 +148,12 @@ class GraphModel(nn.Module):
     def forward_with_penalty(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> tuple[Tensor, Tensor]:
-        """The logits (B, C), and the scalar that the method adds to the loss, mostly 0."""
+        """The logits (B, C), and the scalar that the method adds to the loss, usually 0."""
         logits = self(x, ptr, rowptr, col, weight, **more)
         return logits, logits.new_zeros(())
 
     def more(self, batch: Batch) -> dict[str, Any]:
-        """The keyword arguments for a batch: those of its fields that the model reads besides the usual ones."""
+        """The keyword arguments for a batch: the extra fields that the model reads."""
         return {name: getattr(batch, name) for name in self.reads}
 
     def pack(
@@ -183,7 +183,7 @@ class GraphModel(nn.Module):
 
 
 class GraphClassifier(GraphModel):
-    """logits = head(r ‖ d), r = encoder(x, A): one row of numbers per graph, and its scaled descriptors, if any.
+    """logits = head(r ‖ d), r = encoder(x, A): one vector per graph, with its scaled descriptors, if any.
 
     Args:
         config: the settings.
@@ -210,11 +210,11 @@ class GraphClassifier(GraphModel):
     def packed(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> Tensor:
-        """The logits (B, C), whatever the backend."""
+        """The logits (B, C) of a packed batch, computed packed."""
         return self.logits_from(self.embed(x, ptr, rowptr, col, weight, **more))
 
     def logits_from(self, vectors: Tensor) -> Tensor:
-        """The logits (B, C) of the vectors that `embed` gave."""
+        """The logits (B, C) of the vectors that `embed` returns."""
         logits: Tensor = self.head(vectors)
         return logits
 
@@ -223,10 +223,10 @@ class GraphClassifier(GraphModel):
     ) -> tuple[Tensor, Tensor]:
         """The logits (B, C), and the scalar that the method adds to the loss: 0 for all but diffpool."""
         grouped = self.grouped(x, ptr, rowptr, col, weight, **more)
-        if grouped is not None:  # methods with a penalty are not padded
+        if grouped is not None:  # methods with a penalty are never padded
             return grouped, grouped.new_zeros(())
         r, penalty = self._encode(x, ptr, rowptr, col, weight)
-        logits: Tensor = self.head(self._beside(r, more.get("graph_attr")))
+        logits: Tensor = self.head(self._with_descriptors(r, more.get("graph_attr")))
         return logits, logits.new_zeros(()) if penalty is None else penalty
 
     def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
@@ -234,18 +234,18 @@ class GraphClassifier(GraphModel):
         reason = method(self.config.method).no_padding
         if reason is not None:
             raise ConfigError(f"{reason}, so the method {self.config.method!r} works on packed batches only")
-        on = graph.pattern.ptr if isinstance(self.encoder, SumEncoder) else graph
-        logits: Tensor = self.head(self._beside(self.encoder(x, on)[0], graph_attr))
+        structure = graph.pattern.ptr if isinstance(self.encoder, SumEncoder) else graph
+        logits: Tensor = self.head(self._with_descriptors(self.encoder(x, structure)[0], graph_attr))
         return logits
 
     def embed(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> Tensor:
         """The vector of every graph, r ‖ d (B, W)."""
-        return self._beside(self._encode(x, ptr, rowptr, col, weight)[0], more.get("graph_attr"))
+        return self._with_descriptors(self._encode(x, ptr, rowptr, col, weight)[0], more.get("graph_attr"))
 
-    def _beside(self, r: Tensor, graph_attr: Tensor | None) -> Tensor:
-        """r with the scaled descriptors beside it, where the model reads some."""
+    def _with_descriptors(self, r: Tensor, graph_attr: Tensor | None) -> Tensor:
+        """r, followed by the scaled descriptors if the model reads them."""
         if self.descriptors is None:
             return r
         _, d = split_graph_attr(graph_attr, r.size(0), 0, self.shape.graph_channels)
@@ -254,11 +254,11 @@ class GraphClassifier(GraphModel):
     def hierarchy(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None
     ) -> list[PoolStep]:
-        """Every level of a model that forms clusters, finest first: the clusters, what was kept, the graph after it."""
+        """Every level of a model that forms clusters, finest first: the clusters, which were kept, the pooled graph."""
         steps: list[PoolStep] = []
         if isinstance(self.encoder, HierarchicalEncoder):
-            made = self.encoder.steps(x, self.pack(x, ptr, rowptr, col, weight))
-            steps = [step for step in made if isinstance(step, PoolStep)]
+            all_steps = self.encoder.steps(x, self.pack(x, ptr, rowptr, col, weight))
+            steps = [step for step in all_steps if isinstance(step, PoolStep)]
         if not steps:
             raise ConfigError(
                 f"the method {self.config.method!r} forms no clusters around nodes, so it has no hierarchy of them. "
@@ -304,14 +304,14 @@ def build(
     """Make the model that a config describes, with fresh weights; the same seed gives the same bytes.
 
     Args:
-        config: the settings, the method among them.
+        config: the settings, including the method.
         in_channels: F, features of a node.
         num_classes: C, outputs of the model.
-        seed: of the weights; None = they come from torch's global generator, which a seed leaves alone.
+        seed: of the weights; None = they come from torch's global generator, which a seed does not touch.
         typical_nodes: the size of a typical graph, such as the mean of the training set; only methods with a fixed
             number of clusters (diffpool) need it.
         edge_channels: D, features of an edge; only methods that use them need it.
-        graph_channels: descriptors of a graph, which the head reads; methods that are no network ignore them.
+        graph_channels: descriptors of a graph, which the head reads; methods without a network ignore them.
 
     >>> model = build(ModelConfig(hidden=16), in_channels=3, num_classes=2, seed=0)
     >>> x, ptr = torch.ones(3, 3), torch.tensor([0, 2, 3])  # an edge, and a node alone
@@ -329,7 +329,7 @@ def build(
 
 
 def _make(config: ModelConfig, shape: ModelShape) -> GraphModel:
-    """The model, if it can do what its backend asks for."""
+    """The model; refused if it cannot use the backend of the config."""
     entry = method(config.method)
     model = with_pool(entry, config, shape) if entry.build is None else entry.make_model(config, shape)
     if config.backend == "dense":

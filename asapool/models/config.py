@@ -1,4 +1,4 @@
-"""ModelConfig: every choice that makes one classifier differ from another, checked when made."""
+"""ModelConfig: all settings of a model, checked on construction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from asapool.nn.counts import DEEPEST
 from asapool.nn.norms import NORMS
 from asapool.nn.semantics import TABLE
 
-WORDS: dict[str, tuple[str, ...]] = {
+CHOICES: dict[str, tuple[str, ...]] = {
     "conv": tuple(CONVOLUTIONS),
     "semantics": tuple(TABLE),
     "attention": ("m2t", "t2t", "s2t", "dynamic"),
@@ -28,17 +28,17 @@ WORDS: dict[str, tuple[str, ...]] = {
     "norm": NORMS,
     "counts": ("none", "wl", "ecfp"),
 }
-# the defaults of settings for which a method may have its own (Method.defaults)
-USUAL: dict[str, Any] = {
+# defaults that a method may override (Method.defaults)
+DEFAULTS: dict[str, Any] = {
     "hidden": 64, "levels": 3, "ratio": 0.5, "conv": "gcn", "dropout": 0.5,
     "first_convs": 1, "level_convs": 1, "norm": "none", "residual": False, "readouts": ("mean", "max"),
     "level0": False, "counts": "none", "count_depth": 3, "count_buckets": 2048, "edge_features": False,
     "conv_dropout": 0.0, "count_dropout": 0.0, "readout_dropout": 0.0, "assign": "clusters",
 }  # fmt: skip
-# settings that came after version 0.1.0: where a method does not use them they are left out of files and of the keys of
-# runs, which are then those of 0.1.0
-LATER = tuple(USUAL)[5:]
-# largest values: beyond them a model fits into no memory, or takes hours to build
+# settings added after version 0.1.0: at their defaults they are left out of files and of the keys of runs, so that both
+# are those of 0.1.0
+LATER = tuple(DEFAULTS)[5:]
+# largest values: above them a model does not fit into memory, or takes hours to build
 MOST = {
     "hidden": 2**14, "levels": 64, "hops": 64, "set2set_steps": 1000, "first_convs": 64, "level_convs": 64,
     "count_buckets": 2**24,
@@ -48,9 +48,9 @@ FLAGS = ("residual", "level0", "edge_features")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """One graph classifier, in words and numbers. A setting that belongs to another method is kept and not used.
+    """The settings of one graph model. A setting that the method does not use is kept and ignored.
 
-    Settings of the table USUAL may have other defaults in some methods, such as two levels in `asap+`.
+    Some methods have other values than those in DEFAULTS, such as two levels in `asap+`.
 
     >>> ModelConfig(method="topk", ratio=(0.8, 0.5, 0.5)).ratios
     (0.8, 0.5, 0.5)
@@ -61,11 +61,11 @@ class ModelConfig:
 
     method: str = "asap"  # one of asapool.models.methods
     hidden: int = None  # type: ignore[assignment]  # width of every layer
-    levels: int = None  # type: ignore[assignment]  # convolutions, each followed by its pooling in the hierarchical methods
-    ratio: float | int | tuple[float | int, ...] = None  # type: ignore[assignment]  # share of nodes kept, or a whole number; one, or one per level
+    levels: int = None  # type: ignore[assignment]  # convolutions, each followed by pooling in the hierarchical methods
+    ratio: float | int | tuple[float | int, ...] = None  # type: ignore[assignment]  # fraction of nodes kept, or how many; one, or one per level
     conv: str = None  # type: ignore[assignment]  # one of asapool.nn.convolutions.CONVOLUTIONS
     batch_norm: bool = False  # between a convolution and its ReLU
-    jumping: bool = False  # the head sees the summaries of all levels side by side instead of their sum
+    jumping: bool = False  # concatenate the readouts of all levels instead of adding them
     dropout: float = None  # type: ignore[assignment]  # before the last layer
     # asap
     attention_dropout: float = 0.0
@@ -79,25 +79,25 @@ class ModelConfig:
     max_neighbours: int | None = None
     # the other methods
     set2set_steps: int = 5
-    attention_transform: bool = False  # global-attention: a linear layer on what is summed
+    attention_transform: bool = False  # global-attention: a linear layer before the weighted sum
     link_weight: float = 1.0  # diffpool: weight of the link prediction loss
     entropy_weight: float = 1.0  # diffpool: weight of the entropy of the assignment
-    backend: Literal["auto", "reference", "fused", "dense"] = "auto"  # "dense": groups of padded graphs
-    assign: Literal["clusters", "members"] = None  # type: ignore[assignment]  # asap: which memberships sum to 1
+    backend: Literal["auto", "reference", "fused", "dense"] = "auto"  # "dense": padded batches
+    assign: Literal["clusters", "members"] = None  # type: ignore[assignment]  # asap: memberships sum to 1 per cluster, or per member
     # asap+ and none+
     first_convs: int = None  # type: ignore[assignment]  # convolutions before the first pooling
     level_convs: int = None  # type: ignore[assignment]  # convolutions after every pooling
-    norm: Literal["none", "batch", "graph", "layer"] = None  # type: ignore[assignment]  # behind every convolution
-    residual: bool = None  # type: ignore[assignment]  # a convolution's output is added to its input
+    norm: Literal["none", "batch", "graph", "layer"] = None  # type: ignore[assignment]  # after every convolution
+    residual: bool = None  # type: ignore[assignment]  # add the input of a convolution to its output
     readouts: tuple[str, ...] = None  # type: ignore[assignment]  # any of mean, max and sum
-    level0: bool = None  # type: ignore[assignment]  # read out the input and what the first pooling gets too
-    counts: Literal["none", "wl", "ecfp"] = None  # type: ignore[assignment]  # substructure counts beside the readouts
+    level0: bool = None  # type: ignore[assignment]  # also read out the input and the features before the first pooling
+    counts: Literal["none", "wl", "ecfp"] = None  # type: ignore[assignment]  # substructure counts besides the readouts
     count_depth: int = None  # type: ignore[assignment]  # depth of the WL subtrees, or radius of ECFP
-    count_buckets: int = None  # type: ignore[assignment]  # counters that the counts are hashed into
-    edge_features: bool = None  # type: ignore[assignment]  # use them where the graphs have any
-    conv_dropout: float = None  # type: ignore[assignment]  # behind every convolution
+    count_buckets: int = None  # type: ignore[assignment]  # number of buckets that the counts are hashed into
+    edge_features: bool = None  # type: ignore[assignment]  # use edge features if the graphs have any
+    conv_dropout: float = None  # type: ignore[assignment]  # after every convolution
     count_dropout: float = None  # type: ignore[assignment]  # of the counts
-    readout_dropout: float = None  # type: ignore[assignment]  # of all that the head reads
+    readout_dropout: float = None  # type: ignore[assignment]  # of the input of the head
 
     @property
     def kernels(self) -> Literal["auto", "reference", "fused"]:
@@ -105,11 +105,11 @@ class ModelConfig:
         return "auto" if self.backend == "dense" else self.backend
 
     def __post_init__(self) -> None:
-        chosen = method(self.method, "model.method")
-        for name, value in (USUAL | dict(chosen.defaults)).items():
+        entry = method(self.method, "model.method")
+        for name, value in (DEFAULTS | dict(entry.defaults)).items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
-        for name, allowed in WORDS.items():
+        for name, allowed in CHOICES.items():
             choose(f"model.{name}", getattr(self, name), allowed)
         for name, most in MOST.items():
             _whole(name, getattr(self, name), most=most)
@@ -125,9 +125,9 @@ class ModelConfig:
             self._number(name)
         self._check_ratio()
         object.__setattr__(self, "readouts", check_readout(self.readouts))
-        if chosen.max_hidden is not None and self.hidden > chosen.max_hidden:
+        if entry.max_hidden is not None and self.hidden > entry.max_hidden:
             raise ConfigError(
-                f"model.hidden must be at most {chosen.max_hidden} for {self.method}, whose output may have {WIDEST} "
+                f"model.hidden must be at most {entry.max_hidden} for {self.method}, whose output may have {WIDEST} "
                 f"numbers, got {self.hidden}"
             )
 
@@ -137,15 +137,15 @@ class ModelConfig:
         return self.ratio if isinstance(self.ratio, tuple) else (self.ratio,) * self.levels
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for TOML and JSON, all settings in order; an absent limit is left out, since TOML has no null."""
+        """Plain data for TOML and JSON, all settings in order; None is left out, since TOML has no null."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         if not method(self.method).defaults:
-            plain = {name: value for name, value in plain.items() if name not in LATER or value != USUAL[name]}
+            plain = {name: value for name, value in plain.items() if name not in LATER or value != DEFAULTS[name]}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
-        """The config of a TOML table; settings that are not given keep their defaults."""
+        """The config from a TOML table; missing settings have their defaults."""
         known = [f.name for f in fields(cls)]
         for name in values:
             if name not in known:
@@ -155,7 +155,7 @@ class ModelConfig:
 
     def _check_ratio(self) -> None:
         given: Any = self.ratio
-        if isinstance(given, list):  # TOML and JSON know no tuples
+        if isinstance(given, list):  # TOML and JSON have no tuples
             object.__setattr__(self, "ratio", tuple(given))
         if isinstance(self.ratio, tuple) and len(self.ratio) != self.levels:
             raise ConfigError(
@@ -169,10 +169,10 @@ class ModelConfig:
 
     def _number(self, name: str, below: float | None = None) -> None:
         value = getattr(self, name)
-        span = "0 or more" if below is None else f"in [0, {below:g})"
-        fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e30
-        if not fits or (below is not None and value >= below):
-            raise ConfigError(f"model.{name} must be a number {span}, got {value!r}")
+        allowed = "0 or more" if below is None else f"in [0, {below:g})"
+        valid = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e30
+        if not valid or (below is not None and value >= below):
+            raise ConfigError(f"model.{name} must be a number {allowed}, got {value!r}")
         object.__setattr__(self, name, float(value))
 
 
@@ -218,7 +218,7 @@ class LevelShape:
 
     Args:
         index: number of the level, from 0; its ratio is config.ratios[index].
-        in_channels: features that come into the level; behind its convolution they are config.hidden.
+        in_channels: input features of the level; after its convolution there are config.hidden.
         typical_nodes: nodes of a typical graph of the data set.
     """
 

@@ -1,7 +1,7 @@
-"""What a model file may say: the type of every entry, checked before anything is built from it.
+"""Validates the metadata of a model file before anything is built from it.
 
 A file with a correct checksum can still have been written by another program. Its entries are checked here, so that a
-wrong one is reported by name and never reaches code that would fail on it later.
+wrong one is reported by name instead of failing somewhere later.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-MEMBERS = 1000  # of an ensemble
-MOST = 2**24  # of counts such as features or classes
+MEMBERS = 1000  # limit on the models of an ensemble
+MOST = 2**24  # limit on counts such as features or classes
 Check = Callable[[Any], bool]
 
 
@@ -22,7 +22,7 @@ def check_content(content: Any) -> None:
     ValueError: config is missing
     """
     if not isinstance(content, dict):
-        raise ValueError(f"a table expected, got {type(content).__name__}")
+        raise ValueError(f"expected a table, got {type(content).__name__}")
     for name, check in _ENTRIES.items():
         if name not in content:
             raise ValueError(f"{name} is missing")
@@ -44,7 +44,7 @@ def check_content(content: Any) -> None:
 
 
 def newer(version: Any, here: str) -> bool:
-    """Whether a version is later than this one; texts that are no version are not.
+    """Whether a version is later than this one; False if it is not a version at all.
 
     >>> newer("0.10.0", "0.9.1"), newer("0.1.0", "0.1.0"), newer("?", "0.1.0")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""The baselines that count: WL subtrees with a linear SVM, ECFP and node labels with a random forest."""
+"""Baselines on counts: WL subtrees with a linear SVM, ECFP and node labels with a random forest."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class WLSubtree(DirectModel):
     """Weisfeiler-Lehman subtree counts and a linear SVM.
 
     p = softmax(a (K z̃ + b)), z̃ = log(1 + counts of the labels up to a depth). The depth and the SVM's C have the
-    highest validation accuracy (the smaller wins a tie), a the lowest validation log loss; without a validation part
-    they are 3, 0.01 and 1. Yes/no tasks have an SVM each, measured values ridge regression. A label that does not occur
-    in the training graphs counts nothing.
+    highest validation accuracy (ties: the smaller), a has the lowest validation log loss; without a validation part
+    they are 3, 0.01 and 1. Each yes/no task has its own SVM; measured values use ridge regression. Labels that do not
+    occur in the training graphs are ignored.
     """
 
     def fit_graphs(self, graphs: GraphSet, train: Ints, val: Ints, seed: int, weight: Floats | None = None) -> None:
@@ -52,7 +52,7 @@ class WLSubtree(DirectModel):
         self.set_arrays(**chosen | {"label": chosen["label"][used], "coef": chosen["coef"][:, used]})
 
     def predict_graphs(self, graphs: GraphSet, indices: Ints) -> Floats:
-        """The scaled decision values as answers: their softmax, where the target is classes."""
+        """Predictions from the scaled decision values: their softmax for classification."""
         if not len(indices):
             return np.zeros((0, self.num_classes))
         labels = _labels(graphs, indices, int(self.array("depth")[0]))
@@ -61,18 +61,18 @@ class WLSubtree(DirectModel):
         return fitter_of(self.target).answers(self.array("scale") * decision)
 
     def check_arrays(self) -> None:
-        """One row of coefficients per class, one column per label, labels ascending."""
+        """Check the arrays: one row of coefficients per class, one column per label, labels ascending."""
         label, coef, bias, depth = (self.array(name) for name in ("label", "coef", "bias", "depth"))
         if coef.shape != (self.num_classes, len(label)) or bias.shape != (self.num_classes,):
             raise ValueError(f"{self.num_classes} classes and {len(label)} labels do not fit coef of {coef.shape}")
         if label.dtype != np.int64 or (np.diff(label.astype(object)) <= 0).any():
-            raise ValueError("the labels must be int64 and ascend")
+            raise ValueError("the labels must be int64 and ascending")
         if depth.dtype.kind != "i" or depth.shape != (1,) or not 0 <= depth[0] <= max(DEPTHS):
             raise ValueError(f"depth must be a whole number from 0 to {max(DEPTHS)}")
 
 
 class CountForest(DirectModel):
-    """Counts of each graph and a random forest of 500 trees per task; a subclass says what is counted."""
+    """A random forest of 500 trees per task on counts; a subclass defines what is counted."""
 
     trees = 500
 
@@ -91,7 +91,7 @@ class CountForest(DirectModel):
         self.set_arrays(**fitter.forest(z, graphs.y[train], weight, self.num_classes, self.trees, seed % 2**32))
 
     def predict_graphs(self, graphs: GraphSet, indices: Ints) -> Floats:
-        """The mean of the trees."""
+        """The mean prediction of the trees."""
         arrays = {name: self.array(name) for name in self._buffers}
         parts = [np.zeros((0, self.num_classes))]
         for start in range(0, len(indices), 4096):
@@ -100,7 +100,7 @@ class CountForest(DirectModel):
         return np.concatenate(parts)
 
     def check_arrays(self) -> None:
-        """The arrays are those of a forest."""
+        """Check that the arrays are those of a forest."""
         check_forest({name: self.array(name) for name in self._buffers}, self.num_classes, self.width)
 
 
@@ -135,7 +135,7 @@ class Histogram(CountForest):
 
 
 def _labels(graphs: GraphSet, indices: Ints, depth: int) -> tuple[Ints, Ints]:
-    """The WL labels of some graphs up to a depth, and the place of each label's graph in the list."""
+    """The WL labels of some graphs up to a depth, and for each label the position of its graph in indices."""
     import torch
 
     from asapool.nn.counts import wl_labels

@@ -1,4 +1,4 @@
-"""Models that fit themselves in one go, without gradients: what they share, and the trivial one."""
+"""Models that are fitted directly, without gradients: their base class, and the majority baseline."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Ints = npt.NDArray[np.int64]
 
 
 class DirectModel(GraphModel):
-    """A model whose whole state is a few named arrays, which `fit_graphs` makes and the checkpoint holds as they are.
+    """A model whose whole state is a few named arrays, which `fit_graphs` computes and the checkpoint stores unchanged.
 
-    A subclass writes fit_graphs (which ends with `set_arrays`), predict_graphs and check_arrays. The arrays are torch
-    buffers of any dtype and size; they are saved without change, so predictions are the same after loading.
+    A subclass implements fit_graphs (which ends with `set_arrays`), predict_graphs and check_arrays. The arrays are
+    torch buffers of any dtype and size, so predictions are the same after loading.
     """
 
     def fit_graphs(self, graphs: GraphSet, train: Ints, val: Ints, seed: int, weight: Floats | None = None) -> None:
@@ -34,10 +34,10 @@ class DirectModel(GraphModel):
 
         Args:
             graphs: the whole set.
-            train: numbers of the graphs to learn from.
-            val: numbers of the graphs by which a setting may be chosen; may be empty.
+            train: indices of the graphs to learn from.
+            val: indices of the graphs for choosing settings; may be empty.
             seed: the only source of randomness.
-            weight: how much each training graph counts, (len(train),); None = all the same.
+            weight: weight of each training graph, (len(train),); None = all equal.
         """
         raise NotImplementedError
 
@@ -46,12 +46,12 @@ class DirectModel(GraphModel):
         raise NotImplementedError
 
     def check_arrays(self) -> None:
-        """Raise a ValueError where the arrays cannot be those of such a model; called after fitting and loading."""
+        """Raise a ValueError if the arrays are not valid for this model; called after fitting and loading."""
 
     def forward(self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Refused unless the subclass can answer from a batch."""
+        """Raise an error, unless the subclass can predict from a batch."""
         raise ConfigError(
-            f"the method {self.config.method!r} answers for a GraphSet and not for a batch of tensors. "
+            f"the method {self.config.method!r} predicts from a GraphSet and not from a batch of tensors. "
             "Use asapool.training.predict"
         )
 
@@ -68,20 +68,20 @@ class DirectModel(GraphModel):
         self.check_arrays()
 
     def array(self, name: str) -> npt.NDArray[Any]:
-        """One of the arrays, for numpy."""
+        """One of the arrays, as numpy."""
         value: npt.NDArray[Any] = self.get_buffer(name).numpy()
         return value
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *args: Any) -> None:
-        # the sizes are those of the training data, so they come from the file and not from the config
+        # the sizes depend on the training data, so they come from the file and not from the config
         arrays = {name.removeprefix(prefix): value for name, value in state_dict.items() if name.startswith(prefix)}
         self.set_arrays(**arrays)
 
 
 class Majority(DirectModel):
-    """Answer with the most frequent class: p_c = Σ_{g: y_g = c} w_g / Σ_g w_g, the same for every graph.
+    """Predict the class frequencies: p_c = Σ_{g: y_g = c} w_g / Σ_g w_g, the same for every graph.
 
-    Measured values are answered with their mean, yes/no tasks with the share of yes.
+    For measured values it predicts the mean, for yes/no tasks the fraction of yes.
 
     >>> from asapool.data import load
     >>> from asapool.models import ModelConfig, build
@@ -93,13 +93,13 @@ class Majority(DirectModel):
     """
 
     def fit_graphs(self, graphs: GraphSet, train: Ints, val: Ints, seed: int, weight: Floats | None = None) -> None:
-        """Count the classes, or take the means."""
+        """Compute the class frequencies, or the means."""
         fitter = fitter_of(graphs.target)
         name = "share" if isinstance(fitter, ClassFitter) else "mean"
         self.set_arrays(**{name: fitter.constant(graphs.y[train], weight, self.num_classes)})
 
     def predict_graphs(self, graphs: GraphSet, indices: Ints) -> Floats:
-        """The same answer, once per graph."""
+        """The same prediction for every graph."""
         (name,) = self._buffers
         return np.repeat(self.array(name)[None], len(indices), axis=0)
 
@@ -111,12 +111,12 @@ class Majority(DirectModel):
         return share.log().expand(ptr.numel() - 1, -1)
 
     def check_arrays(self) -> None:
-        """One share per class, which sum to 1; or one mean per task."""
+        """Check the array: one share per class, which sum to 1, or one mean per task."""
         if set(self._buffers) not in ({"share"}, {"mean"}):
-            raise ValueError(f"share or mean expected, got {', '.join(self._buffers)}")
+            raise ValueError(f"expected share or mean, got {', '.join(self._buffers)}")
         (name,) = self._buffers
-        share = self.array(name)
-        if share.dtype != np.float64 or share.shape != (self.num_classes,) or not np.isfinite(share).all():
-            raise ValueError(f"{name} must be {self.num_classes} float64 numbers, got {share.dtype} of {share.shape}")
-        if name == "share" and (not (share >= 0).all() or abs(share.sum() - 1) > 1e-9):
+        values = self.array(name)
+        if values.dtype != np.float64 or values.shape != (self.num_classes,) or not np.isfinite(values).all():
+            raise ValueError(f"{name} must be {self.num_classes} float64 numbers, got {values.dtype} of {values.shape}")
+        if name == "share" and (not (values >= 0).all() or abs(values.sum() - 1) > 1e-9):
             raise ValueError("the shares of the classes must be at least 0 and sum to 1")

@@ -1,5 +1,5 @@
-"""From a batch to one row per graph: the paper's architectures, hierarchical (pooling after every convolution) and
-global, one without edges, and the parts of all networks.
+"""Encoders, which turn a batch into one vector per graph: the paper's hierarchical (pooling after every convolution)
+and global architectures, one that ignores edges, and their building blocks.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from asapool.nn.step import PoolStep
 
 
 class Dropout(nn.Dropout):
-    """torch.nn.Dropout that draws from the generator of its training, see asapool.kernels.rng.
+    """torch.nn.Dropout that draws from the generator of its training run, see asapool.kernels.rng.
 
-    Outside a training it draws from torch's global generator, as torch's layer does.
+    Outside a training run it draws from torch's global generator, as torch's layer does.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -36,7 +36,7 @@ class Dropout(nn.Dropout):
 
 
 class ConvBlock(nn.Module):
-    """x' = ReLU(norm(conv(x, graph))), norm only if the config asks for it."""
+    """x' = ReLU(norm(conv(x, graph))), with norm only if config.batch_norm is set."""
 
     def __init__(self, config: ModelConfig, in_channels: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class ConvBlock(nn.Module):
 
 
 class Head(nn.Module):
-    """From the summary of a graph to its logits: W₂ dropout(ReLU(W₁ r))."""
+    """The logits of a graph from its vector: W₂ dropout(ReLU(W₁ r))."""
 
     def __init__(self, config: ModelConfig, in_channels: int, num_classes: int) -> None:
         super().__init__()
@@ -71,13 +71,13 @@ class Head(nn.Module):
         return logits
 
 
-MOST = 8.0  # deviations from the mean to which a descriptor is cut: one wild value must not drown a molecule
+MOST = 8.0  # descriptors are clipped to this many deviations from the mean, so that an outlier does not dominate
 
 
 class DescriptorScale(nn.Module):
-    """d' = (d − mean) / deviation, cut to [−8, 8], and 0 where d is missing (NaN).
+    """d' = (d − mean) / deviation, clipped to [−8, 8], and 0 if d is missing (NaN).
 
-    Mean and deviation are those of the training graphs; they are buffers, so the checkpoint holds them.
+    Mean and deviation are those of the training graphs; they are buffers, so they are part of the checkpoint.
 
     Args:
         channels: D, the number of descriptors.
@@ -98,7 +98,7 @@ class DescriptorScale(nn.Module):
         self.register_buffer("deviation", torch.ones(channels))
 
     def fit(self, values: npt.NDArray[np.floating]) -> None:
-        """Take mean and deviation from the descriptors (G, D) of the training graphs; a constant one is only moved."""
+        """Set mean and deviation from the descriptors (G, D) of the training graphs; constant ones are only shifted."""
         known = np.isfinite(values)
         count = np.maximum(known.sum(axis=0), 1)
         filled = np.where(known, values, 0.0).astype(np.float64)
@@ -114,7 +114,7 @@ class DescriptorScale(nn.Module):
 
 
 def split_graph_attr(graph_attr: Tensor | None, B: int, counts: int, descriptors: int) -> tuple[Tensor, Tensor]:
-    """Cut graph_attr (B, counts + descriptors) into its two parts; another shape is refused."""
+    """Split graph_attr (B, counts + descriptors) into its two parts; another shape is refused."""
     expected = (B, counts + descriptors)
     if graph_attr is None or tuple(graph_attr.shape) != expected:
         given = "none" if graph_attr is None else str(tuple(graph_attr.shape))
@@ -127,7 +127,7 @@ MakePool = Callable[[LevelShape], nn.Module]
 
 
 class LevelPool(Protocol):
-    """What the encoder asks of a pooling layer."""
+    """The interface that the encoder expects of a pooling layer."""
 
     def step(self, x: Tensor, graph: Graph, *, edges: bool = True) -> PoolStep | Coarse:
         """Pool a packed graph; edges=False leaves the pooled graph out."""
@@ -136,10 +136,10 @@ class LevelPool(Protocol):
 class HierarchicalEncoder(nn.Module):
     """One row per graph: r = Σ_l readout(x^l), where x^l, A^l = pool(ReLU(conv(x^{l-1}, A^{l-1})), A^{l-1}).
 
-    Readout is mean ‖ max. With `jumping` the readouts stand side by side instead of being added.
+    Readout is mean ‖ max. With `jumping` the readouts are concatenated instead of added.
 
     Args:
-        config: hidden, levels, conv, batch_norm, jumping and backend are read.
+        config: hidden, levels, conv, batch_norm, jumping and backend are used.
         in_channels: F, features of a node.
         make_pool: returns the pooling layer of a level, a module with a method `step` (see LevelPool).
         typical_nodes: nodes of a typical graph, for layers with a fixed number of clusters.
@@ -159,24 +159,24 @@ class HierarchicalEncoder(nn.Module):
         )
 
     def forward(self, x: Tensor, graph: Graph) -> tuple[Tensor, Tensor | None]:
-        """x (N, F) of a packed graph; returns r (B, out) and what is added to the loss (a scalar, None for nothing)."""
-        summaries, penalty = [], None
+        """x (N, F) of a packed graph; returns r (B, out) and a penalty for the loss (a scalar or None)."""
+        readouts, penalty = [], None
         for step in self.steps(x, graph, last_edges=False):
-            summaries.append(kernels.readout(step.x, step.ptr, backend=self.backend))
+            readouts.append(kernels.readout(step.x, step.ptr, backend=self.backend))
             if isinstance(step, Coarse) and step.penalty is not None:
                 penalty = step.penalty if penalty is None else penalty + step.penalty
-        r = torch.cat(summaries, dim=1) if self.jumping else torch.stack(summaries).sum(0)
+        r = torch.cat(readouts, dim=1) if self.jumping else torch.stack(readouts).sum(0)
         return r, penalty
 
     def steps(self, x: Tensor, graph: Graph, *, last_edges: bool = True) -> Iterator[PoolStep | Coarse]:
-        """What every level's pooling did, level by level; training needs no edges behind the last one."""
+        """The result of every level's pooling, finest first; training needs no edges after the last one."""
         last = len(self.convs) - 1
         for level, (conv, pool) in enumerate(zip(self.convs, self.pools, strict=True)):
             z = conv(x, graph)
             edges = level < last or last_edges
             step: PoolStep | Coarse
             if isinstance(pool, DiffPooling):
-                step = pool.step(x, graph, edges=edges, z=z)  # both of DiffPool's networks read the input of the level
+                step = pool.step(x, graph, edges=edges, z=z)  # both networks of DiffPool use the input of the level
             else:
                 step = cast(LevelPool, pool).step(z, graph, edges=edges)
             yield step
@@ -187,10 +187,10 @@ class HierarchicalEncoder(nn.Module):
 class GlobalEncoder(nn.Module):
     """One row per graph, of at most 256 numbers: r = pool(x^L), x^l = ReLU(conv(x^{l-1}, A)).
 
-    With `jumping` the largest value that any layer gave is pooled, max_l x^l, which keeps the width.
+    With `jumping` the maximum over the layers, max_l x^l, is pooled, which keeps the width.
 
     Args:
-        config: hidden, levels, conv, batch_norm, jumping and backend are read.
+        config: hidden, levels, conv, batch_norm, jumping and backend are used.
         in_channels: F, features of a node.
         make_pool: returns the pooling layer, a module with `out_channels` and `forward(x, pattern)`.
     """
@@ -204,7 +204,7 @@ class GlobalEncoder(nn.Module):
         self.out_channels = cast(int, self.pool.out_channels)
 
     def forward(self, x: Tensor, graph: Graph) -> tuple[Tensor, None]:
-        """x (N, F) of a packed graph; returns r (B, out) and nothing to add to the loss."""
+        """x (N, F) of a packed graph; returns r (B, out) and no penalty."""
         layers = []
         for conv in self.convs:
             x = conv(x, graph)
@@ -214,7 +214,7 @@ class GlobalEncoder(nn.Module):
 
 
 class SumEncoder(nn.Module):
-    """What can be known without a single edge: r = ReLU(W Σ_i x_i + b)."""
+    """An encoder that ignores the edges: r = ReLU(W Σ_i x_i + b)."""
 
     def __init__(self, config: ModelConfig, in_channels: int) -> None:
         super().__init__()
@@ -222,7 +222,7 @@ class SumEncoder(nn.Module):
         self.lin = nn.Linear(in_channels, config.hidden)
 
     def forward(self, x: Tensor, ptr: Tensor | Padding) -> tuple[Tensor, None]:
-        """x (N, F), ptr (B+1,), or padded x (B, N, F); returns r (B, hidden) and nothing to add to the loss."""
+        """x (N, F), ptr (B+1,), or padded x (B, N, F); returns r (B, hidden) and no penalty."""
         if isinstance(ptr, Padding):
             return self.lin(kernels.readout(x, ptr, ("sum",))).relu(), None
         B = ptr.numel() - 1

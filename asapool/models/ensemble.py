@@ -1,4 +1,4 @@
-"""Several trained models as one: the mean of their answers, and how much they differ."""
+"""Several trained models as one, which predicts the mean of their predictions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ Join = Callable[[list[Tensor], "list[Target | None]"], Tensor]
 
 
 class EnsembleModel(GraphModel):
-    """The mean of the answers of its members: p = (1/N) Σ_n p_n, of classes, of yes, or of measured values.
+    """The mean prediction of its members: p = (1/N) Σ_n p_n, the probabilities of classes or yes, or measured values.
 
-    Its outputs are such that the usual answer to them is that mean. Its vector of a graph is all vectors side by side.
+    Its outputs are chosen so that the usual softmax, sigmoid or scaling gives that mean. The vector of a graph is the
+    concatenation of the members' vectors.
 
     Args:
         members: trained models of one method with the same inputs and outputs.
@@ -45,13 +46,13 @@ class EnsembleModel(GraphModel):
 
     @property
     def direct(self) -> bool:
-        """Whether the members answer for sets of graphs and not for batches."""
+        """Whether the members predict from sets of graphs and not from batches."""
         return isinstance(self.members[0], DirectModel)
 
     def forward(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> Tensor:
-        """Outputs (B, C) whose answer is the mean answer of the members."""
+        """Outputs (B, C) that stand for the mean prediction of the members."""
         return self._join([member(x, ptr, rowptr, col, weight, **more) for member in self.models])
 
     def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
@@ -65,7 +66,7 @@ class EnsembleModel(GraphModel):
     def embed(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> Tensor:
-        """The vectors of all members side by side, (B, N · W)."""
+        """The concatenated vectors of all members, (B, N · W)."""
         return torch.cat([member.embed(x, ptr, rowptr, col, weight, **more) for member in self.models], dim=1)
 
 
@@ -74,7 +75,7 @@ def _sizes(model: GraphModel) -> tuple[int, ...]:
 
 
 def _classes(outputs: list[Tensor], targets: list[Target | None]) -> Tensor:
-    """log of the mean probability."""
+    """The log of the mean probability, up to a constant."""
     return torch.stack([o.log_softmax(dim=1) for o in outputs]).logsumexp(dim=0)
 
 
@@ -84,7 +85,7 @@ def _yes_no(outputs: list[Tensor], targets: list[Target | None]) -> Tensor:
 
 
 def _values(outputs: list[Tensor], targets: list[Target | None]) -> Tensor:
-    """The mean value, on the scale of the first member; members may have scales of their own."""
+    """The mean value, on the scale of the first member; members may have different scales."""
     values = [
         o if t is None else o * o.new_tensor(t.scale) + o.new_tensor(t.mean)
         for o, t in zip(outputs, targets, strict=True)

@@ -1,7 +1,7 @@
-"""What the direct models fit for each kind of target: constants, linear models, and forests kept as plain arrays.
+"""Fits the direct models for each kind of target: constants, linear models, and forests stored as plain arrays.
 
-All trees lie end to end. Node n goes to child[n, 0] where z[feature[n]] ≤ threshold[n] and else to child[n, 1]; a leaf
-has itself as both children. value[n] holds the class shares of a node, root[t] is the first node of tree t.
+All trees are concatenated. Node n goes to child[n, 0] if z[feature[n]] ≤ threshold[n] and else to child[n, 1]; a leaf
+has itself as both children. value[n] has the class shares of a node, root[t] is the first node of tree t.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, npt.NDArray[Any]]
 NAMES = ("feature", "threshold", "child", "value", "root")
-ROWS = 256  # samples that go down the trees at once
+ROWS = 256  # samples that are evaluated at once
 
 
-def forest_arrays(grown: Any, num_classes: int) -> Arrays:
-    """The trees of a fitted scikit-learn forest of classes or values; classes that it has not seen get the share 0."""
-    trees = [estimator.tree_ for estimator in grown.estimators_]
+def forest_arrays(forest: Any, num_classes: int) -> Arrays:
+    """The trees of a fitted scikit-learn classifier or regressor; classes that it has not seen get the share 0."""
+    trees = [estimator.tree_ for estimator in forest.estimators_]
     first = np.cumsum([0] + [tree.node_count for tree in trees])
     child, value = [], []
-    classes = getattr(grown, "classes_", None)  # a forest of values has none
+    classes = getattr(forest, "classes_", None)  # a regressor has none
     for start, tree in zip(first[:-1], trees, strict=True):
         both = np.stack([tree.children_left, tree.children_right], axis=1)
         itself = np.arange(start, start + tree.node_count)[:, None]
@@ -60,8 +60,8 @@ def forest_probability(arrays: Mapping[str, npt.NDArray[Any]], z: npt.NDArray[np
 
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> z, y = np.array([[0.0], [1.0], [2.0], [3.0]], np.float32), np.array([0, 0, 1, 1])
-    >>> grown = RandomForestClassifier(5, random_state=0).fit(z, y)
-    >>> bool(np.allclose(forest_probability(forest_arrays(grown, 2), z), grown.predict_proba(z)))
+    >>> forest = RandomForestClassifier(5, random_state=0).fit(z, y)
+    >>> bool(np.allclose(forest_probability(forest_arrays(forest, 2), z), forest.predict_proba(z)))
     True
     """
     feature, threshold, child, value = (arrays[name] for name in NAMES[:4])
@@ -80,18 +80,18 @@ def forest_probability(arrays: Mapping[str, npt.NDArray[Any]], z: npt.NDArray[np
 
 
 def join_forests(forests: Sequence[Arrays]) -> Arrays:
-    """The forests of several tasks end to end; task[t] is the number of tree t's task."""
+    """The forests of several tasks, concatenated; task[t] is the task of tree t."""
     first = np.cumsum([0, *(len(forest["feature"]) for forest in forests)])
     joined = {name: np.concatenate([forest[name] for forest in forests]) for name in ("feature", "threshold", "value")}
     for name in ("child", "root"):
-        moved = [forest[name] + n for forest, n in zip(forests, first.tolist(), strict=False)]
-        joined[name] = np.concatenate(moved).astype(np.int32)
+        shifted = [forest[name] + n for forest, n in zip(forests, first.tolist(), strict=False)]
+        joined[name] = np.concatenate(shifted).astype(np.int32)
     counts = [len(forest["root"]) for forest in forests]
     return joined | {"task": np.repeat(np.arange(len(forests)), counts).astype(np.int32)}
 
 
 def forest_answers(arrays: Mapping[str, npt.NDArray[Any]], z: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """The answers of a forest of classes, (B, C), or of one forest per task, (B, T)."""
+    """The predictions of a forest of classes, (B, C), or of one forest per task, (B, T)."""
     if "task" not in arrays:
         return forest_probability(arrays, z)
     task = arrays["task"]
@@ -100,7 +100,7 @@ def forest_answers(arrays: Mapping[str, npt.NDArray[Any]], z: npt.NDArray[np.flo
 
 
 def check_forest(arrays: Mapping[str, npt.NDArray[Any]], num_classes: int, width: int) -> None:
-    """Raise a ValueError where the arrays cannot be a forest over `width` features."""
+    """Raise a ValueError if the arrays are not a valid forest over `width` features."""
     missing = [name for name in NAMES if name not in arrays]
     if missing:
         raise ValueError(f"a forest needs the array {missing[0]}")
@@ -118,7 +118,7 @@ def check_forest(arrays: Mapping[str, npt.NDArray[Any]], num_classes: int, width
             raise ValueError(f"{name} must hold whole numbers from 0 to {most - 1}")
     here = np.arange(nodes)[:, None]
     leaf = (child == here).all(axis=1)
-    if not (leaf | (child > here).all(axis=1)).all():  # children come after their parent, so every walk ends
+    if not (leaf | (child > here).all(axis=1)).all():  # children come after their parent, so evaluation always ends
         raise ValueError("a node of the forest has a child that comes before it")
     if not np.isfinite(threshold).all() or not np.isfinite(value).all():
         raise ValueError("a forest needs finite thresholds and shares")
@@ -127,14 +127,14 @@ def check_forest(arrays: Mapping[str, npt.NDArray[Any]], num_classes: int, width
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Values = npt.NDArray[Any]
-SCALES = np.geomspace(0.1, 30, 60)  # of the decision values, on the way to probabilities
+SCALES = np.geomspace(0.1, 30, 60)  # candidate factors of the decision values, to turn them into probabilities
 
 
 class Fitter:
-    """Fits one kind of target; w: how much each row counts, (n,), None = all the same."""
+    """Fits one kind of target; w: the weight of each row, (n,), None = all equal."""
 
     def constant(self, y: Values, w: Floats | None, K: int) -> Floats:
-        """The same answer for every graph, (K,)."""
+        """The constant prediction, the same for every graph, (K,)."""
         raise NotImplementedError
 
     def forest(self, z: Any, y: Values, w: Floats | None, K: int, trees: int, seed: int) -> Arrays:
@@ -146,7 +146,7 @@ class Fitter:
         raise NotImplementedError
 
     def quality(self, decision: Floats, y: Values) -> float:
-        """How good decision values (n, K) are on the validation part; greater is better."""
+        """The quality of decision values (n, K) on the validation part; higher is better."""
         raise NotImplementedError
 
     def scale(self, decision: Floats, y: Values) -> Floats:
@@ -154,7 +154,7 @@ class Fitter:
         return np.ones(1)
 
     def answers(self, decision: Floats) -> Floats:
-        """What scaled decision values mean, (n, K)."""
+        """The predictions for scaled decision values, (n, K)."""
         return decision
 
 
@@ -168,17 +168,17 @@ class ClassFitter(Fitter):
         return shares
 
     def forest(self, z: Any, y: Values, w: Floats | None, K: int, trees: int, seed: int) -> Arrays:
-        """Trees of classes."""
+        """A forest of classification trees."""
         from sklearn.ensemble import RandomForestClassifier
 
-        grown = RandomForestClassifier(trees, random_state=seed, n_jobs=1)
-        return forest_arrays(grown.fit(z, y, sample_weight=w), K)
+        forest = RandomForestClassifier(trees, random_state=seed, n_jobs=1)
+        return forest_arrays(forest.fit(z, y, sample_weight=w), K)
 
     def linear(self, z: Any, y: Values, w: Floats | None, K: int, C: float, seed: int) -> tuple[Floats, Floats]:
-        """A linear SVM; a class that was not seen never wins."""
+        """A linear SVM; a class that does not occur is never predicted."""
         svm = _svm(z, y, w, C, seed)
         coef, bias = svm.coef_, svm.intercept_
-        if len(svm.classes_) == 2:  # scikit-learn keeps the second class's row only
+        if len(svm.classes_) == 2:  # scikit-learn keeps only the row of the second class
             coef, bias = np.concatenate([-coef, coef]), np.concatenate([-bias, bias])
         rows, biases = np.zeros((K, coef.shape[1])), np.full(K, -1e3)
         rows[svm.classes_], biases[svm.classes_] = coef, bias
@@ -201,21 +201,21 @@ class ClassFitter(Fitter):
 
 
 class ValueFitter(Fitter):
-    """Measured values, each task on the graphs that have a value of it."""
+    """Measured values; each task is fitted on the graphs that have a value for it."""
 
     def constant(self, y: Values, w: Floats | None, K: int) -> Floats:
         """The mean of every task."""
         return np.array([float(np.average(v, weights=u)) if len(v) else 0.0 for _, v, u in _tasks(y, w)])
 
     def forest(self, z: Any, y: Values, w: Floats | None, K: int, trees: int, seed: int) -> Arrays:
-        """Trees of values, a third of the features per split; those of a task are marked by its number."""
+        """Regression trees with a third of the features per split, one forest per task."""
         from sklearn.ensemble import RandomForestRegressor
 
         forests = []
         for rows, v, u in _tasks(y, w):
             rows, v, u = (rows, v, u) if len(rows) else (np.arange(1), np.zeros(1), None)
-            grown = RandomForestRegressor(trees, max_features=1 / 3, random_state=seed, n_jobs=1)
-            forests.append(forest_arrays(grown.fit(z[rows], v, sample_weight=u), 1))
+            forest = RandomForestRegressor(trees, max_features=1 / 3, random_state=seed, n_jobs=1)
+            forests.append(forest_arrays(forest.fit(z[rows], v, sample_weight=u), 1))
         return join_forests(forests)
 
     def linear(self, z: Any, y: Values, w: Floats | None, K: int, C: float, seed: int) -> tuple[Floats, Floats]:
@@ -237,10 +237,10 @@ class ValueFitter(Fitter):
 
 
 class YesNoFitter(ValueFitter):
-    """Yes/no tasks: the trees of values 0 and 1 give shares; the linear models are SVMs."""
+    """Yes/no tasks: regression trees on 0 and 1 give probabilities; the linear models are SVMs."""
 
     def linear(self, z: Any, y: Values, w: Floats | None, K: int, C: float, seed: int) -> tuple[Floats, Floats]:
-        """One linear SVM per task; a task with one answer only has that answer."""
+        """One linear SVM per task; a task with a single value always predicts it."""
         coef, bias = np.zeros((K, z.shape[1])), np.zeros(K)
         for t, (rows, v, u) in enumerate(_tasks(y, w)):
             if len(np.unique(v)) < 2:
@@ -279,12 +279,12 @@ FITTERS: dict[str, Fitter] = {
 
 
 def fitter_of(target: Target | None) -> Fitter:
-    """The entry of a target; None = classification."""
+    """The fitter of a target; None = classification."""
     return FITTERS["classification" if target is None else target.kind]
 
 
 def _tasks(y: Values, w: Floats | None) -> list[tuple[Ints, Floats, Floats | None]]:
-    """Rows, values and weights of every task, without what is missing."""
+    """Rows, values and weights of every task, without missing values."""
     rows = [np.flatnonzero(~np.isnan(column)) for column in y.T]
     return [(r, y[r, t], None if w is None else w[r]) for t, r in enumerate(rows)]
 
@@ -294,7 +294,7 @@ def _svm(z: Any, y: Ints, w: Floats | None, C: float, seed: int) -> Any:
     from sklearn.svm import LinearSVC
 
     svm = LinearSVC(C=C, random_state=seed, max_iter=2000)
-    with warnings.catch_warnings():  # a few steps short of the optimum is as good for a choice on validation
+    with warnings.catch_warnings():  # a nearly converged SVM is good enough to choose C on the validation part
         warnings.simplefilter("ignore", ConvergenceWarning)
         return svm.fit(z, y, sample_weight=w)
 

@@ -26,10 +26,10 @@ Trainer = Literal["gradient", "direct"]
 class Method:
     """One method: what it is, how its model is built and how it is fitted.
 
-    Exactly one of `pool` and `build` is given, as a function or as the text "module:function".
+    Exactly one of `pool` and `build` is given, as a function or as the string "module:function".
 
     Args:
-        name: how users call it.
+        name: what `--method` takes.
         kind: "hierarchical" (convolve, pool, read out, level by level), "global" (all convolutions, then one pooling),
             "sanity" (a network without pooling or edges) or "baseline" (no network).
         sentence: what it does, in one sentence.
@@ -38,13 +38,13 @@ class Method:
             (global); the package adds convolutions, readout and head.
         build: `build(config, shape)` returns the whole model, a `GraphModel`.
         no_levels: why an explanation shows no levels, as the first half of a sentence; None = it shows them.
-        no_padding: why the model cannot work on padded batches and so cannot become ONNX, as the first half of a
+        no_padding: why the model cannot read padded batches and so cannot be exported to ONNX, as the first half of a
             sentence; None = it can.
         trainer: "gradient" (by Adam) or "direct" (a `DirectModel`, which fits itself).
-        max_hidden: largest model.hidden.
+        max_hidden: largest allowed model.hidden.
         fixed_size: the model is made for graphs of a typical size, so build() needs typical_nodes.
-        defaults: settings of the model whose default is another one in this method (see models.config.USUAL).
-        schedule: settings of the training whose default is another one in this method.
+        defaults: model settings with another default in this method (see models.config.DEFAULTS).
+        schedule: training settings with another default in this method.
         builtin: part of asapool itself.
 
     >>> from asapool.models.methods import method
@@ -75,12 +75,12 @@ class Method:
         if (self.pool is None) == (self.build is None):
             raise ConfigError(f"the method {self.name} needs either pool or build")
         if self.pool is not None and self.kind == "baseline":
-            raise ConfigError(f"the method {self.name} is of the kind 'baseline', which needs build and not pool")
+            raise ConfigError(f"the method {self.name} is of kind 'baseline', which needs build and not pool")
 
     def make_model(self, config: ModelConfig, shape: ModelShape) -> GraphModel:
         """The whole model that `build` makes, with fresh weights."""
         if self.build is None:
-            raise ConfigError(f"the method {self.name} has a pooling layer and no model of its own")
+            raise ConfigError(f"the method {self.name} has pool and not build, so it has no model builder")
         return cast("BuildModel", _resolve(self.build))(config, shape)
 
     def make_pool(self, config: ModelConfig, level: LevelShape) -> nn.Module:
@@ -94,9 +94,9 @@ class Method:
         return {name: getattr(self, name) for name in ("name", "kind", "sentence", "paper", "trainer", "builtin")}
 
 
-def _resolve(made: Any) -> Any:
-    """The function, or the one that "module:function" names."""
-    if not isinstance(made, str):
-        return made
-    module, _, name = made.partition(":")
+def _resolve(builder: Any) -> Any:
+    """The function itself, or the one that "module:function" names."""
+    if not isinstance(builder, str):
+        return builder
+    module, _, name = builder.partition(":")
     return getattr(import_module(module), name)

@@ -1,10 +1,10 @@
 """The registry of methods: every list of methods in the package is made from it.
 
-A method is one `Method` entry. Ours are listed below; other packages add theirs with `register_method` or with an entry
-point of the group "asapool.methods" (see docs/extending.md). Worker processes and the command line find a method of
-another package by its entry point, so a package that is installed should have one.
+A method is one `Method` entry. Those of asapool are listed below; other packages add theirs with `register_method` or
+with an entry point of the group "asapool.methods" (see docs/extending.md). Worker processes and the command line find
+the methods of other packages by their entry points, so an installed package should have one.
 
-Builders are written as "module:function" and imported when first used, so that listing the methods loads nothing.
+Builders are given as "module:function" and imported on first use, so that listing the methods loads nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = [
 ]  # fmt: skip
 
 GROUP = "asapool.methods"  # of entry points
-WIDEST = 256  # most numbers that a global pooling may hand to the head (appendix of the paper)
+WIDEST = 256  # maximum output width of a global pooling (appendix of the paper)
 
-# the recipe of asap+ and none+, chosen on validation parts of NCI1, PROTEINS and DD (docs/results.md)
+# settings of asap+ and none+, chosen on validation parts of NCI1, PROTEINS and DD (docs/results.md)
 PLUS: dict[str, Any] = {
     "levels": 2, "conv": "gin", "first_convs": 2, "level_convs": 1, "norm": "batch", "residual": True,
     "readouts": ("mean", "max", "sum"), "level0": True, "counts": "wl", "edge_features": True,
@@ -51,8 +51,8 @@ _BUILTIN = (
     Method(
         name="asap",
         kind="hierarchical",
-        sentence="Forms a cluster around every node by attention, keeps those that stand out, and joins them by their "
-        "overlap.",
+        sentence="Forms a cluster around every node by attention, keeps those that stand out, and connects them by "
+        "their overlap.",
         paper="Ranjan, Sanyal, Talukdar: ASAP: Adaptive Structure Aware Pooling, AAAI 2020",
         pool="asapool.models.pools:asap",
         builtin=True,
@@ -87,7 +87,7 @@ _BUILTIN = (
     Method(
         name="set2set",
         kind="global",
-        sentence="Reads all nodes several times by an attention that an LSTM steers.",
+        sentence="Reads all nodes several times with attention that an LSTM controls.",
         paper="Vinyals, Bengio, Kudlur: Order Matters: Sequence to Sequence for Sets, ICLR 2016",
         pool="asapool.models.pools:set2set",
         no_levels="Set2Set reads all nodes at once",
@@ -98,7 +98,7 @@ _BUILTIN = (
     Method(
         name="global-attention",
         kind="global",
-        sentence="Sums all nodes by one learned attention.",
+        sentence="Sums all nodes, weighted by one learned attention.",
         paper="Li et al.: Gated Graph Sequence Neural Networks, ICLR 2016",
         pool="asapool.models.pools:global_attention",
         no_levels="Global attention sums all nodes at once",
@@ -109,7 +109,7 @@ _BUILTIN = (
     Method(
         name="sortpool",
         kind="global",
-        sentence="Sorts the nodes by their last feature and reads the first few side by side.",
+        sentence="Sorts the nodes by their last feature and concatenates the first few.",
         paper="Zhang et al.: An End-to-End Deep Learning Architecture for Graph Classification, AAAI 2018",
         pool="asapool.models.pools:sortpool",
         no_levels="SortPool reads the first nodes of a sorted list",
@@ -120,7 +120,7 @@ _BUILTIN = (
     Method(
         name="none",
         kind="sanity",
-        sentence="Convolves without pooling and reads out after every layer: what pooling has to beat.",
+        sentence="Convolves without pooling and reads out after every layer: the baseline for pooling.",
         paper="Lee, Lee, Kang: Self-Attention Graph Pooling, ICML 2019 (the architecture, without its pooling)",
         pool="asapool.models.pools:none",
         no_levels="This model does not pool",
@@ -129,7 +129,7 @@ _BUILTIN = (
     Method(
         name="none+",
         kind="sanity",
-        sentence="The network of asap+ without its pooling: what pooling brings is the difference.",
+        sentence="The network of asap+ without its pooling: the difference is what pooling gains.",
         paper="As asap+, without the pooling",
         build="asapool.models.plus:none_plus",
         no_levels="This model does not pool",
@@ -140,10 +140,10 @@ _BUILTIN = (
     Method(
         name="mlp",
         kind="sanity",
-        sentence="Sums the node features and never looks at an edge: what structure has to beat.",
+        sentence="Sums the node features and ignores the edges: the baseline for using structure.",
         paper="Errica et al.: A Fair Comparison of Graph Neural Networks for Graph Classification, ICLR 2020",
         build="asapool.models.classifier:mlp",
-        no_levels="This model sums the nodes and never looks at an edge",
+        no_levels="This model sums the nodes and ignores the edges",
         builtin=True,
     ),
     Method(
@@ -153,7 +153,7 @@ _BUILTIN = (
         paper="Shervashidze et al.: Weisfeiler-Lehman Graph Kernels, JMLR 2011",
         build="asapool.models.counting:WLSubtree",
         no_levels="This model counts subtrees and does not pool",
-        no_padding="It is no network of tensors",
+        no_padding="It is not a neural network",
         trainer="direct",
         builtin=True,
     ),
@@ -164,29 +164,29 @@ _BUILTIN = (
         paper="Rogers, Hahn: Extended-Connectivity Fingerprints, J. Chem. Inf. Model. 2010",
         build="asapool.models.counting:Ecfp",
         no_levels="This model counts substructures and does not pool",
-        no_padding="It is no network of tensors",
+        no_padding="It is not a neural network",
         trainer="direct",
         builtin=True,
     ),
     Method(
         name="histogram",
         kind="baseline",
-        sentence="Counts node labels and classifies the counts with a random forest: what structure has to beat.",
+        sentence="Counts node labels and classifies the counts with a random forest: the baseline for using structure.",
         paper="The usual structure-free baseline, as in Errica et al., ICLR 2020",
         build="asapool.models.counting:Histogram",
         no_levels="This model counts node labels and does not pool",
-        no_padding="It is no network of tensors",
+        no_padding="It is not a neural network",
         trainer="direct",
         builtin=True,
     ),
     Method(
         name="majority",
         kind="baseline",
-        sentence="Answers with the most frequent class of the training graphs: what any method has to beat.",
+        sentence="Predicts the most frequent class of the training graphs: the baseline for every method.",
         paper="The usual baseline; scikit-learn's DummyClassifier",
         build="asapool.models.direct:Majority",
-        no_levels="This model never looks at a graph",
-        no_padding="It is no network of tensors",
+        no_levels="This model ignores the graph",
+        no_padding="It is not a neural network",
         trainer="direct",
         builtin=True,
     ),
@@ -194,11 +194,11 @@ _BUILTIN = (
 _TABLE = {entry.name: entry for entry in _BUILTIN}
 _plugins_loaded = False
 
-Made = TypeVar("Made", bound=Callable[..., Any])
+Builder = TypeVar("Builder", bound=Callable[..., Any])
 
 
 def methods() -> list[Method]:
-    """All methods: ours in the order of the paper's table, then the baselines, then those of other packages.
+    """All methods: those of the paper's table in its order, then the baselines, then those of other packages.
 
     >>> [method.name for method in methods() if method.kind == "global"]
     ['set2set', 'global-attention', 'sortpool']
@@ -208,7 +208,7 @@ def methods() -> list[Method]:
 
 
 def method_names(*kinds: Kind, trainer: Trainer | None = None, builtin: bool = False) -> tuple[str, ...]:
-    """Names of the methods, of all or of some kinds; `builtin` leaves out those of other packages.
+    """Names of all methods, or of some kinds; `builtin` leaves out those of other packages.
 
     >>> method_names("sanity")
     ('none', 'none+', 'mlp')
@@ -230,7 +230,7 @@ def method(name: str, setting: str = "method") -> Method:
 
 
 def register(entry: Method) -> Method:
-    """Add a method to the registry; a name that is taken by another method is refused."""
+    """Add a method to the registry; a name that another method has is refused."""
     known = _TABLE.get(entry.name)
     if known is not None and (known.builtin or (known.pool, known.build) != (entry.pool, entry.build)):
         raise ConfigError(f"there is already a method {entry.name!r}. Choose another name")
@@ -240,7 +240,7 @@ def register(entry: Method) -> Method:
 
 def register_method(
     name: str, *, kind: Kind, sentence: str, paper: str = "", makes: Literal["pool", "model"] = "pool", **fields: Any
-) -> Callable[[Made], Made]:
+) -> Callable[[Builder], Builder]:
     """Decorator that adds a method to the registry.
 
     Args:
@@ -261,9 +261,9 @@ def register_method(
     """
     choose("makes", makes, ("pool", "model"))
 
-    def add(function: Made) -> Made:
-        made: dict[str, Any] = {"pool" if makes == "pool" else "build": function}
-        register(Method(name=name, kind=kind, sentence=sentence, paper=paper, **made, **fields))
+    def add(function: Builder) -> Builder:
+        builder: dict[str, Any] = {"pool" if makes == "pool" else "build": function}
+        register(Method(name=name, kind=kind, sentence=sentence, paper=paper, **builder, **fields))
         return function
 
     return add
@@ -284,7 +284,7 @@ def _load_plugins() -> None:
                 register(loaded)
             if point.name not in _TABLE:
                 raise ConfigError(f"{point.value} is neither a Method nor registers one of that name")
-        except Exception as error:  # code of another package: it must not stop ours
+        except Exception as error:  # an error in another package must not stop asapool
             warnings.warn(
                 f"the method {point.name!r} of the entry point {point.value} is left out: "
                 f"{type(error).__name__}: {error}",

@@ -1,8 +1,8 @@
-"""A model on padded batches: dense tensors in, logits out; large batches in groups of graphs of about the same size.
+"""Models on padded batches: dense tensors in, logits out; large batches in groups of graphs of similar size.
 
-A group is a few batched matrix products with static shapes, which is what a GPU is fast at. The sizes of the graphs are
-read once per batch; after that nothing waits for the device. Graphs that are too large to be padded, and batches whose
-batch normalisation would need one padding that is too large, are computed packed.
+A group takes a few batched matrix products with static shapes, which are fast on a GPU. The sizes of the graphs are
+read once per batch; nothing else synchronises with the device. Graphs that are too large to pad are computed packed,
+and so are batches that batch normalisation would force into one padded group that is too large.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class PaddedModel(nn.Module):
-    """The logits of a trained model for a padded batch; the same numbers as the model gives, to rounding.
+    """The logits of a trained model for a padded batch, equal to those of the model up to rounding.
 
-    Entry (b, i, j) of the adjacency is the weight A_ij of the edge j → i of graph b, 0 where there is none. Real nodes
-    come first in every graph; what the rows of padding hold does not matter.
+    Entry (b, i, j) of the adjacency is the weight A_ij of the edge j → i of graph b, 0 if there is none. Real nodes
+    come first in every graph; the values in rows of padding are ignored.
 
     Args:
         model: a trained model, whose weights are shared.
@@ -71,9 +71,9 @@ class PaddedModel(nn.Module):
 
 
 Ints = npt.NDArray[np.int64]
-WIDTHS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # padded numbers of nodes
-ENTRIES = 1 << 26  # of the largest padded adjacency, (B, N, N)
-FEW = 4  # graphs that are too few for a group of their own
+WIDTHS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # numbers of nodes that graphs are padded to
+ENTRIES = 1 << 26  # limit on the entries of a padded adjacency, (B, N, N)
+FEW = 4  # fewer graphs than this join the group of the next width
 
 
 class PaddedGroup(NamedTuple):
@@ -84,7 +84,7 @@ class PaddedGroup(NamedTuple):
 
 
 class PackedBatch(NamedTuple):
-    """A packed batch as a model takes it."""
+    """A packed batch, with the tensors that a model takes."""
 
     x: Tensor
     ptr: Tensor
@@ -100,7 +100,7 @@ def groups(sizes: Ints, together: bool = False) -> tuple[list[PaddedGroup], Ints
 
     Args:
         sizes: nodes of each graph, (B,).
-        together: make one group of all, as batch normalisation needs it.
+        together: put all graphs into one group, as batch normalisation requires.
 
     >>> [(group.graphs.tolist(), group.nodes) for group in groups(np.array([30, 7, 31, 29, 600, 32]))[0]]
     [([1, 0, 2, 3, 5], 32)]
@@ -113,37 +113,37 @@ def groups(sizes: Ints, together: bool = False) -> tuple[list[PaddedGroup], Ints
             return [], np.arange(len(sizes))
         return [PaddedGroup(np.arange(len(sizes)), width)], np.zeros(0, np.int64)
     place = np.searchsorted(WIDTHS, sizes)
-    made: list[PaddedGroup] = []
+    padded: list[PaddedGroup] = []
     waiting = np.zeros(0, np.int64)
     for k, width in enumerate(WIDTHS):
         waiting = np.concatenate([waiting, np.flatnonzero(place == k)])
         larger = bool(((place > k) & (place < len(WIDTHS))).any())
         if len(waiting) and (len(waiting) >= FEW or not larger):
             most = max(1, ENTRIES // width**2)
-            made += [PaddedGroup(waiting[start : start + most], width) for start in range(0, len(waiting), most)]
+            padded += [PaddedGroup(waiting[start : start + most], width) for start in range(0, len(waiting), most)]
             waiting = waiting[:0]
-    return made, np.flatnonzero(place == len(WIDTHS))
+    return padded, np.flatnonzero(place == len(WIDTHS))
 
 
 def dense_logits(model: GraphModel, batch: PackedBatch) -> Tensor | None:
-    """The logits (B, C) of a packed batch, computed group by group; None where all of it is to be computed packed."""
+    """The logits (B, C) of a packed batch, computed group by group; None if all of it should be computed packed."""
     if current_shard() is not None:  # processes that share a batch must take the same steps
         return None
-    # the one place that waits for the device
+    # the only synchronisation with the device
     ptr, eptr = torch.stack([batch.ptr, batch.rowptr[batch.ptr]]).cpu().numpy()
     together = model.training and any(isinstance(module, NodeNorm) for module in model.modules())
-    made, packed = groups(np.diff(ptr), together)
-    if not made:
+    padded, packed = groups(np.diff(ptr), together)
+    if not padded:
         return None
     parts = []
-    for graphs, nodes in made:
+    for graphs, nodes in padded:
         part = take_graphs(batch, graphs, ptr, eptr)
         x, graph = pad(*part[:6], nodes=nodes)
         parts.append(model.padded(x, graph, graph_attr=part.graph_attr))
     if len(packed):
         part = take_graphs(batch, packed, ptr, eptr)
         parts.append(model.packed(*part[:5], **{name: getattr(part, name) for name in model.reads}))
-    order = np.concatenate([*(group.graphs for group in made), packed])
+    order = np.concatenate([*(group.graphs for group in padded), packed])
     return torch.cat(parts)[torch.from_numpy(np.argsort(order)).to(batch.x.device)]
 
 

@@ -1,4 +1,4 @@
-"""The networks `asap+` and `none+`: normalised GIN blocks, readouts at every level and subtree counts beside them."""
+"""The networks `asap+` and `none+`: normalised GIN blocks, readouts at every level, and subtree counts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from asapool.nn.step import PoolStep
 
 
 class PlusBlock(nn.Module):
-    """x' = x + dropout(ReLU(norm(conv(x, graph)))); without `residual`, or where the width changes, x is not added.
+    """x' = x + dropout(ReLU(norm(conv(x, graph)))); without `residual`, or if the width changes, x is not added.
 
-    The convolution "gin" is GINE where the graphs have edge features.
+    The convolution "gin" is GINE if the graphs have edge features.
     """
 
     def __init__(self, config: ModelConfig, in_channels: int, edge_channels: int) -> None:
@@ -56,7 +56,7 @@ class PlusEncoder(nn.Module):
     """One row per graph: r = readout(x) ‖ readout(x⁰) ‖ … ‖ readout(x^L).
 
     x⁰ = blocks(x, A), x^l, A^l = pool(x^{l-1}, A^{l-1}) and then x^l = blocks(x^l, A^l). Without `level0` the readouts
-    of x and x⁰ are left out; the method "none+" leaves the poolings out. Sums are read as sign(s) log(1 + |s|).
+    of x and x⁰ are left out; the method "none+" leaves the pooling out. Sums are transformed to sign(s) log(1 + |s|).
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class PlusEncoder(nn.Module):
             return r
         parts = list(torch.split(r, x.size(-1), dim=1))
         s = parts[self.sums]
-        parts[self.sums] = s.sign() * s.abs().log1p()  # sizes of graphs differ by factors, not by amounts
+        parts[self.sums] = s.sign() * s.abs().log1p()  # graph sizes, and so sums, vary by orders of magnitude
         return torch.cat(parts, dim=1)
 
     def levels(self, x: Tensor, graph: Graph, steps: list[PoolStep] | None = None) -> Iterator[tuple[Tensor, Graph]]:
-        """x^l and its graph, level by level from 0; what the poolings did is added to `steps`."""
+        """x^l and its graph, level by level from 0; the results of pooling are appended to `steps`."""
         for block in self.before:
             x = block(x, graph)
         yield x, graph
@@ -112,23 +112,23 @@ class PlusEncoder(nn.Module):
             yield x, graph
 
     def steps(self, x: Tensor, graph: Graph) -> Iterator[PoolStep]:
-        """What every level's pooling did, finest first."""
-        made: list[PoolStep] = []
-        for _ in self.levels(x, graph, made):
+        """The result of every level's pooling, finest first."""
+        steps: list[PoolStep] = []
+        for _ in self.levels(x, graph, steps):
             pass
-        yield from made
+        yield from steps
 
 
 class PlusModel(GraphModel):
     """logits = W₂ dropout(ReLU(W₁ dropout(v))), v = norm(r) ‖ c ‖ d, with c = ReLU(norm(V dropout(log(1 + counts)))).
 
-    The counts "wl" follow from the graph itself; "ecfp" come with the batch as graph_attr (B, count_buckets), and so do
-    the descriptors d, behind them.
+    The counts "wl" are computed from the graph; those of "ecfp" come with the batch as graph_attr (B, count_buckets),
+    followed by the descriptors d.
 
     Args:
         config: the settings.
         shape: the sizes of input and output.
-        make_pool: makes the pooling of a level; None = the network does not pool.
+        make_pool: returns the pooling layer of a level; None = the network does not pool.
     """
 
     head_layers = ("lin1", "lin2", "readout_dropout", "dropout")
@@ -166,13 +166,13 @@ class PlusModel(GraphModel):
     def packed(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
     ) -> Tensor:
-        """The logits (B, C), whatever the backend."""
+        """The logits (B, C) of a packed batch, computed packed."""
         return self.logits_from(self.embed(x, ptr, rowptr, col, weight, **more))
 
     def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
         """The logits (B, C) of a padded batch, x (B, N, F)."""
         r = self.norm(self.encoder(x, graph))
-        return self.logits_from(self._beside(r, graph_attr, None if self.wl is None else self.wl.padded(x, graph)))
+        return self.logits_from(self._with_extras(r, graph_attr, None if self.wl is None else self.wl.padded(x, graph)))
 
     def embed(
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, **more: Any
@@ -181,10 +181,10 @@ class PlusModel(GraphModel):
         edge_attr = self._edges(more.get("edge_attr"))
         r = self.norm(self.encoder(x, self.pack(x, ptr, rowptr, col, weight, edge_attr)))
         counts = None if self.wl is None else self.wl(x, ptr, rowptr, col, edge_attr)
-        return self._beside(r, more.get("graph_attr"), counts)
+        return self._with_extras(r, more.get("graph_attr"), counts)
 
-    def _beside(self, r: Tensor, graph_attr: Tensor | None, counts: Tensor | None) -> Tensor:
-        """The readouts with what the model reads beside them: counts, of the graph or given, and descriptors."""
+    def _with_extras(self, r: Tensor, graph_attr: Tensor | None, counts: Tensor | None) -> Tensor:
+        """The readouts, followed by the counts (WL or ECFP) and the descriptors that the model reads."""
         parts, d = [r], r
         if "graph_attr" in self.reads:
             buckets = self.config.count_buckets if self.config.counts == "ecfp" else 0
@@ -197,7 +197,7 @@ class PlusModel(GraphModel):
         return torch.cat(parts, dim=1)
 
     def logits_from(self, vectors: Tensor) -> Tensor:
-        """The logits (B, C) of the vectors that `embed` gave."""
+        """The logits (B, C) of the vectors that `embed` returns."""
         logits: Tensor = self.lin2(self.dropout(self.lin1(self.readout_dropout(vectors)).relu()))
         return logits
 
@@ -205,7 +205,7 @@ class PlusModel(GraphModel):
         self, x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, weight: Tensor | None = None, *,
         edge_attr: Tensor | None = None, graph_attr: Tensor | None = None,
     ) -> list[PoolStep]:  # fmt: skip
-        """Every level's pooling, finest first: the clusters, what was kept, the graph after it."""
+        """Every level's pooling, finest first: the clusters, which were kept, and the pooled graph."""
         if not self.encoder.pools:
             raise ConfigError(
                 f"the method {self.config.method!r} does not pool, so it has no hierarchy of clusters. Use 'asap+'"
@@ -213,7 +213,7 @@ class PlusModel(GraphModel):
         return list(self.encoder.steps(x, self.pack(x, ptr, rowptr, col, weight, self._edges(edge_attr))))
 
     def _edges(self, edge_attr: Tensor | None) -> Tensor | None:
-        """The edge features, where the model was built for some."""
+        """The edge features if the model was built for them, else None."""
         if "edge_attr" not in self.reads:
             return None
         if edge_attr is None or edge_attr.dim() != 2 or edge_attr.size(1) != self.shape.edge_channels:

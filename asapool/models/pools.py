@@ -1,4 +1,4 @@
-"""The pooling layer of one level for each of the package's methods: from a config to a layer."""
+"""Builds the pooling layer of one level from a config, for each method of the package."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def sagpool(config: ModelConfig, level: LevelShape) -> SAGPooling:
 
 
 def diffpool(config: ModelConfig, level: LevelShape) -> DiffPooling:
-    """DiffPool, whose assignment reads what comes into the level."""
+    """DiffPool, whose assignment is computed from the input of the level."""
     return DiffPooling(
         level.in_channels,
         cluster_counts(config, level.typical_nodes)[level.index],
@@ -83,12 +83,12 @@ def global_attention(config: ModelConfig, level: LevelShape) -> GlobalAttentionP
 
 
 def sortpool(config: ModelConfig, level: LevelShape) -> SortPool:
-    """SortPool, which reads as many nodes as fit into 256 numbers."""
+    """SortPool, which keeps as many nodes as fit into 256 numbers."""
     return SortPool(config.hidden, WIDEST // config.hidden, backend=config.kernels)
 
 
 def cluster_counts(config: ModelConfig, typical_nodes: int | None) -> tuple[int, ...]:
-    """DiffPool's clusters per level, the same for every graph: K_l = ⌈k_l K_{l-1}⌉, K_0 the size of a typical graph.
+    """DiffPool's number of clusters per level: K_l = ⌈k_l K_{l-1}⌉, where K_0 is the size of a typical graph.
 
     >>> cluster_counts(ModelConfig(method="diffpool"), 39)
     (20, 10, 5)
@@ -98,7 +98,7 @@ def cluster_counts(config: ModelConfig, typical_nodes: int | None) -> tuple[int,
             "diffpool has a fixed number of clusters, so build() needs typical_nodes, a whole number such as the mean "
             f"number of nodes of the training graphs, got {typical_nodes!r}"
         )
-    counts, K = [], torch.tensor([typical_nodes], device="cpu")  # also where modules are made on "meta"
+    counts, K = [], torch.tensor([typical_nodes], device="cpu")  # even if modules are created on "meta"
     for ratio in config.ratios:
         K = kept_count(K, ratio)
         counts.append(int(K))

@@ -1,4 +1,4 @@
-"""Layers: the pooling operator, its parts, and what stands around it."""
+"""Layers: the pooling operator, its parts, convolutions, norms, readouts and other pooling methods."""
 
 from asapool.kernels.graph import Graph
 from asapool.nn.asap import ASAPooling

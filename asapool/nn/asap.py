@@ -33,21 +33,21 @@ class ASAPooling(nn.Module):
 
     Args:
         in_channels: F, features per node.
-        ratio: share k of clusters kept, or a whole number of them.
-        GNN: a class to use for x' instead of GCN, called as torch_geometric's convolutions are.
+        ratio: fraction k of clusters kept, or a whole number of them.
+        GNN: a class to use for x' instead of GCN, with the interface of torch_geometric's convolutions.
         dropout: on α, while training.
         negative_slope: of the attention's σ = LeakyReLU.
         add_self_loops: whether to keep the pooled diagonal under "pyg".
         hops: radius h of a cluster.
-        attention: "m2t", "t2t", "s2t", or "dynamic" with the score wᵀσ(W m_i + U x'_j), whose query does not cancel.
+        attention: "m2t", "t2t", "s2t", or "dynamic" with the score wᵀσ(W m_i + U x'_j), where the query matters.
         master: "max" or "mean", for m2t and dynamic.
         fitness: "leconv", "basic-leconv" or "gcn".
-        aggregate: what the cluster features x^c are for: "both" fitness and representation, "cluster" the
-            representation only, "none" neither (then both use x).
+        aggregate: where the cluster features x^c are used: in "both" fitness and representation, in the representation
+            only ("cluster"), or in neither ("none", then both use x).
         assign: "clusters", or "members" for memberships in the kept clusters that sum to 1 for every node,
             M_jp = φ_p α_pj / Σ_q φ_q α_qj; then X^p = Mᵀx and A^p = Mᵀ(A + I)M.
-        soft_edges: A^p as above, or just the input's edges between kept nodes.
-        max_neighbours: keep at most that many of the strongest pooled edges per cluster.
+        soft_edges: A^p as above; False = only the input's edges between kept nodes.
+        max_neighbours: keep at most this many of the strongest pooled edges per cluster.
         semantics: "paper", "authors" or "pyg"; see docs/semantics.md.
         backend: "auto", "reference" or "fused"; see asapool.kernels.
         **kwargs: options of GNN.
@@ -108,7 +108,7 @@ class ASAPooling(nn.Module):
             return GCN(F, F, loops=self.rules.loops, backend=self.backend) if self.rules.inner_gcn else None
         if GNN is GCN:
             return GCN(F, F, **{"loops": self.rules.loops, "backend": self.backend, **kwargs})
-        if is_pyg_gcn(GNN) and not kwargs:  # GCNConv with its defaults is our GCN: same numbers, faster
+        if is_pyg_gcn(GNN) and not kwargs:  # GCNConv with its defaults equals asapool's GCN, which is faster
             return GCN(F, F, loops=self.rules.loops, backend=self.backend)
         return GNN(F, F, **kwargs)
 
@@ -120,8 +120,8 @@ class ASAPooling(nn.Module):
             options["sigma"] = self.rules.sigma
         if attention in ("m2t", "dynamic"):
             options["master"] = master
-        made: ClusterAttention = ATTENTIONS[attention](self.in_channels, **options)
-        return made
+        layer: ClusterAttention = ATTENTIONS[attention](self.in_channels, **options)
+        return layer
 
     def _make_fitness(self, fitness: str) -> LEConv | BasicLEConv | GCN:
         choose("fitness", fitness, ("leconv", "basic-leconv", "gcn"))
@@ -133,7 +133,7 @@ class ASAPooling(nn.Module):
 
     @property
     def dropout(self) -> float:
-        """Of the attention: the share of memberships that is left out, while training."""
+        """Dropout probability of the memberships, while training."""
         return self.attention.dropout
 
     @dropout.setter
@@ -142,7 +142,7 @@ class ASAPooling(nn.Module):
 
     @property
     def negative_slope(self) -> float:
-        """Of the attention's LeakyReLU."""
+        """Negative slope of the attention's LeakyReLU."""
         return self.attention.negative_slope
 
     @negative_slope.setter
@@ -150,7 +150,7 @@ class ASAPooling(nn.Module):
         self.attention.negative_slope = slope
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Reinitialise all weights."""
         for part in (self.inner, self.attention, self.fitness):
             reset = getattr(part, "reset_parameters", None)
             if callable(reset):
@@ -167,10 +167,10 @@ class ASAPooling(nn.Module):
             edge_index: (2, E), or a sparse adj.t().
             edge_weight: (E,), ones if not given.
             batch: (N,) the graph of each node, one graph if not given.
-            edge_attr: (E, D) edge features, which the pooled edges get averages of.
+            edge_attr: (E, D) edge features; the pooled edges have averages of them.
 
         Returns:
-            The pooled batch, five fields; with edge_attr a sixth, the pooled edge features.
+            The pooled batch with five fields; with edge_attr a sixth, the pooled edge features.
         """
         step = self._step(x, edge_index, edge_weight, batch, edge_attr)
         return step.pooled() if edge_attr is None else step.pooled_with_features()
@@ -179,7 +179,7 @@ class ASAPooling(nn.Module):
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None, *,
         edge_attr: Tensor | None = None,
     ) -> PoolStep:  # fmt: skip
-        """The same step with everything computed on the way: memberships, fitness, kept centres, pooled graph."""
+        """The same step with all intermediate values: memberships, fitness, kept centres, pooled graph."""
         return self._step(x, edge_index, edge_weight, batch, edge_attr).fittest_first()
 
     def _step(
@@ -191,7 +191,7 @@ class ASAPooling(nn.Module):
     def step(
         self, x: Tensor, graph: Graph, *, edges: bool = True, order: Tensor | None = None, mask: Tensor | None = None
     ) -> PoolStep:
-        """Pool a packed graph; edges=False: without the pooled edges, mask: of an explainer, see nn.explainable."""
+        """Pool a packed graph; edges=False leaves out the pooled edges, mask is an explainer's (see nn.explainable)."""
         if x.size(-1) != self.in_channels or not (x.dim() == 2 or kernels.is_padded(graph)):
             check_features(x, self.in_channels)
         pattern = graph.pattern
@@ -221,15 +221,15 @@ class ASAPooling(nn.Module):
         )
 
     def _form(self, x: Tensor, graph: Graph, clusters: Pattern, count: Tensor, mask: Tensor | None) -> Formed:
-        """Memberships, fitness, the kept and their features, step by step."""
+        """Memberships, fitness, the kept clusters and their features, step by step."""
         alpha = self.attention(self._inner(x, graph), clusters).alpha
         if mask is not None:
             alpha = mask_memberships(clusters, alpha, graph.pattern, mask)
         phi = self._phi(x, graph, clusters, alpha, mask)
         fittest, ptr = kernels.select(phi, graph.pattern.ptr, count, backend=self.backend)
-        perm = fittest.sort().values  # neighbours stay close together in memory, level after level
+        perm = fittest.sort().values  # keeps neighbours close together in memory, level after level
         if self.assign == "members":
-            x_p = x[:0]  # made from the members afterwards
+            x_p = x[:0]  # computed from the members afterwards
         elif self.aggregate == "none":
             x_p = kernels.gate(x, phi, perm, backend=self.backend)
         else:
@@ -237,9 +237,9 @@ class ASAPooling(nn.Module):
         return x_p, alpha, phi, perm, ptr
 
     def _form_fused(self, x: Tensor, graph: Graph, clusters: Pattern, count: Tensor) -> Formed | None:
-        """The same in one operation, where the fused kernels have it: for the paper's own choice of parts."""
+        """The same in one fused operation, which exists for the modules of the paper; None for others."""
         attention, fitness, inner = self.attention, self.fitness, self.inner
-        # exactly these modules: a replaced module, or one that has hooks, must be called
+        # exactly these classes: a replaced module, or one with hooks, must be called
         if not isinstance(attention, Master2Token) or attention.master != "max" or type(fitness) is not LEConv:
             return None
         if type(attention) not in (Master2Token, DynamicAttention):
@@ -268,7 +268,7 @@ class ASAPooling(nn.Module):
         else:
             w = attention.w[attention.channels :]
             if not inside:
-                v, c = (t.to(x.dtype) for t in attention.folded())  # autocast makes them bfloat16
+                v, c = (t.to(x.dtype) for t in attention.folded())  # under autocast they are bfloat16
                 c = c + attention.c
         mask = attention.mask(clusters.col.numel(), x)
         formed: Formed = fused.form(spec, x, n, graph.weight, W, b, w, v, c, *fitness.stacked(), mask, *matrices)
@@ -294,12 +294,12 @@ class ASAPooling(nn.Module):
             graph = unweighted(graph, mask, loops=not isinstance(fitness, GCN))
         if isinstance(fitness, (LEConv, BasicLEConv)):
             options["loops"] = self.rules.fitness_loops
-        if not isinstance(fitness, (LEConv, BasicLEConv, GCN)):  # the user's own, called as a convolution
+        if not isinstance(fitness, (LEConv, BasicLEConv, GCN)):  # a module of the user, called as a convolution
             edge_index, weight = kernels.list_edges(graph, backend=self.backend)
             score = fitness(x=spread(x), edge_index=edge_index, edge_weight=weight)
         elif type(fitness) not in (LEConv, BasicLEConv, GCN) or has_hooks(fitness):
             score = fitness(spread(x), graph, **options)
-        else:  # x^c W = (S x) W = S (x W): the few numbers that W leaves travel, not all of x
+        else:  # x^c W = (S x) W = S (x W): propagate the few columns of x W instead of all of x
             score = fitness.compare(spread(fitness.project(x)), graph, **options)
         phi: Tensor = score.squeeze(-1).sigmoid()
         return phi
@@ -338,11 +338,11 @@ class ASAPooling(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"{self.in_channels}, ratio={self.ratio}, hops={self.hops}, semantics={self.semantics!r}"
 
     def __repr__(self) -> str:
-        """As torch_geometric's: one line, ASAPooling(16, ratio=0.5), and what differs from the defaults."""
+        """One line as in torch_geometric, ASAPooling(16, ratio=0.5), with the options that differ from the defaults."""
         options = {"hops": (self.hops, 1), "dropout": (self.dropout, 0.0), "semantics": (self.semantics, "paper")}
         shown = "".join(f", {name}={value!r}" for name, (value, default) in options.items() if value != default)
         return f"{type(self).__name__}({self.in_channels}, ratio={self.ratio}{shown})"

@@ -6,11 +6,10 @@ All three share one form, α_ij = softmax_j(score of member j in cluster i), and
     Token2Token    wᵀσ(W x_i ‖ W x_j)    the medoid alone
     Source2Token   w₂ᵀσ(W x_j)           no query
 
-σ = LeakyReLU works element by element, so wᵀσ(a ‖ b) = w₁ᵀσ(a) + w₂ᵀσ(b): two numbers per node, never an E×2F tensor.
-With σ *inside* (the paper's equation) the query's part is the same for every member of a cluster and the softmax
-cancels it: as printed, the query has no influence, and it is not computed. With σ *outside* (the authors' and
-torch_geometric's programs), σ(w₁ᵀ W m_i + w₂ᵀ x_j), it does have one, and w₁ᵀW m_i = (Wᵀw₁)ᵀ m_i needs no matrix
-product.
+σ = LeakyReLU is elementwise, so wᵀσ(a ‖ b) = w₁ᵀσ(a) + w₂ᵀσ(b): two numbers per node, never an E×2F tensor.
+With σ *inside* (the paper's equation) the query term is the same for every member of a cluster, so the softmax cancels
+it: as printed, the query has no influence, and it is not computed. With σ *outside* (the code of the authors and of
+torch_geometric), σ(w₁ᵀ W m_i + w₂ᵀ x_j), it has one, and w₁ᵀW m_i = (Wᵀw₁)ᵀ m_i needs no matrix product.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from asapool.nn.inputs import as_graph, check_belongs, check_hops
 
 
 class Assignment(NamedTuple):
-    """Who belongs to which cluster how strongly: alpha[e] is α_ij for the e-th entry (i, j) of `clusters`."""
+    """Memberships of nodes in clusters: alpha[e] is α_ij for the e-th entry (i, j) of `clusters`."""
 
     clusters: Pattern
     alpha: Tensor
@@ -42,7 +41,7 @@ class Assignment(NamedTuple):
 
 
 class ClusterAttention(nn.Module):
-    """What the three attentions share: the weights W, w = w₁ ‖ w₂ and how scores become memberships."""
+    """Base class of the attentions: the weights W and w = w₁ ‖ w₂, and the softmax from scores to memberships."""
 
     def __init__(
         self, channels: int, *, sigma: str = "inside", negative_slope: float = 0.2, dropout: float = 0.0,
@@ -70,15 +69,13 @@ class ClusterAttention(nn.Module):
         nn.init.zeros_(self.c)
 
     def scores(self, x: Tensor, clusters: Pattern) -> tuple[Tensor | None, Tensor]:
-        """Query part (N,), None where it cancels, and token part (N,) of the score."""
-        raise ConfigError(
-            "ClusterAttention is what the attentions share; use Master2Token, Token2Token or Source2Token"
-        )
+        """Query term (N,), None if it cancels, and token term (N,) of the score."""
+        raise ConfigError("ClusterAttention is only a base class; use Master2Token, Token2Token or Source2Token")
 
     def forward(
         self, x: Tensor, edge_index: Tensor | Graph | Pattern, edge_weight: Tensor | None = None, hops: int = 1
     ) -> Assignment:
-        """x (N, F) and edges (2, E), a packed graph, or clusters ready made; returns the memberships."""
+        """x (N, F) with edges (2, E), a packed graph, or the pattern of the clusters; returns the memberships."""
         if not isinstance(edge_index, (Pattern, DensePattern)):
             x, graph = as_graph(x, edge_index, edge_weight, self.channels, self.backend)
             edge_index = kernels.reach(graph.pattern, check_hops(hops), backend=self.backend)
@@ -94,13 +91,13 @@ class ClusterAttention(nn.Module):
         return kernels.attend(clusters, query, token, slope, backend=self.backend)
 
     def mask(self, entries: int, like: Tensor) -> Tensor | None:
-        """Dropout as a factor of every membership, 0 or 1/(1 − p); None without dropout."""
+        """Dropout factor of every membership, 0 or 1/(1 − p); None without dropout."""
         if self.dropout == 0 or not self.training:
             return None
         return kernels.dropout_mask(entries, self.dropout, like, backend=self.backend)
 
     def _token(self, h: Tensor) -> Tensor:
-        """w₂ᵀσ(h_j), or w₂ᵀh_j + c where σ stands outside."""
+        """w₂ᵀσ(h_j), or w₂ᵀh_j + c if σ is outside."""
         w2 = self.w[self.channels :]
         if self.sigma == "inside":
             return kernels.project(h, w2, self.negative_slope, backend=self.backend)
@@ -112,7 +109,7 @@ class ClusterAttention(nn.Module):
         return w1 @ self.W.weight, w1 @ self.W.bias
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"{self.channels}, sigma={self.sigma!r}, dropout={self.dropout}"
 
 
@@ -161,7 +158,7 @@ class Token2Token(ClusterAttention):
 
 
 class Source2Token(ClusterAttention):
-    """No query: α_ij = softmax_j(w₂ᵀσ(W x_j)), the same preference in every cluster."""
+    """No query: α_ij = softmax_j(w₂ᵀσ(W x_j)), the same score of a node in every cluster."""
 
     def scores(self, x: Tensor, clusters: Pattern) -> tuple[Tensor | None, Tensor]:
         """As in the formula."""
@@ -172,9 +169,9 @@ class Source2Token(ClusterAttention):
 class DynamicAttention(Master2Token):
     """The cluster is the query, and it matters: α_ij = softmax_j(wᵀσ(W m_i + b + U x_j)), m_i = max_{j∈c(i)} x_j.
 
-    Master2Token adds up a part of the query and a part of the member, and the softmax over the members cancels the
-    first. Here σ = LeakyReLU works on the sum of both, as in "How Attentive are Graph Attention Networks?" (GATv2, ICLR
-    2022), so that the cluster decides which of its members count.
+    The score of Master2Token is the sum of a query term and a member term, and the softmax over the members cancels the
+    first. Here σ = LeakyReLU is applied to the sum of both, as in "How Attentive are Graph Attention Networks?" (GATv2,
+    ICLR 2022), so that the weights of the members depend on the cluster.
 
     Args:
         channels: F, the width of x.
@@ -201,7 +198,7 @@ class DynamicAttention(Master2Token):
 
     def reset_parameters(self) -> None:
         """Glorot W and U, w uniform in ±1/√F, zero bias."""
-        if hasattr(self, "U"):  # not yet while the parent is made
+        if hasattr(self, "U"):  # it does not exist yet when the parent's __init__ calls this
             self._reset()
 
     def _reset(self) -> None:
@@ -217,5 +214,5 @@ class DynamicAttention(Master2Token):
         return kernels.attend_dynamic(clusters, query, token, self.w, self.negative_slope, backend=self.backend)
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"{self.channels}, master={self.master!r}, dropout={self.dropout}"

@@ -1,4 +1,4 @@
-"""Hierarchical poolings that the paper compares with, on the packed graph: TopK, SAGPool and DiffPool."""
+"""The hierarchical pooling methods that the paper compares with, on packed graphs: TopK, SAGPool and DiffPool."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from asapool.nn.step import Pooled, PooledWithFeatures
 
 @dataclass(frozen=True, eq=False)
 class Coarse:
-    """A pooled batch on the packed graph, as far as a model reads it: the same names as in PoolStep.
+    """A pooled batch as a packed graph, with the fields that a model needs, named as in PoolStep.
 
-    x (K, F); ptr (B+1,) of the pooled nodes; after: their graph, None when it was not asked for.
+    x (K, F); ptr (B+1,) of the pooled nodes; after: their graph, None if it was not requested.
     Methods that select: perm (K,) the kept nodes, best first, graph by graph, and score (N,) of all nodes.
-    Methods that assign: S (N, K) of every node to the clusters of its graph, and penalty, what S adds to the loss.
+    Methods that assign: S (N, K), the assignment of nodes to the clusters of their graph, and penalty, its loss term.
     """
 
     x: Tensor
@@ -47,9 +47,9 @@ class ScoringLayer(Protocol):
 
 
 def keep_highest(layer: ScoringLayer, x: Tensor, graph: Graph, edges: bool) -> Coarse:
-    """Keep the ⌈kN⌉ nodes of highest score, scaled by it, and the edges between them: x'_i = tanh(s_i) x_i.
+    """Keep the ⌈kN⌉ nodes with the highest score, scaled by it, and the edges between them: x'_i = tanh(s_i) x_i.
 
-    Nodes are ranked by s and not by tanh(s), which is 1 for every large s and would leave the choice to node numbers.
+    Nodes are ranked by s and not by tanh(s), which rounds to 1 for every large s, so that node numbers would decide.
     """
     check_belongs(x, graph.pattern)
     s = layer.scores(x, graph)
@@ -64,10 +64,10 @@ def pool_edges(
     layer: ScoringLayer, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None,
     edge_attr: Tensor | None = None,
 ) -> Pooled | PooledWithFeatures:  # fmt: skip
-    """The same for a batch in torch_geometric's form; with edge_attr, the result has the features of the edges too."""
+    """The same for a batch in torch_geometric's form; with edge_attr, the result also has the edge features."""
     packed = pack_batch(x, edge_index, edge_weight, batch, layer.in_channels, layer.backend, edge_attr)
     step = keep_highest(layer, packed.x, packed.graph, edges=True)
-    assert step.after is not None  # noted for the type checker: edges were asked for, and selection has a perm
+    assert step.after is not None  # for the type checker: edges were requested, and a selection has perm
     assert step.perm is not None
     centres = step.perm if packed.order is None else packed.order[step.perm]
     edges = kernels.list_edges(step.after, backend=layer.backend)
@@ -77,7 +77,7 @@ def pool_edges(
 
 
 class _Selection(nn.Module):
-    """Keep the nodes with the highest `scores`; subclasses write that method."""
+    """Keep the nodes with the highest `scores`, a method that subclasses implement."""
 
     def __init__(self, in_channels: int, ratio: float | int, backend: str) -> None:
         super().__init__()
@@ -92,9 +92,9 @@ class _Selection(nn.Module):
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, batch: Tensor | None = None, *,
         edge_attr: Tensor | None = None,
     ) -> Pooled | PooledWithFeatures:  # fmt: skip
-        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns what is left.
+        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns the pooled batch.
 
-        With edge_attr (E, D) the result has a sixth field, the features of the edges that are left.
+        With edge_attr (E, D) the result has a sixth field, the features of the remaining edges.
         """
         return pool_edges(self, x, edge_index, edge_weight, batch, edge_attr)
 
@@ -103,7 +103,7 @@ class _Selection(nn.Module):
         return keep_highest(self, x, graph, edges)
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"{self.in_channels}, ratio={self.ratio}"
 
 
@@ -111,10 +111,10 @@ class TopKPooling(_Selection):
     """Keep the nodes with the highest projection: s_i = x_i·p / ‖p‖, x'_i = tanh(s_i) x_i, edges between kept nodes.
 
     "Graph U-Nets" (ICML 2019) and "Towards Sparse Hierarchical Graph Classifiers" (2018). The numbers are those of
-    torch_geometric's TopKPooling, whose state dict fits; ⌈kN⌉ is exact here and ties go to the lower node number.
+    torch_geometric's TopKPooling, whose state dicts it loads; ⌈kN⌉ is exact here and ties go to the lower node number.
 
     >>> pool = TopKPooling(1, ratio=0.5)
-    >>> _ = torch.nn.init.constant_(pool.p, 7.)  # only the direction of p counts
+    >>> _ = torch.nn.init.constant_(pool.p, 7.)  # only the direction of p matters
     >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     >>> pooled = pool(torch.tensor([[0.], [2.], [1.]]), path)
     >>> pooled.perm.tolist(), pooled.edge_index.tolist()
@@ -134,7 +134,7 @@ class TopKPooling(_Selection):
         nn.init.uniform_(self.p, -bound, bound)
 
     def scores(self, x: Tensor, graph: Graph) -> Tensor:
-        """s (N,); the graph has no say."""
+        """s (N,); the graph is not used."""
         s: Tensor = x @ self.p / self.p.norm()
         return s
 
@@ -147,15 +147,15 @@ class TopKPooling(_Selection):
 class SAGPooling(_Selection):
     """Keep the nodes with the highest score of a graph convolution: s = GCN(x) to one channel, x'_i = tanh(s_i) x_i.
 
-    "Self-Attention Graph Pooling" (ICML 2019). torch_geometric's SAGPooling(GNN=GCNConv) gives the same numbers when
-    the weight of its `select` happens to be positive; that weight is random and gets no gradient, and where it is
-    negative the *lowest* scores are kept. It is not part of the method, and a state dict is loaded without it.
+    "Self-Attention Graph Pooling" (ICML 2019). torch_geometric's SAGPooling(GNN=GCNConv) gives the same numbers if the
+    weight of its `select` happens to be positive; that weight is random and gets no gradient, and if it is negative the
+    *lowest* scores are kept. It is not part of the method, and is ignored when a state dict is loaded.
 
     >>> import torch
     >>> pool = SAGPooling(1, ratio=0.3)
     >>> _ = torch.nn.init.ones_(pool.gnn.lin.weight)
     >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    >>> pool(torch.tensor([[1.], [0.], [1.]]), path).perm.tolist()  # the middle one, for its neighbours
+    >>> pool(torch.tensor([[1.], [0.], [1.]]), path).perm.tolist()  # the middle one, because of its neighbours
     [1]
     """
 
@@ -166,7 +166,7 @@ class SAGPooling(_Selection):
         self.gnn = GCN(in_channels, 1, loops=loops, backend=backend)
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Reinitialise all weights."""
         self.gnn.reset_parameters()
 
     def scores(self, x: Tensor, graph: Graph) -> Tensor:
@@ -183,17 +183,18 @@ TINY = 1e-15  # inside the logarithm of the entropy, as in torch_geometric
 
 
 class DiffPooling(nn.Module):
-    """Pour all nodes of a graph into K clusters: S = softmax(GNN(x, A)), X' = SᵀZ, A' = SᵀAS.
+    """Assign all nodes of a graph softly to K clusters: S = softmax(GNN(x, A)), X' = SᵀZ, A' = SᵀAS.
 
     "Hierarchical Graph Representation Learning with Differentiable Pooling" (NeurIPS 2018). K is the same for every
-    graph, however large. The penalty is the mean over the graphs of ‖A − SSᵀ‖_F / n² (link prediction) and of the mean
-    entropy of the rows of S, weighted: for one graph these are the numbers of torch_geometric's dense_diff_pool, and
-    for a batch they do not depend on padding. No n×n matrix is made: ‖A − SSᵀ‖² = ‖A‖² − 2⟨AS, S⟩ + ‖SᵀS‖².
+    graph, regardless of its size. The penalty is the weighted sum of the means over graphs of ‖A − SSᵀ‖_F / n² (link
+    prediction) and of the mean entropy of the rows of S: for one graph these are the numbers of torch_geometric's
+    dense_diff_pool, and for a batch they do not depend on padding. No n×n matrix is formed:
+    ‖A − SSᵀ‖² = ‖A‖² − 2⟨AS, S⟩ + ‖SᵀS‖².
 
     >>> pool = DiffPooling(1, clusters=2)
     >>> pattern, _ = kernels.pack(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.tensor([0, 3]), 3)
     >>> step = pool.step(torch.ones(3, 1), Graph(pattern, (pattern.row != pattern.col).float()))
-    >>> step.x.shape, round(step.after.weight.sum().item(), 5)  # all 4 entries of A are still there
+    >>> step.x.shape, round(step.after.weight.sum().item(), 5)  # the 4 entries of A, redistributed
     (torch.Size([2, 1]), 4.0)
     """
 
@@ -210,13 +211,13 @@ class DiffPooling(nn.Module):
         self.gnn = convolution(conv, in_channels, clusters, loops=loops, backend=backend)
 
     def forward(self, x: Tensor, graph: Graph) -> Coarse:
-        """As step."""
+        """The same as step."""
         return self.step(x, graph)
 
     def step(self, x: Tensor, graph: Graph, *, edges: bool = True, z: Tensor | None = None) -> Coarse:
         """Pool a packed graph; edges=False leaves the pooled graph out.
 
-        x (N, F): what the assignment is made of; z (N, C): what is poured into the clusters, x itself if not given.
+        x (N, F): the input of the assignment; z (N, C): the features that are pooled, x if not given.
         A graph without nodes has no clusters.
         """
         pattern = graph.pattern
@@ -241,7 +242,7 @@ class DiffPooling(nn.Module):
         gram = (S_b @ S_b.mT).square().sum((1, 2))  # ‖SᵀS‖² = ‖SSᵀ‖²
         per_graph = S.new_zeros(n.numel()).index_add(0, pattern.batch, -2 * (S * AS).sum(1))
         square = gram + per_graph.index_add(0, pattern.batch[pattern.row], graph.weight.square().to(per_graph.dtype))
-        # a distance of zero has no direction: the clamp gives it the gradient 0 instead of 0/0
+        # the square root has no finite gradient at 0: the clamp makes it 0 there
         return (square.clamp(min=1e-12).sqrt() * (n > 0) / n.clamp(min=1).square()).sum() / (n > 0).sum().clamp(min=1)
 
     def _entropy(self, S: Tensor, pattern: Pattern) -> Tensor:
@@ -251,12 +252,12 @@ class DiffPooling(nn.Module):
         return (total / n.clamp(min=1)).sum() / (n > 0).sum().clamp(min=1)
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"{self.in_channels}, clusters={self.clusters}"
 
 
 def _padded(x: Tensor, pattern: Pattern) -> Tensor:
-    """The rows of each graph in a block of its own, (B, n, F) with n the most nodes of a graph; zeros behind."""
+    """One zero-padded block of rows per graph, (B, n, F), where n is the size of the largest graph."""
     B, ptr = pattern.ptr.numel() - 1, pattern.ptr
     n = int(ptr.diff().max()) if B else 0
     batch = pattern.batch
@@ -265,7 +266,7 @@ def _padded(x: Tensor, pattern: Pattern) -> Tensor:
 
 
 def complete(ptr: Tensor, K: int, backend: str = "auto") -> Pattern:
-    """The structure of graphs in which all of the K nodes are joined with all; ptr (B+1,) in steps of K or 0.
+    """The pattern of complete graphs of K nodes, with self-loops; ptr (B+1,) rises in steps of K or 0.
 
     >>> complete(torch.tensor([0, 2, 2, 4]), 2).col.tolist()
     [0, 1, 0, 1, 2, 3, 2, 3]

@@ -1,4 +1,4 @@
-"""Convolutions by name: GCN (Eq. 1 of the paper), GIN and GINE, and GraphSAGE, all weighted as pooled graphs are."""
+"""Convolutions by name: GCN (Eq. 1 of the paper), GIN, GINE and GraphSAGE, all with edge weights for pooled graphs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from asapool.nn.norms import NodeNorm
 class GCN(nn.Module):
     """Average each node with its neighbours after a linear map: X' = σ(D̂^-½ Â D̂^-½ X W + b), D̂_ii = Σ_j Â_ij.
 
-    A state dict of torch_geometric's GCNConv fits, also of versions before 1.7, which kept `weight` as (in, out).
+    It loads state dicts of torch_geometric's GCNConv, also of versions before 1.7, which stored `weight` as (in, out).
 
     Args:
         in_channels: features per node.
         out_channels: features per node of the result.
         bias: whether to add b.
         relu: whether σ is max(·, 0); otherwise it is the identity.
-        loops: "add" is the paper's Â = A + I; "fill" adds 1 only where the diagonal is empty, as GCNConv does.
+        loops: "add" is the paper's Â = A + I; "fill" adds 1 only if the diagonal entry is missing, as in GCNConv.
         backend: see asapool.kernels.
 
     >>> layer = GCN(2, 3)
@@ -59,7 +59,7 @@ class GCN(nn.Module):
     ) -> Tensor:
         """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out).
 
-        With a packed graph, `weighted=False` lets every entry of it count 1.
+        With a packed graph, `weighted=False` gives every entry the weight 1.
         """
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
         if not weighted:
@@ -71,7 +71,7 @@ class GCN(nn.Module):
             return y
         if self.in_channels >= self.out_channels:
             return self.compare(self.project(x), graph)
-        # the narrower side travels along the edges
+        # propagate the narrower of input and output
         n = kernels.gcn_weights(graph, self.loops, backend=self.backend)
         h = self.project(kernels.propagate(graph.pattern, n, x, backend=self.backend))
         if self.relu and self.bias is not None:
@@ -98,7 +98,7 @@ class GCN(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"{self.in_channels}, {self.out_channels}, loops={self.loops!r}, relu={self.relu}"
 
 
@@ -106,7 +106,7 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 
 
 def has_hooks(module: nn.Module | None) -> bool:
-    """Whether a module, or all modules, have hooks, so that it must be called as a module."""
+    """Whether a module has hooks, its own or global ones, so that it must be called as a module."""
     return module is not None and any(
         getattr(module, name) or getattr(global_hooks, f"_global{name}") for name in HOOKS
     )
@@ -118,7 +118,7 @@ def is_plain(module: nn.Module | None) -> bool:
 
 
 class _Network(nn.Module):
-    """What GIN and GINE share: ε and the two-layer network h."""
+    """Base class of GIN and GINE: ε and the two-layer network h."""
 
     def __init__(
         self, in_channels: int, out_channels: int, *, train_eps: bool, batch_norm: bool, relu: bool, backend: str
@@ -136,7 +136,7 @@ class _Network(nn.Module):
         self.second = nn.Linear(out_channels, out_channels)
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew; ε = 0."""
+        """Reinitialise all weights; ε = 0."""
         self.first.reset_parameters()
         self.second.reset_parameters()
         if self.norm is not None:
@@ -151,23 +151,23 @@ class _Network(nn.Module):
         return y.relu() if self.relu else y
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         eps = ", train_eps=True" if self.eps is not None else ""
         return f"{self.in_channels}, {self.out_channels}, relu={self.relu}{eps}"
 
 
 class GIN(_Network):
-    """Sum the neighbourhood, then a small network: x'_i = h((1 + ε) x_i + Σ_j A_ij x_j).
+    """Sum the neighbourhood, then apply a small network: x'_i = h((1 + ε) x_i + Σ_j A_ij x_j).
 
-    h = linear, ReLU, linear, with batch normalisation before the ReLU if wanted. "How Powerful are Graph Neural
-    Networks?" (ICLR 2019) has both, `GIN(..., train_eps=True, batch_norm=True)`; the default is its GIN-0 without
-    normalisation.
+    h = linear, ReLU, linear, optionally with batch normalisation before the ReLU. "How Powerful are Graph Neural
+    Networks?" (ICLR 2019) has a learned ε and normalisation, `GIN(..., train_eps=True, batch_norm=True)`; the default
+    is its GIN-0 without normalisation.
 
     Args:
         in_channels: width of x.
         out_channels: width of the result, and of the hidden layer of h.
-        relu: put one more ReLU behind.
-        train_eps: learn ε, from 0; otherwise ε = 0.
+        relu: apply a final ReLU.
+        train_eps: learn ε, starting from 0; otherwise ε = 0.
         batch_norm: normalise over all nodes of the batch, before the ReLU of h.
         backend: see asapool.kernels.
 
@@ -196,15 +196,15 @@ class GINE(_Network):
     """GIN with edge features in every message: x'_i = h((1 + ε) x_i + Σ_j A_ij ReLU(x_j + W e_ij)).
 
     "Strategies for Pre-training Graph Neural Networks" (ICLR 2020), with edge weights A_ij, so that it works on pooled
-    graphs too; h as in GIN. torch_geometric's GINEConv(edge_dim=D) gives the same numbers where A_ij = 1 and the bias
-    of its `lin` is 0.
+    graphs too; h as in GIN. torch_geometric's GINEConv(edge_dim=D) gives the same numbers if A_ij = 1 and the bias of
+    its `lin` is 0.
 
     Args:
         in_channels: width of x.
         out_channels: width of the result, and of the hidden layer of h.
         edge_channels: D, the width of the edge features.
-        relu: put one more ReLU behind.
-        train_eps: learn ε, from 0; otherwise ε = 0.
+        relu: apply a final ReLU.
+        train_eps: learn ε, starting from 0; otherwise ε = 0.
         batch_norm: normalise over all nodes of the batch, before the ReLU of h.
         backend: see asapool.kernels.
 
@@ -229,7 +229,7 @@ class GINE(_Network):
         self.edge = nn.Linear(edge_channels, in_channels, bias=False)
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew; ε = 0."""
+        """Reinitialise all weights; ε = 0."""
         super().reset_parameters()
         self.edge.reset_parameters()
 
@@ -242,18 +242,18 @@ class GINE(_Network):
         e = graph.edge_attr
         if e is None or e.size(-1) != self.edge_channels:
             given = "none" if e is None else f"{e.size(-1)}"
-            raise InputError(f"GINE was made for {self.edge_channels} edge features, the graph has {given}")
+            raise InputError(f"GINE was built for {self.edge_channels} edge features, the graph has {given}")
         W = self.edge.weight
         y = kernels.sum_messages(graph.pattern, graph.weight, x, self.eps, e, W, backend=self.backend)
         return self.transform(y, graph)
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"{super().extra_repr()}, edge_channels={self.edge_channels}"
 
 
 class SAGE(nn.Module):
-    """Put a node beside the mean of its neighbours: x'_i = W x_i + b + V Σ_j A_ij x_j / Σ_j A_ij.
+    """Combine each node with the mean of its neighbours: x'_i = W x_i + b + V Σ_j A_ij x_j / Σ_j A_ij.
 
     GraphSAGE's mean aggregator (NeurIPS 2017), weighted; a node without neighbours has W x_i + b.
 
@@ -274,7 +274,7 @@ class SAGE(nn.Module):
         self.V = nn.Linear(in_channels, out_channels, bias=False)
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Reinitialise all weights."""
         self.W.reset_parameters()
         self.V.reset_parameters()
 
@@ -282,15 +282,15 @@ class SAGE(nn.Module):
         """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns (N, out)."""
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
         pattern, share = graph.pattern, graph.pattern.shares(graph.weight)
-        if self.in_channels < self.out_channels:  # the narrower side travels along the edges
-            around = self.V(kernels.propagate(pattern, share, x, backend=self.backend))
+        if self.in_channels < self.out_channels:  # propagate the narrower of input and output
+            neighbours = self.V(kernels.propagate(pattern, share, x, backend=self.backend))
         else:
-            around = kernels.propagate(pattern, share, self.V(x), backend=self.backend)
-        y: Tensor = self.W(x) + around
+            neighbours = kernels.propagate(pattern, share, self.V(x), backend=self.backend)
+        y: Tensor = self.W(x) + neighbours
         return y.relu() if self.relu else y
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"{self.in_channels}, {self.out_channels}, relu={self.relu}"
 
 
@@ -301,7 +301,7 @@ CONVOLUTIONS: dict[str, Callable[..., nn.Module]] = {"gcn": GCN, "gin": GIN, "sa
 def convolution(
     name: str, in_channels: int, out_channels: int, *, relu: bool = False, loops: Loops = "add", backend: str = "auto"
 ) -> nn.Module:
-    """The convolution of that name; `loops` is GCN's alone.
+    """The convolution of that name; `loops` applies only to GCN.
 
     >>> convolution("sage", 3, 8, relu=True)
     SAGE(

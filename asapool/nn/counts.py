@@ -10,24 +10,22 @@ from torch import Tensor, nn
 from asapool.errors import ConfigError
 from asapool.kernels import DenseGraph
 
-GRID = (
-    8.0  # node and edge features are rounded to eighths before they are hashed, so that rounding errors do not matter
-)
+GRID = 8.0  # features are rounded to eighths before they are hashed, so that rounding errors do not matter
 DEEPEST = 16
 
 
 def wl_labels(x: Tensor, rowptr: Tensor, col: Tensor, depth: int, edge_attr: Tensor | None = None) -> Iterator[Tensor]:
     """The Weisfeiler-Lehman labels of all nodes, (N,) int64, for depth 0, 1, …, `depth`.
 
-    c⁰_i = h(x_i), cᵈ_i = h(cᵈ⁻¹_i, Σ_{j→i} h(cᵈ⁻¹_j, e_ij)) with a 64-bit hash h; sums wrap around, so neither the
-    order of the neighbours nor the place of a graph in its batch plays a part.
+    c⁰_i = h(x_i), cᵈ_i = h(cᵈ⁻¹_i, Σ_{j→i} h(cᵈ⁻¹_j, e_ij)) with a 64-bit hash h; sums wrap around, so labels depend
+    neither on the order of the neighbours nor on the position of a graph in its batch.
 
     Args:
         x: node features (N, F).
         rowptr: first edge of each node, (N+1,).
         col: neighbours j of the edges j → i, (E,).
         depth: number of refinements.
-        edge_attr: edge features (E, D); None = all edges are alike.
+        edge_attr: edge features (E, D); None = all edges are equal.
 
     Yields:
         The labels after each refinement.
@@ -43,13 +41,13 @@ def wl_labels(x: Tensor, rowptr: Tensor, col: Tensor, depth: int, edge_attr: Ten
         token = labels[col]
         token = _mix(token if edge is None else token ^ edge)
         total = torch.cat([token.new_zeros(1), token.cumsum(0)])  # differences of wrapped sums are exact modulo 2⁶⁴
-        around = total[rowptr[1:]] - total[rowptr[:-1]]
-        labels = _mix(_mix(labels + d) + around)
+        neighbours = total[rowptr[1:]] - total[rowptr[:-1]]
+        labels = _mix(_mix(labels + d) + neighbours)
         yield labels
 
 
 class WLCounts(nn.Module):
-    """Count the rooted neighbourhoods of each graph in a fixed number of buckets.
+    """Count the rooted neighbourhoods of each graph, hashed into a fixed number of buckets.
 
     z_bk = |{(i, d) : i in graph b, d ≤ depth, cᵈ_i mod buckets = k}|, with the labels c of `wl_labels`. Nothing is
     learned, and equal graphs have equal counts on every machine.
@@ -98,15 +96,15 @@ class WLCounts(nn.Module):
         return counts
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"depth={self.depth}, buckets={self.buckets}"
 
 
 def _hash_rows(x: Tensor, salt: int) -> Tensor:
-    """One hash per row, int64 (…,) for x (…, F), of the features rounded to eighths and cut at ±1024.
+    """One hash per row, int64 (…,) for x (…, F), of the features rounded to eighths and clipped to ±1024.
 
-    Two sums with random whole weights below 2²⁶: all partial sums stay below 2⁵³, so a matrix product in float64 gives
-    them exactly, in any order and on any machine.
+    Two sums with random integer weights below 2²⁶: all partial sums stay below 2⁵³, so a matrix product in float64 is
+    exact, in any order and on any machine.
     """
     F = x.size(-1)
     weights = _mix(torch.arange(2 * F, device=x.device) + 1_000_003 * salt) & (2**26 - 1)
@@ -116,7 +114,7 @@ def _hash_rows(x: Tensor, salt: int) -> Tensor:
 
 
 def _mix(z: Tensor) -> Tensor:
-    """The finaliser of SplitMix64: every bit of the input reaches every bit of the output."""
+    """The finaliser of SplitMix64: every bit of the input affects every bit of the output."""
     z = z + -7046029254386353131
     z = (z ^ _shift(z, 30)) * -4658895280553007687
     z = (z ^ _shift(z, 27)) * -7723592293110705685
@@ -124,10 +122,10 @@ def _mix(z: Tensor) -> Tensor:
 
 
 def _wrapped_sum(z: Tensor) -> Tensor:
-    """Σ z over the last dimension, modulo 2⁶⁴; in halves, because onnxruntime cuts a sum off where it overflows."""
+    """Σ z over the last dimension, modulo 2⁶⁴; in halves, because onnxruntime saturates sums that overflow."""
     return (z & (2**32 - 1)).sum(-1) + _shift(z, 32).sum(-1) * 2**32
 
 
 def _shift(z: Tensor, bits: int) -> Tensor:
-    """z >> bits with zeros coming in from the left, although int64 has a sign."""
+    """Logical right shift of int64: z >> bits, filled with zeros instead of the sign."""
     return (z >> bits) & ((1 << (64 - bits)) - 1)

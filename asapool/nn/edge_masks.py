@@ -1,12 +1,12 @@
 """Edge masks of torch_geometric's explainers, for models that pool.
 
-An explainer learns one number m_e in (0, 1) for every edge of the graph that it explains, and gives it to every layer
-of torch_geometric in the model. A layer behind a pooling works on other edges, and fails. `explainable` gives the mask
-to the layers that work on the given edges, and to no others. The layers of asapool take it as part of the graph:
+An explainer learns one number m_e in (0, 1) for every edge of the graph that it explains, and sets it on every layer of
+torch_geometric in the model. A layer after a pooling layer works on other edges, and fails. `explainable` applies the
+mask only in layers that work on the input edges. The layers of asapool treat it as part of the graph:
 
     A_ij ← m_ij A_ij · α_ij ← m_ij α_ij / Σ_k m_ik α_ik, with m_ii = 1
 
-so a pooled edge has its share of the masks in its weight, and m_e = 0 stands for the graph without that edge.
+so the weight of a pooled edge includes the masks, and m_e = 0 means the graph without that edge.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def explainable(model: nn.Module) -> Explainable:
     """Prepare a model with pooling layers for torch_geometric's explainers with edge masks.
 
     Args:
-        model: called as model(x, edge_index, ...), from layers of asapool.nn, torch_geometric or both.
+        model: called as model(x, edge_index, ...), with layers of asapool.nn, torch_geometric or both.
 
     Returns:
-        The same model for Explainer(...): same numbers, same weights.
+        The model to pass to Explainer(...): same outputs, shared weights.
 
     >>> from asapool.nn import ASAPooling
     >>> net = explainable(ASAPooling(4))
@@ -44,7 +44,7 @@ def explainable(model: nn.Module) -> Explainable:
 
 
 class Explainable(nn.Module):
-    """A model whose edge masks stand for the edges that it is given, and not for those of pooled graphs."""
+    """A model whose edge masks apply to the input edges, and not to those of pooled graphs."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -52,29 +52,29 @@ class Explainable(nn.Module):
         self.edges = _mask_holder()()
 
     def forward(self, x: Tensor, edge_index: Tensor, *args: Any, **kwargs: Any) -> Any:
-        """What the model returns, with the mask that an explainer has set."""
+        """The output of the model, with the mask that an explainer has set."""
         if not self.edges.explain:
             return self.model(x, edge_index, *args, **kwargs)
         mask = self.edges._edge_mask
         mask = mask.sigmoid() if self.edges._apply_sigmoid else mask
-        with _masking(edge_index, mask), self._elsewhere_unmasked(edge_index):
+        with _masking(edge_index, mask), self._only_input_edges_masked(edge_index):
             return self.model(x, edge_index, *args, **kwargs)
 
     @contextmanager
-    def _elsewhere_unmasked(self, edge_index: Tensor) -> Iterator[None]:
-        """While this runs, a layer of torch_geometric uses its mask only where it gets the edges of the input."""
+    def _only_input_edges_masked(self, edge_index: Tensor) -> Iterator[None]:
+        """In this context a layer of torch_geometric uses its mask only if it is called with the input edges."""
         from torch_geometric.nn import MessagePassing
 
-        inside = {part for module in self.model.modules() if _is_ours(module) for part in module.modules()}
+        inside = {part for module in self.model.modules() if _is_asapool(module) for part in module.modules()}
         with ExitStack() as stack:
             for module in self.model.modules():
                 if not isinstance(module, MessagePassing) or not module.explain:
                     continue
-                ours = module in inside  # which hands on edges with masked weights
+                nested = module in inside  # inside a layer of asapool, which passes it masked weights
 
-                def before(layer: Any, args: Any, kwargs: Any, ours: bool = ours) -> None:
+                def before(layer: Any, args: Any, kwargs: Any, nested: bool = nested) -> None:
                     given = (*args, *kwargs.values())
-                    layer.explain = not ours and any(_are_same(value, edge_index) for value in given)
+                    layer.explain = not nested and any(_are_same(value, edge_index) for value in given)
 
                 def after(layer: Any, *_: Any) -> None:
                     layer.explain = True
@@ -86,10 +86,10 @@ class Explainable(nn.Module):
 
 @cache
 def _mask_holder() -> Any:
-    """A class of modules on which explainers put their mask, and that do nothing else."""
+    """A module class on which explainers set their mask and which does nothing else."""
     from torch_geometric.nn import MessagePassing
 
-    class EdgeMask(MessagePassing):  # type: ignore[misc]  # an instance of MessagePassing itself would change its class
+    class EdgeMask(MessagePassing):  # type: ignore[misc]  # a subclass, because an instance changes its class
         pass
 
     return EdgeMask
@@ -112,12 +112,12 @@ def _masking(edge_index: Tensor, mask: Tensor) -> Iterator[None]:
         _masked.reset(token)
 
 
-def _is_ours(module: nn.Module) -> bool:
+def _is_asapool(module: nn.Module) -> bool:
     return any(kind.__module__.startswith("asapool.") for kind in type(module).__mro__)
 
 
 def _are_same(given: Any, edge_index: Tensor) -> bool:
-    """Whether these are the edges of the input, with self-loops added or not."""
+    """Whether these are the input edges, with or without added self-loops."""
     if given is edge_index:
         return True
     if not isinstance(given, Tensor) or given.dtype != torch.int64 or given.dim() != 2 or given.size(0) != 2:
@@ -135,7 +135,7 @@ def mask_of(edge_index: Tensor) -> Tensor | None:
 
 
 def pack_mask(mask: Tensor, edge_index: Tensor, pattern: Pattern, backend: str) -> Tensor:
-    """The mask of the packed entries: 1 on the diagonal, means of edges that are listed more than once."""
+    """The mask of the packed entries: 1 on the diagonal, the mean for edges that are listed more than once."""
     _, slot = kernels.pack(edge_index, pattern.ptr, pattern.diag.numel(), backend=backend)
     total = mask.new_zeros(pattern.col.numel()).index_add(0, slot, mask)
     count = torch.zeros_like(total).index_add(0, slot, torch.ones_like(mask))
@@ -143,7 +143,7 @@ def pack_mask(mask: Tensor, edge_index: Tensor, pattern: Pattern, backend: str) 
 
 
 def mask_memberships(clusters: Pattern, alpha: Tensor, pattern: Pattern, mask: Tensor) -> Tensor:
-    """α_ij ← m_ij α_ij / Σ_k m_ik α_ik; a member that is no neighbour, in a cluster of several hops, has m_ij = 1."""
+    """α_ij ← m_ij α_ij / Σ_k m_ik α_ik; in a cluster of several hops, members that are not neighbours have m_ij = 1."""
     if clusters is not pattern:
         N = pattern.diag.numel()
         wide, near = clusters.row * N + clusters.col, pattern.row * N + pattern.col
@@ -154,5 +154,5 @@ def mask_memberships(clusters: Pattern, alpha: Tensor, pattern: Pattern, mask: T
 
 
 def unweighted(graph: Graph, mask: Tensor, *, loops: bool) -> Graph:
-    """The graph whose edges count as much as their masks, for a fitness that does not read weights."""
+    """The graph with the masks as edge weights, for a fitness that ignores the real weights."""
     return Graph(graph.pattern, mask if loops else graph.pattern.fill_diagonal(mask, 0.0))

@@ -1,4 +1,4 @@
-"""Where tensors of users come in: checked, sorted by graph, packed; and node numbers go out as they came."""
+"""Turns the tensors of a user into packed graphs: checks them, sorts nodes by graph, and keeps the original order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from asapool.nn.edge_masks import mask_of, pack_mask
 
 
 class Packed(NamedTuple):
-    """A checked batch: features (N, F) sorted by graph, the graph, and each node's old number (None: unchanged).
+    """A checked batch: features (N, F) sorted by graph, the graph, and each node's original number (None: unchanged).
 
-    mask: (E,) of the packed entries, where an explainer masks these edges; the weights of the graph have it already.
+    mask: (E,) of the packed entries, if an explainer masks these edges; the weights of the graph already include it.
     """
 
     x: Tensor
@@ -26,14 +26,14 @@ class Packed(NamedTuple):
 
 
 def check_features(x: Tensor, channels: int) -> Tensor:
-    """x as (N, channels), or one sentence about what is wrong with it."""
+    """x as (N, channels), or an InputError that says what is wrong with it."""
     if not isinstance(x, Tensor) or not x.is_floating_point():
         raise InputError(f"x must be a floating point tensor, got {_kind(x)}; convert it with x.float()")
     if x.dim() == 1:
         x = x.unsqueeze(-1)
     if x.dim() != 2 or x.size(1) != channels:
         raise InputError(f"x must have the shape (nodes, {channels}), got {tuple(x.shape)}")
-    # a finite sum proves that all is finite; only a suspicious one is looked at closely
+    # a finite sum proves that all values are finite; only otherwise are they checked one by one
     if not torch.compiler.is_compiling() and not bool(x.detach().sum().isfinite()):
         bad = (~x.detach().isfinite()).any(dim=1).nonzero().view(-1)
         if bad.numel():
@@ -44,14 +44,14 @@ def check_features(x: Tensor, channels: int) -> Tensor:
 
 
 def check_hops(hops: int) -> int:
-    """The radius of a cluster."""
+    """Check the radius of a cluster."""
     if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
         raise ConfigError(f"hops must be a whole number of at least 1, got {hops!r}")
     return hops
 
 
 def check_edges(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, x: Tensor) -> Tensor | None:
-    """The edge weights as (E,) in the dtype of x, after all edges were validated."""
+    """Validate all edges, and return their weights as (E,) in the dtype of x."""
     N = x.size(0)
     if not isinstance(edge_index, Tensor) or edge_index.dtype != torch.int64:
         raise InputError(
@@ -125,10 +125,10 @@ def _kind(value: object) -> str:
 
 
 def edges_of(edges: Any, edge_weight: Tensor | None, N: int) -> tuple[Tensor, Tensor | None]:
-    """edge_index (2, E) and weights of edges in either form that torch_geometric takes.
+    """edge_index (2, E) and weights of edges, in either form that torch_geometric accepts.
 
-    A sparse adjacency, a tensor of torch or a SparseTensor of torch_sparse, is the transposed one, adj.t(): the entry
-    (i, j) is the weight of the edge j → i.
+    A sparse adjacency (a torch tensor or torch_sparse's SparseTensor) must be transposed, adj.t(): the entry (i, j) is
+    the weight of the edge j → i.
     """
     if isinstance(edges, Tensor) and edges.layout != torch.strided:
         size, coo = tuple(edges.shape), edges.to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
@@ -173,7 +173,7 @@ def pack_batch(
 
 
 def sorting(batch: Tensor) -> Tensor | None:
-    """The nodes in the order of their graphs, None where they come so; compiled code cannot look, and always sorts."""
+    """The nodes sorted by graph, None if they already are; compiled code cannot branch on data, and always sorts."""
     if torch.compiler.is_compiling() or bool((batch.diff() < 0).any()):
         return torch.argsort(batch, stable=True)
     return None
@@ -183,10 +183,10 @@ def pack_graph(
     x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, ptr: Tensor, backend: str,
     edge_attr: Tensor | None = None,
 ) -> Graph:  # fmt: skip
-    """The packed graph of validated edges; an edge without weight counts 1."""
+    """The packed graph of validated edges; an edge without a weight has weight 1."""
     pattern, slot = kernels.pack(edge_index, ptr, x.size(0), backend=backend)
     given = x.new_ones(slot.numel()) if edge_weight is None else edge_weight
-    wide = torch.promote_types(x.dtype, torch.float32)  # a sum in bfloat16 stands still at 256
+    wide = torch.promote_types(x.dtype, torch.float32)  # a sum of ones in bfloat16 stops at 256
     total = x.new_zeros(pattern.col.numel(), dtype=wide).index_add(0, slot, given.to(wide))
     if edge_attr is not None:
         edge_attr = _average(edge_attr, given.to(wide), total, slot)
@@ -194,7 +194,7 @@ def pack_graph(
 
 
 def _average(edge_attr: Tensor, given: Tensor, total: Tensor, slot: Tensor) -> Tensor:
-    """Features (E, D) of the packed entries: means over repeated edges, by weight, or evenly where that is 0."""
+    """Features (E, D) of the packed entries: means over repeated edges by weight, or plain means if the weight is 0."""
     count = torch.zeros_like(total).index_add(0, slot, torch.ones_like(given))[slot]
     weight = total[slot]
     share = torch.where(weight > 0, given / torch.where(weight > 0, weight, 1), 1 / count)
@@ -203,7 +203,7 @@ def _average(edge_attr: Tensor, given: Tensor, total: Tensor, slot: Tensor) -> T
 
 
 def check_belongs(x: Tensor, pattern: Pattern | DensePattern) -> None:
-    """A packed graph and features that belong together."""
+    """Check that features and a packed graph have the same nodes."""
     if isinstance(pattern, DensePattern):
         if x.shape[:2] != pattern.entries.shape[:2]:
             raise InputError(f"x must have the padded shape {tuple(pattern.entries.shape[:2])}, got {tuple(x.shape)}")
@@ -216,7 +216,7 @@ def as_graph(
     x: Tensor, edges: Tensor | Graph, edge_weight: Tensor | None, channels: int, backend: str,
     edge_attr: Tensor | None = None,
 ) -> tuple[Tensor, Graph]:  # fmt: skip
-    """For layers that do not care about graph borders: take a packed graph as it is, or pack edges as one graph."""
+    """For layers that ignore graph boundaries: return a packed graph unchanged, or pack edges as one graph."""
     if isinstance(edges, Graph):
         check_belongs(x, edges.pattern)
         return x, edges

@@ -1,4 +1,4 @@
-"""Local Extrema Convolution (Eq. 8 of the paper): scores that can see who stands out."""
+"""Local Extrema Convolution (Eq. 8 of the paper): scores that can single out local extrema."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from asapool.nn.inputs import as_graph
 class LEConv(nn.Module):
     """Compare each node with its neighbours: φ_i = x_i W1 + b1 + Σ_{j∈N(i)} A_ij (x_i W2 + b2 − x_j W3).
 
-    Takes the place of torch_geometric's LEConv, whose state dict it loads (there W1 = lin3, W2 = −lin2, W3 = −lin1,
-    b2 = the bias of lin1). A self-loop that is given counts as a neighbour, as it does there. Bipartite graphs are not
+    A drop-in replacement for torch_geometric's LEConv, whose state dicts it loads (there W1 = lin3, W2 = −lin2,
+    W3 = −lin1, b2 = the bias of lin1). As there, a given self-loop counts as a neighbour. Bipartite graphs are not
     supported.
 
     Args:
@@ -62,7 +62,7 @@ class LEConv(nn.Module):
     ) -> Tensor:  # fmt: skip
         """x (N, in) and edges (2, E) with weights (E,), or a packed graph; returns φ (N, out), before any activation.
 
-        With a packed graph, `weighted=False` lets every edge count 1 and `loops=False` leaves its diagonal out.
+        With a packed graph, `weighted=False` gives every edge the weight 1 and `loops=False` ignores the diagonal.
         """
         x, graph = as_graph(x, edge_index, edge_weight, self.in_channels, self.backend)
         return self.compare(self.project(x), graph, weighted=weighted, loops=loops)
@@ -72,7 +72,7 @@ class LEConv(nn.Module):
         return x @ self.stacked()[0]
 
     def stacked(self) -> tuple[Tensor, Tensor | None]:
-        """W1 ‖ W2 ‖ W3, (in, 3·out), and the biases beside each other, (3·out,)."""
+        """W1 ‖ W2 ‖ W3, (in, 3·out), and the concatenated biases, (3·out,)."""
         W = torch.cat([self.W1, self.W2, self.W3], dim=1)
         if self.b1 is None or self.b2 is None:
             return W, None
@@ -90,7 +90,7 @@ class LEConv(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"{self.in_channels}, {self.out_channels}{'' if self.b1 is not None else ', bias=False'}"
 
 
@@ -138,12 +138,12 @@ class BasicLEConv(nn.Module):
         return phi if self.b is None else phi + self.b
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"{self.in_channels}, {self.out_channels}{'' if self.b is not None else ', bias=False'}"
 
 
 def check_channels(layer: str, in_channels: Any, out_channels: int) -> None:
-    """One positive number of channels on each side."""
+    """Check that there is one positive number of channels on each side."""
     if isinstance(in_channels, (tuple, list)):
         raise ConfigError(
             f"{layer} takes one number of input channels, got {in_channels}: bipartite graphs are not supported; "
@@ -154,7 +154,7 @@ def check_channels(layer: str, in_channels: Any, out_channels: int) -> None:
 
 
 def from_pyg(state: dict[str, Any], prefix: str) -> None:
-    """Rename and re-sign torch_geometric's weights in place: there Σ_j A_ij (lin1 x_j − lin2 x_i) + lin3 x_i."""
+    """Rename torch_geometric's weights and adapt their signs, in place: Σ_j A_ij (lin1 x_j − lin2 x_i) + lin3 x_i."""
     if f"{prefix}lin3.weight" not in state:
         return
     state[f"{prefix}W1"] = state.pop(f"{prefix}lin3.weight").t().clone()

@@ -1,4 +1,4 @@
-"""Normalisations between the layers of a network, all called as norm(x, ptr)."""
+"""Normalisation layers, all called as norm(x, ptr)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class NodeNorm(nn.BatchNorm1d):
     def forward(self, input: Tensor, ptr: Tensor | Padding | None = None) -> Tensor:
         """x (N, F), or (B, N, F) with the sizes `ptr` of a padded batch; returns the same shape.
 
-        Statistics are those of the dtype of the weights, as in nn.BatchNorm1d, also where autocast made x bfloat16.
+        Statistics are computed in the dtype of the weights, as in nn.BatchNorm1d, even if autocast made x bfloat16.
         """
         if isinstance(ptr, Padding):
             return self._padded(input.to(self.weight.dtype), ptr).to(input.dtype)
-        if torch.compiler.is_compiling():  # the number of nodes is unknown then, and nn.BatchNorm1d asks for it
+        if torch.compiler.is_compiling():  # nn.BatchNorm1d needs the number of nodes, which is unknown here
             x = input.to(self.weight.dtype)
             count = x.new_ones(x.size(0)).sum()
             mean = x.sum(0) / count
@@ -42,11 +42,11 @@ class NodeNorm(nn.BatchNorm1d):
         return super().forward(input)
 
     def _sharded(self, x: Tensor, shard: Shard) -> Tensor:
-        """The same over the nodes of all processes that share the batch."""
+        """Batch normalisation over the nodes of all processes that share the batch."""
         y, mean, variance, count = ShardedBatchNorm.apply(  # type: ignore[no-untyped-call]
             x, self.weight, self.bias, self.eps, shard
         )
-        assert self.running_mean is not None  # noted for the type checker: statistics are always tracked
+        assert self.running_mean is not None  # for the type checker: statistics are always tracked
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
         n = int(count)
@@ -60,12 +60,12 @@ class NodeNorm(nn.BatchNorm1d):
         return normalised
 
     def _padded(self, x: Tensor, ptr: Padding) -> Tensor:
-        """The same over the real nodes of a padded batch."""
+        """Batch normalisation over the real nodes of a padded batch."""
         return self._normalised(x, *node_statistics(x, ptr))
 
     def _normalised(self, x: Tensor, mean: Tensor, variance: Tensor, count: Tensor) -> Tensor:
-        """Normalise by the statistics of `count` nodes, or by the running ones outside of training."""
-        assert self.running_mean is not None  # noted for the type checker: statistics are always tracked
+        """Normalise with the statistics of `count` nodes, or with the running ones outside of training."""
+        assert self.running_mean is not None  # for the type checker: statistics are always tracked
         assert self.running_var is not None
         if not self.training:
             mean, variance = self.running_mean, self.running_var
@@ -93,7 +93,7 @@ class LayerNorm(nn.LayerNorm):
 
 
 class NoNorm(nn.Identity):
-    """Leaves x as it is."""
+    """Returns x unchanged."""
 
     def forward(self, input: Tensor, ptr: Tensor | None = None) -> Tensor:
         """x (N, F); `ptr` is not used; returns x."""
@@ -101,13 +101,13 @@ class NoNorm(nn.Identity):
 
 
 def normalisation(name: str, channels: int, *, backend: str = "auto") -> nn.Module:
-    """Make the normalisation of that name, called as norm(x, ptr) with the nodes of a packed batch.
+    """The normalisation of that name, called as norm(x, ptr) with the nodes of a packed batch.
 
     Args:
-        name: "batch" (over all nodes of the batch), "graph" (over the nodes of each graph, with a learned share of the
-            mean), "layer" (over the features of each node) or "none".
+        name: "batch" (over all nodes of the batch), "graph" (over the nodes of each graph, with a learned fraction of
+            the mean), "layer" (over the features of each node) or "none".
         channels: the width of x.
-        backend: see asapool.kernels; only "graph" has kernels of its own.
+        backend: see asapool.kernels; used only by "graph".
 
     Returns:
         The module.
@@ -121,16 +121,16 @@ def normalisation(name: str, channels: int, *, backend: str = "auto") -> nn.Modu
         raise ConfigError(f"channels must be a whole number of at least 1, got {channels!r}")
     if name == "graph":
         return GraphNorm(channels, backend=backend)
-    made: nn.Module = {"batch": NodeNorm, "layer": LayerNorm, "none": NoNorm}[name](channels)
-    return made
+    norm: nn.Module = {"batch": NodeNorm, "layer": LayerNorm, "none": NoNorm}[name](channels)
+    return norm
 
 
 class GraphNorm(nn.Module):
-    """Normalise every graph by itself, with a learned share α of its mean (GraphNorm, ICML 2021).
+    """Normalise every graph separately, subtracting a learned fraction α of its mean (GraphNorm, ICML 2021).
 
     y_i = γ (x_i − α μ_b) / √(mean_{i∈b}(x_i − α μ_b)² + ε) + β, with μ_b = mean_{i∈b} x_i, feature by feature.
 
-    torch_geometric's GraphNorm gives the same numbers, and its state dict fits.
+    torch_geometric's GraphNorm gives the same numbers, and its state dicts can be loaded.
     """
 
     def __init__(self, channels: int, eps: float = 1e-5, *, backend: str = "auto") -> None:
@@ -152,5 +152,5 @@ class GraphNorm(nn.Module):
         return kernels.graph_norm(x, ptr, self.weight, self.bias, self.mean_scale, self.eps, backend=self.backend)
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"{self.channels}, eps={self.eps}"

@@ -1,4 +1,4 @@
-"""From nodes to one row per graph: readouts, and the three global poolings that the paper compares with."""
+"""Readouts, which turn nodes into one row per graph, and the three global pooling methods that the paper compares."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from asapool.nn.inputs import sorting
 
 
 class Readout(nn.Module):
-    """Mean, maximum and sum of the nodes of each graph, any of them side by side: r_b = mean_i x_i ‖ max_i x_i.
+    """Concatenate mean, maximum or sum of the nodes of each graph: r_b = mean_i x_i ‖ max_i x_i.
 
     Args:
-        parts: any of "mean", "max" and "sum", in the order wanted.
+        parts: any of "mean", "max" and "sum", in this order in the result.
         backend: see asapool.kernels.
 
     >>> Readout()(torch.tensor([[1.], [3.], [7.]]), torch.tensor([0, 0, 1]))
@@ -43,31 +43,34 @@ class Readout(nn.Module):
         return kernels.readout(x, ptr, self.parts, backend=self.backend)
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return ", ".join(self.parts)
 
 
 class Set2SetPool(nn.Module):
-    """Read the nodes T times, each time asking better: q_t = LSTM(q_{t-1} ‖ r_{t-1}), r_t = Σ_i softmax_i(x_i·q_t) x_i.
+    """Read the nodes T times with a refined query: q_t = LSTM(q_{t-1} ‖ r_{t-1}), r_t = Σ_i softmax_i(x_i·q_t) x_i.
 
     "Order Matters: Sequence to sequence for Sets" (ICLR 2016); torch_geometric's Set2Set. Returns q_T ‖ r_T, (B, 2F).
     """
 
     def __init__(self, in_channels: int, steps: int = 5) -> None:
         super().__init__()
-        from torch_geometric.nn import Set2Set  # loads torch_geometric, so not before it is needed
+        from torch_geometric.nn import Set2Set  # imported only when needed, because it loads torch_geometric
 
         self.out_channels = 2 * in_channels
         self.pool = Set2Set(in_channels, processing_steps=steps)
 
     def forward(self, x: Tensor, pattern: Pattern) -> Tensor:
         """x (N, F) of a packed batch; returns (B, 2F)."""
-        r: Tensor = self.pool(x, pattern.batch, dim_size=pattern.ptr.numel() - 1)
+        # in the precision of its weights: oneDNN has no bfloat16 LSTM for processors without AVX-512
+        with torch.autocast(x.device.type, enabled=False):
+            weights = self.pool.lstm.weight_ih_l0
+            r: Tensor = self.pool(x.to(weights.dtype), pattern.batch, dim_size=pattern.ptr.numel() - 1)
         return r
 
 
 class GlobalAttentionPool(nn.Module):
-    """Sum the nodes by attention: r = Σ_i softmax_i(g·x_i + c) h(x_i), h the identity or a linear layer (transform).
+    """Sum the nodes with attention: r = Σ_i softmax_i(g·x_i + c) h(x_i), h the identity or a linear layer (transform).
 
     "Gated Graph Sequence Neural Networks" (ICLR 2016); torch_geometric's AttentionalAggregation. Returns (B, F).
     """
@@ -87,11 +90,11 @@ class GlobalAttentionPool(nn.Module):
 
 
 class SortPool(nn.Module):
-    """Line the nodes up by their last feature, largest first, and read the first K side by side; zeros fill the rest.
+    """Sort the nodes by their last feature, largest first, and concatenate the first K; small graphs are zero-padded.
 
-    "An End-to-End Deep Learning Architecture for Graph Classification" (AAAI 2018). Ties are broken as the paper says,
-    by the feature before the last and so on, so the answer does not depend on node numbers; torch_geometric's
-    SortAggregation, equal otherwise, leaves them to the order of the nodes, and behind a ReLU ties at 0 are common.
+    "An End-to-End Deep Learning Architecture for Graph Classification" (AAAI 2018). Ties are broken as in the paper, by
+    the feature before the last and so on, so the result does not depend on node numbers. torch_geometric's
+    SortAggregation is otherwise equal, but breaks ties by node number, and after a ReLU ties at 0 are common.
 
     >>> pool = SortPool(2, K=2)
     >>> pattern, _ = kernels.pack(torch.empty(2, 0, dtype=torch.int64), torch.tensor([0, 3, 4]), 4)
@@ -111,7 +114,7 @@ class SortPool(nn.Module):
         B = pattern.ptr.numel() - 1
         if x.size(0) == 0:
             return x.new_zeros(B, self.out_channels)
-        # unique rows come sorted by their first column, then the second: flipped, by the last, then the one before
+        # unique sorts rows by their first column, then the second; flipped, by the last column, then the one before
         _, rank = torch.unique(x.detach().flip(1), dim=0, return_inverse=True)
         count = pattern.ptr.diff().clamp(max=self.K)
         perm, ptr = kernels.select(rank.double(), pattern.ptr, count, backend=self.backend)
@@ -120,5 +123,5 @@ class SortPool(nn.Module):
         return x.new_zeros(B * self.K, self.in_channels).index_copy(0, place, x[perm]).view(B, self.out_channels)
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The settings that print shows."""
         return f"{self.in_channels}, K={self.K}"

@@ -1,4 +1,4 @@
-"""What paper, authors' program and torch_geometric disagree on, and what they call the parameters."""
+"""Where the paper, the authors' code and torch_geometric differ, and their names of the parameters."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from asapool.kernels import Loops
 class Semantics:
     """One column of the table in docs/semantics.md."""
 
-    sigma: Literal["inside", "outside"]  # where LeakyReLU stands in the attention
-    inner_gcn: bool  # x' = GCN(x) before the attention, when no GNN is named
-    weighted_fitness: bool  # the fitness sees the edge weights
+    sigma: Literal["inside", "outside"]  # position of LeakyReLU in the attention
+    inner_gcn: bool  # x' = GCN(x) before the attention, if no GNN is given
+    weighted_fitness: bool  # the fitness uses the edge weights
     fitness_loops: bool  # LEConv counts a node as its own neighbour
     through_s: bool  # gradients flow through S into the pooled edges
     diagonal: Literal["keep", "one", "drop"]  # of the pooled adjacency
@@ -46,7 +46,7 @@ def is_pyg_gcn(GNN: Any) -> bool:
     return getattr(GNN, "__name__", "") == "GCNConv" and getattr(GNN, "__module__", "").startswith("torch_geometric.")
 
 
-PEERS = {  # their name of a parameter → ours; torch_geometric's first, then the authors'
+PEERS = {  # name of a parameter elsewhere → name here; torch_geometric's first, then the authors'
     "lin.weight": "attention.W.weight",
     "lin.bias": "attention.W.bias",
     "att.weight": "attention.w",
@@ -59,27 +59,27 @@ PEERS = {  # their name of a parameter → ours; torch_geometric's first, then t
 
 
 def translate(state: dict[str, Any], prefix: str = "") -> None:
-    """Rename the parameters of a peer's ASAP layer in place; a state dict of ours stays as it is.
+    """Rename the parameters of torch_geometric's or the authors' layer in place; others stay unchanged.
 
-    torch_geometric's `select.weight` is left out: its sign decides at random whether the fittest or the least fit stay.
+    torch_geometric's `select.weight` is dropped: its random sign decides whether the fittest or the least fit are kept.
     """
-    for theirs, ours in PEERS.items():
-        if prefix + theirs in state:
-            value = state.pop(prefix + theirs)
-            state[prefix + ours] = value.view(-1) if ours == "attention.w" else value
-    for theirs, ours in (("gnn_score.", "fitness."), ("gnn_intra_cluster.", "inner.")):
-        for name in [n for n in state if n.startswith(prefix + theirs)]:
-            state[prefix + ours + name.removeprefix(prefix + theirs)] = state.pop(name)
+    for old, new in PEERS.items():
+        if prefix + old in state:
+            value = state.pop(prefix + old)
+            state[prefix + new] = value.view(-1) if new == "attention.w" else value
+    for old, new in (("gnn_score.", "fitness."), ("gnn_intra_cluster.", "inner.")):
+        for name in [n for n in state if n.startswith(prefix + old)]:
+            state[prefix + new + name.removeprefix(prefix + old)] = state.pop(name)
     state.pop(prefix + "select.weight", None)
 
 
 def pyg_state_dict(layer: nn.Module) -> dict[str, Tensor]:
     """The parameters of an ASAPooling or LEConv under torch_geometric's names, for `load_state_dict` of its layer.
 
-    torch_geometric's numbers are those of `semantics="pyg"`; its `select.weight` becomes 1, which keeps the fittest.
+    torch_geometric gives the numbers of `semantics="pyg"`; its `select.weight` becomes 1, which keeps the fittest.
 
     Args:
-        layer: An ASAPooling with its default attention and fitness, or an LEConv.
+        layer: an ASAPooling with its default attention and fitness, or an LEConv.
 
     Returns:
         Copies of the parameters.
@@ -96,18 +96,19 @@ def pyg_state_dict(layer: nn.Module) -> dict[str, Tensor]:
         raise ConfigError(
             'only an LEConv, or an ASAPooling with attention="m2t" and fitness="leconv", has a torch_geometric form'
         )
-    found = {theirs: state[PEERS[theirs]] for theirs in ("lin.weight", "lin.bias", "att.weight", "att.bias")}
-    found["att.weight"] = found["att.weight"].view(1, -1)
-    found |= _pyg_leconv(state, "fitness.", "gnn_score.")
-    found |= {"gnn_intra_cluster." + n.removeprefix("inner."): v for n, v in state.items() if n.startswith("inner.")}
-    return found | {"select.weight": torch.ones_like(found["att.bias"]).view(1, 1)}
+    pyg = {name: state[PEERS[name]] for name in ("lin.weight", "lin.bias", "att.weight", "att.bias")}
+    pyg["att.weight"] = pyg["att.weight"].view(1, -1)
+    pyg |= _pyg_leconv(state, "fitness.", "gnn_score.")
+    pyg |= {"gnn_intra_cluster." + n.removeprefix("inner."): v for n, v in state.items() if n.startswith("inner.")}
+    return pyg | {"select.weight": torch.ones_like(pyg["att.bias"]).view(1, 1)}
 
 
-def _pyg_leconv(state: dict[str, Tensor], ours: str, theirs: str) -> dict[str, Tensor]:
-    """LEConv's weights as torch_geometric has them: Σ_j A_ij (lin1 x_j − lin2 x_i) + lin3 x_i."""
-    found = {
-        "lin1.weight": -state[f"{ours}W3"].t(), "lin2.weight": -state[f"{ours}W2"].t(),
-        "lin3.weight": state[f"{ours}W1"].t(),
+def _pyg_leconv(state: dict[str, Tensor], prefix: str, pyg_prefix: str) -> dict[str, Tensor]:
+    """LEConv's weights in torch_geometric's form: Σ_j A_ij (lin1 x_j − lin2 x_i) + lin3 x_i."""
+    pyg = {
+        "lin1.weight": -state[f"{prefix}W3"].t(), "lin2.weight": -state[f"{prefix}W2"].t(),
+        "lin3.weight": state[f"{prefix}W1"].t(),
     }  # fmt: skip
-    found |= {new: state[ours + old] for new, old in (("lin3.bias", "b1"), ("lin1.bias", "b2")) if ours + old in state}
-    return {theirs + name: value.contiguous() for name, value in found.items()}
+    biases = (("lin3.bias", "b1"), ("lin1.bias", "b2"))
+    pyg |= {new: state[prefix + old] for new, old in biases if prefix + old in state}
+    return {pyg_prefix + name: value.contiguous() for name, value in pyg.items()}

@@ -1,4 +1,4 @@
-"""What one pooling did: the result in torch_geometric's form, and the whole step with all that was computed."""
+"""Results of a pooling layer: in torch_geometric's form, and as a step with all intermediate values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asapool.nn.attention import Assignment
 
 
 class Pooled(NamedTuple):
-    """A pooled batch: row k of x (K, F) is node k of edge_index (2, E) is the node perm[k] (K,) of the graph before."""
+    """A pooled batch: row k of x (K, F) is node k of edge_index (2, E), and was node perm[k] (K,) of the input."""
 
     x: Tensor
     edge_index: Tensor
@@ -37,15 +37,15 @@ class PooledWithFeatures(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PoolStep:
-    """One pooling, with everything computed on the way.
+    """One pooling step with all intermediate values.
 
-    before, after: the packed graphs (after is None when its edges were not asked for). x_before (N, F): what came in.
+    before, after: the packed graphs (after is None if its edges were not requested). x_before (N, F): the input.
     assignment: α of every node in every cluster, kept or not. phi (N,): the fitness of all clusters. perm (K,),
     ptr (B+1,): the kept centres, graph by graph, in the order of their nodes or fittest first. x (K, F): their
-    features. order (N,): the user's number of each packed node, where a batch came unsorted; else None.
+    features. order (N,): the user's number of each packed node, if the batch was not sorted; else None.
 
-    These fields go by the packed numbers. What a person reads goes by the user's: fitness, centres, cluster_x, S and
-    the result of lift.
+    These fields use packed node numbers. The properties fitness, centres, cluster_x and S and the result of lift use
+    the node numbers of the user.
     """
 
     before: Graph
@@ -100,7 +100,7 @@ class PoolStep:
         return torch.sparse_coo_tensor(where, graph.weight, (K, K), check_invariants=False)
 
     def lift(self, h: Tensor) -> Tensor:
-        """Carry features of the kept clusters back to the nodes before: y_l = Σ_p Ŝ_lp h_p.
+        """Map features of the kept clusters back to the nodes of the input: y_l = Σ_p Ŝ_lp h_p.
 
         h (K, C); returns (N, C), zero for nodes that belong to no kept cluster.
         """
@@ -112,7 +112,7 @@ class PoolStep:
         return self._in_input_order(kernels.propagate(clusters, alpha, spread, transpose=True, backend=self.backend))
 
     def pooled(self) -> Pooled:
-        """The result in torch_geometric's form, where the fittest of each graph comes first."""
+        """The result in torch_geometric's form: the clusters of each graph by decreasing fitness."""
         graph = self._after()
         best, place = self._ranking()
         edge_index, edge_weight = kernels.list_edges(graph, place, backend=self.backend)
@@ -122,11 +122,11 @@ class PoolStep:
         """The same with the features of the pooled edges."""
         edge_attr = kernels.list_features(self._after())
         if edge_attr is None:
-            raise InputError("this step was taken without edge features; give the layer edge_attr=")
+            raise InputError("this step was computed without edge features; call the layer with edge_attr=")
         return PooledWithFeatures(*self.pooled(), edge_attr)
 
     def fittest_first(self) -> PoolStep:
-        """The same step with the kept clusters of each graph numbered by their fitness."""
+        """The same step with the kept clusters of each graph numbered by decreasing fitness."""
         best, place = self._ranking()
         after = self.after
         if after is not None:
@@ -139,19 +139,19 @@ class PoolStep:
         return replace(self, perm=self.perm[best], x=self.x[best], after=after)
 
     def _ranking(self) -> tuple[Tensor, Tensor]:
-        """The kept clusters from fittest to least fit, graph by graph, and the place of each among them."""
+        """The kept clusters from fittest to least fit, graph by graph, and the rank of each."""
         best = torch.argsort(self.phi.detach()[self.perm], descending=True, stable=True)
         batch = torch.repeat_interleave(self.ptr.diff(), output_size=self.perm.numel())
         best = best[torch.argsort(batch[best], stable=True)]
         return best, torch.empty_like(best).index_copy(0, best, torch.arange(best.numel(), device=best.device))
 
     def _in_input_order(self, y: Tensor) -> Tensor:
-        """One row per packed node as one row per node of the user."""
+        """Reorder the rows from packed node numbers to those of the user."""
         return y if self.order is None else torch.empty_like(y).index_copy(0, self.order, y)
 
     def _after(self) -> Graph:
         if self.after is None:
-            raise InputError("this step was taken without pooled edges; call step(..., edges=True)")
+            raise InputError("this step was computed without pooled edges; call step(..., edges=True)")
         return self.after
 
     def _place(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""Pages that open anywhere: one file each, no network, for a hierarchy and for the results of a run."""
+"""Self-contained HTML pages of explanations and of results: one file each, readable offline."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write_report(
     graphs: GraphSet | None = None,
     errors: int = 3,
 ) -> Path:
-    """Write the page, by default as report.html into the folder; graphs saves reading those of a run again.
+    """Write the page, by default as report.html in the folder; pass `graphs` if those of the run are already loaded.
 
     Reproduced tables also get their figures, as SVG files in the folder.
     """

@@ -1,4 +1,4 @@
-"""Small charts as SVG that follow the page's colours: lines, and dots around a mean."""
+"""Small SVG charts in the page's colours: lines, and dots around a mean."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from markupsafe import Markup
 
 from asapool.reports.page import text
 
-WIDTH, HEIGHT = 380, 270  # no wider than a phone, so that letters keep their size
+WIDTH, HEIGHT = 380, 270  # no wider than a phone, so that text is not scaled down
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 42
 COLOURS = ("var(--accent)", "var(--plus)", "var(--third)", "var(--fourth)", "var(--pale)", "var(--bad)")
 
 
 class Line(NamedTuple):
-    """A line of a chart: its name, its points, and whether it only serves comparison (then it is thin and dashed).
+    """A line of a chart: its name, its points, and whether it is only for comparison (thin and dashed).
 
-    band: how far to both sides of each point the shade around the line goes. points: small dots that no line joins.
-    bars: pale bars from 0 up to the points, in place of a line.
+    band: half-width of the shaded area around each point. points: small dots that are not connected.
+    bars: pale bars from 0 up to the points instead of a line.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 class LegendKey(NamedTuple):
-    """An entry of a legend; kind: line, dashed, band, bar, dot, or text where it has no sign."""
+    """An entry of a legend; kind: line, dashed, band, bar, dot, or text without a symbol."""
 
     text: str
     colour: str = ""
@@ -49,7 +49,7 @@ class Chart(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """From numbers to places on the chart."""
+    """Maps data to positions on the chart."""
 
     x0: float
     x1: float
@@ -81,11 +81,11 @@ def line_chart(
     x_range: tuple[float, float] | None = None, y_range: tuple[float, float] | None = None, mark: float | None = None,
     whole: bool = False,
 ) -> Chart:  # fmt: skip
-    """Lines over common axes, with a legend; mark draws a vertical line there, whole says that x counts something."""
+    """Lines over common axes, with a legend; mark: x of a vertical line, whole: only integers as ticks of x."""
     xs, ys = [v for s in lines for v in s.x], [v for s in lines for v in s.y]
     ys += [y + sign * b for s in lines for y, b in zip(s.y, s.band, strict=False) for sign in (-1, 1)]
     low, high = min(ys, default=0.0), max(ys, default=1.0)
-    room = 0.06 * (high - low) or 0.05  # a line that is flat lies in the middle
+    room = 0.06 * (high - low) or 0.05  # a flat line lies in the middle
     frame = Frame(*(x_range or (min(xs, default=0.0), max(xs, default=1.0))), *(y_range or (low - room, high + room)))
     at = [x for x in ticks(frame.x0, frame.x1) if not whole or x == round(x)]
     body = _axes(frame, x_label, y_label, at)
@@ -125,7 +125,7 @@ def line_chart(
 
 
 def _sign(s: Line) -> str:
-    """What stands for a line in the legend."""
+    """The symbol of a line in the legend."""
     if s.bars:
         return "band"
     if s.points or len(s.x) == 1:
@@ -137,7 +137,7 @@ def strip_chart(
     groups: Mapping[str, Mapping[str, Sequence[float]]], label: str, y_label: str, percent: bool = True
 ) -> Chart:
     """One column per group, its values as dots (a colour per kind, such as the seed), a bar at the mean."""
-    values = [v for kinds in groups.values() for some in kinds.values() for v in some]
+    values = [v for group in groups.values() for series in group.values() for v in series]
     low, high = min(values, default=0.0), max(values, default=1.0)
     room = max((high - low) * 0.12, 1.0) if percent else (high - low) * 0.12 or abs(high) * 0.1 or 1.0
     low, high = (max(0.0, low - room), min(100.0, high + room)) if percent else (low - room, high + room)
@@ -145,22 +145,22 @@ def strip_chart(
     body = _axes(frame, "", y_label, ())
     kinds = list(dict.fromkeys(kind for group in groups.values() for kind in group))
     for g, (name, group) in enumerate(groups.items()):
-        mine = [v for some in group.values() for v in some]
-        for kind, some in group.items():
+        of_group = [v for series in group.values() for v in series]
+        for kind, series in group.items():
             k = kinds.index(kind)
-            for i, v in enumerate(some):
-                # spread out within the column by their number, the same way each time
+            for i, v in enumerate(series):
+                # deterministic jitter within the column
                 x, y = frame.at(g + 0.5 + 0.46 * ((i * 0.618 + k * 0.37) % 1 - 0.5), v)
                 tip = text(f"{name}, {kind}: {v:.2f}")
                 body += (
                     f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLOURS[k % len(COLOURS)]}" '
                     f'fill-opacity="0.75"><title>{tip}</title></circle>'
                 )
-        if mine:
-            (a, y), (b, _) = frame.at(g + 0.18, sum(mine) / len(mine)), frame.at(g + 0.82, 0)
+        if of_group:
+            (a, y), (b, _) = frame.at(g + 0.18, sum(of_group) / len(of_group)), frame.at(g + 0.82, 0)
             body += f'<line x1="{a:.1f}" x2="{b:.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--ink)" stroke-width="2"/>'
         x, _ = frame.at(g + 0.5, 0)
-        lift = 14 if g % 2 and len(groups) > 5 else 0  # names of many columns take turns in two rows
+        lift = 14 if g % 2 and len(groups) > 5 else 0  # names of many columns alternate between two rows
         body += f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 17 + lift}" text-anchor="middle">{text(name)}</text>'
     legend = (LegendKey(kind, COLOURS[k % len(COLOURS)], "dot") for k, kind in enumerate(kinds[:20]))
     return Chart(_svg(label, body), label, tuple(legend))

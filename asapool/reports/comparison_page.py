@@ -1,4 +1,4 @@
-"""The page of a cross-validation or a comparison: one table, the spread over folds and seeds, then every method."""
+"""The report of a cross-validation or comparison: one table, the spread over folds and seeds, then every method."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ ERRORS = 10  # listed per method
 
 
 class GraphNames(NamedTuple):
-    """The graphs of a folder's records: their ids, their classes, and what they were made from (such as SMILES)."""
+    """The graphs of a folder's records: their ids, their classes, and their source text (such as SMILES)."""
 
     ids: list[str]
     classes: list[str]
     texts: list[str]
-    labels: list[list[str]]  # of every graph: its class, or its value of every task
+    labels: list[list[str]]  # per graph: its class, or its value for every task
 
     @classmethod
     def read(cls, path: Path) -> GraphNames:
-        """Read graphs.csv; that of 0.1.0 has no texts."""
+        """Read graphs.csv; version 0.1.0 wrote no texts."""
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         names = [name for name in (rows[0] if rows else ()) if name not in ("graph", "id", "text")]
@@ -54,7 +54,7 @@ class GraphNames(NamedTuple):
 
 
 class EvaluatedGraphs(NamedTuple):
-    """The test graphs of all folds and seeds of a method, one after the other."""
+    """The test graphs of all folds and seeds of a method, concatenated."""
 
     graph: Ints  # (M,) number of the graph
     fold: Ints
@@ -66,7 +66,7 @@ class EvaluatedGraphs(NamedTuple):
 
 
 def evaluated_graphs(records: Sequence[RunRecord], graphs: GraphNames) -> EvaluatedGraphs | None:
-    """Concatenate the test graphs of finished trainings; None where nothing is finished."""
+    """Concatenate the test graphs of finished training runs; None if nothing is finished."""
     parts = [(r, r.probabilities, r.test) for r in records if r.probabilities is not None and r.test is not None]
     if not parts:
         return None
@@ -86,7 +86,7 @@ def evaluated_graphs(records: Sequence[RunRecord], graphs: GraphNames) -> Evalua
 
 
 def method_view(method: str, records: Sequence[RunRecord], graphs: GraphNames) -> dict[str, Any] | None:
-    """What the page shows of one method; None where none of its trainings finished."""
+    """The section of one method; None if none of its training runs finished."""
     training = _training([r.history for r in records if r.history])
     first = next((r.test for r in records if r.test is not None and r.probabilities is not None), None)
     if first is not None and "tasks" in first:
@@ -106,8 +106,8 @@ def _task_panels(scores: dict[str, Any], records: Sequence[RunRecord], graphs: G
     target = Target(kind=kind, names=names, classes=pair)
     y = TASKS[kind].read_labels(graphs.labels, target)
     kept = [r.probabilities for r in records if r.probabilities is not None]
-    place = np.concatenate([np.asarray(one["graphs"], np.int64) for one in kept])
-    return task_panels(TASKS[kind], y[place], np.concatenate([np.asarray(one["proba"]) for one in kept]), target)
+    graph = np.concatenate([np.asarray(one["graphs"], np.int64) for one in kept])
+    return task_panels(TASKS[kind], y[graph], np.concatenate([np.asarray(one["proba"]) for one in kept]), target)
 
 
 def _training(histories: Sequence[Sequence[dict[str, Any]]]) -> list[Panel]:
@@ -119,7 +119,7 @@ def _training(histories: Sequence[Sequence[dict[str, Any]]]) -> list[Panel]:
 
     losses = [mean_line(name, curves(column)) for name, column in (("training", "loss"), ("validation", "val_loss"))]
     accuracy = mean_line("validation", curves("val_accuracy", 100.0))
-    note = "Mean of all trainings; the shaded band is their standard deviation."
+    note = "Mean of all training runs; the shaded band is their standard deviation."
     panels = []
     for title, unit, lines in (
         ("Loss by epoch", "loss", losses),
@@ -132,7 +132,7 @@ def _training(histories: Sequence[Sequence[dict[str, Any]]]) -> list[Panel]:
 
 
 def _errors(tested: EvaluatedGraphs, graphs: GraphNames) -> TableView:
-    """A row per error, with the structure where the graph is a molecule."""
+    """A row per error, with the structure if the graph is a molecule."""
     predicted = tested.probability.argmax(axis=1)
     rows: list[list[str | Markup]] = []
     places = most_confident_errors(tested.y, tested.probability, ERRORS)
@@ -152,74 +152,74 @@ def _structure(smiles: str) -> Markup:
     return Markup(molecule_svg(smiles) if smiles else "")
 
 
-FOLDS = {"authors": "shuffled, as the paper's authors do", "splits": "published splits"}
+FOLDS = {"authors": "shuffled, as by the paper's authors", "splits": "published splits"}
 BASELINES = {MAJORITY: "always the most frequent class", TRIVIAL: "the mean of the training graphs"}
 
 
 def is_comparison(folder: Path) -> bool:
-    """Whether asapool cv or compare worked in the folder."""
+    """Whether the folder was written by asapool cv or compare."""
     return (folder / "cv.plan.json").is_file() or (folder / OLD_PLAN).is_file()
 
 
 def comparison_page(folder: Path) -> str:
-    """Read the plan, graphs.csv and the records of a folder, and write their page."""
+    """Read the plan, graphs.csv and the records of a folder, and render the page."""
     plan = next(plan for plan in read_plans(folder) if plan.comparison)
     records = Store.read(folder)
-    made = make_table(plan, records)
-    if not all(cell.folds + cell.failed == cell.expected for cell in made.cells):
-        raise CheckpointError(f"{folder}: the cross-validation is not finished. Give its command again")
+    table = make_table(plan, records)
+    if not all(cell.folds + cell.failed == cell.expected for cell in table.cells):
+        raise CheckpointError(f"{folder}: the cross-validation is not finished. Run its command again")
     try:
-        return _page(folder, plan, made, records, GraphNames.read(folder / "graphs.csv"))
+        return _page(folder, plan, table, records, GraphNames.read(folder / "graphs.csv"))
     except (OSError, KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise CheckpointError(
-            f"{folder}: its files do not fit together ({type(error).__name__}: {error}). Run the command again"
+            f"{folder}: its files are inconsistent ({type(error).__name__}: {error}). Run the command again"
         ) from None
 
 
-def _page(folder: Path, plan: Plan, made: Table, records: Mapping[str, RunRecord], graphs: GraphNames) -> str:
-    [data], several = made.columns, len(made.rows) > 1
-    heading = f"{data}: {'a comparison of methods' if several else made.rows[0]}"
-    seeds = ", ".join(map(str, made.seeds))
-    by_method = [method_view(cell.row, [records[key] for key in cell.runs], graphs) for cell in made.cells]
+def _page(folder: Path, plan: Plan, table: Table, records: Mapping[str, RunRecord], graphs: GraphNames) -> str:
+    [data], several = table.columns, len(table.rows) > 1
+    heading = f"{data}: {'a comparison of methods' if several else table.rows[0]}"
+    seeds = ", ".join(map(str, table.seeds))
+    by_method = [method_view(cell.row, [records[key] for key in cell.runs], graphs) for cell in table.cells]
     views = [view for view in by_method if view is not None]
     failed = [record for record in records.values() if not record.finished]
     return render(
         "comparison.html", heading=heading, title=f"asapool: {heading}",
-        about=f"{len(graphs.ids):,} graphs · {made.folds} folds ({FOLDS.get(made.protocol, made.protocol)}) · "
-        f"{'seed' if len(made.seeds) == 1 else 'seeds'} {seeds}",
+        about=f"{len(graphs.ids):,} graphs · {table.folds} folds ({FOLDS.get(table.protocol, table.protocol)}) · "
+        f"{'seed' if len(table.seeds) == 1 else 'seeds'} {seeds}",
         links=[(f"method-{k}", view["name"]) for k, view in enumerate(views, 1)] if several else [],
-        glance=_glance(made), scores=_scores(made), spread=_spread(made), methods=views,
+        glance=_glance(table), scores=_scores(table), spread=_spread(table), methods=views,
         failures=[f"{r.run.model.method}, seed {r.run.seed}, fold {r.run.fold}: {r.failure}" for r in failed],
-        repeat=_repeat(folder, made), settings=json.dumps(plan.to_dict(), indent=1, ensure_ascii=False),
+        repeat=_repeat(folder, table), settings=json.dumps(plan.to_dict(), indent=1, ensure_ascii=False),
     )  # fmt: skip
 
 
-def _glance(made: Table) -> dict[str, Any]:
-    score, result = made.headline, leader(made, made.columns[0])
+def _glance(table: Table) -> dict[str, Any]:
+    score, result = table.headline, leader(table, table.columns[0])
     sign = 1 if score.greater else -1
-    best = max(made.cells, key=lambda cell: -np.inf if cell.mean is None else sign * cell.mean)
+    best = max(table.cells, key=lambda cell: -np.inf if cell.mean is None else sign * cell.mean)
     label = "best method" if result is not None and result.ahead else f"{score.best} mean"
     facts = [
-        Fact(label if len(made.rows) > 1 else "method", best.row, f"{best.folds} folds"),
+        Fact(label if len(table.rows) > 1 else "method", best.row, f"{best.folds} folds"),
         Fact(f"mean test {score.axis}", number(best.mean)),
         *([] if best.over_seeds is None else [Fact("± over seeds", number(best.over_seeds), "standard deviation")]),
         Fact("± over folds", number(best.over_folds), "standard deviation within a seed"),
-        *(Fact(cell.row, number(cell.mean), BASELINES[cell.row]) for cell in made.baselines),
+        *(Fact(cell.row, number(cell.mean), BASELINES[cell.row]) for cell in table.baselines),
     ]
-    return {"facts": facts, "lead": " ".join(notes(made))}
+    return {"facts": facts, "lead": " ".join(notes(table))}
 
 
-def _scores(made: Table) -> dict[str, Any]:
+def _scores(table: Table) -> dict[str, Any]:
     """The table with all scores, and the meaning of its columns."""
-    lead = "Scores on the test folds" + (" in percent." if made.headline.factor == 100 else ".")
-    if len(made.rows) > 1:
-        lead += f" Tests compare each method with {made.reference}, the first of the methods given, on the same folds."
-    table = TableView(*grid(made), classes="numbers wide", notes=meanings(made))
-    return {"title": "All methods" if len(made.rows) > 1 else "All scores", "lead": lead, "table": table}
+    lead = "Scores on the test folds" + (" in percent." if table.headline.factor == 100 else ".")
+    if len(table.rows) > 1:
+        lead += f" Tests compare each method with {table.reference}, the first method given, on the same folds."
+    view = TableView(*grid(table), classes="numbers wide", notes=meanings(table))
+    return {"title": "All methods" if len(table.rows) > 1 else "All scores", "lead": lead, "table": view}
 
 
-def _spread(made: Table) -> dict[str, Any] | None:
-    seeds = {cell.row: by_seed(sorted(cell.values)) for cell in made.cells if cell.values}
+def _spread(table: Table) -> dict[str, Any] | None:
+    seeds = {cell.row: by_seed(sorted(cell.values)) for cell in table.cells if cell.values}
     if not seeds:
         return None
     named = {
@@ -229,21 +229,21 @@ def _spread(made: Table) -> dict[str, Any] | None:
     lines = [
         ([row], str(seed), values) for row, values_by_seed in seeds.items() for seed, values in values_by_seed.items()
     ]
-    score = made.headline
+    score = table.headline
     label, axis = f"test {score.label} of every fold", f"test {score.axis}"
     chart = strip_chart(named, label, axis, percent=score.factor == 100)
     return {"chart": chart, "table": seed_table(["method"], lines, score.factor == 100)}
 
 
-def _repeat(folder: Path, made: Table) -> TableView:
+def _repeat(folder: Path, table: Table) -> TableView:
     import torch
 
     import asapool
 
     rows = [
         ["folder", str(folder)],
-        ["trained by asapool", ", ".join(made.versions)],
+        ["trained by asapool", ", ".join(table.versions)],
         ["page written by asapool", asapool.__version__],
         ["with torch", torch.__version__],
     ]
-    return TableView(["", ""], rows, "What it takes to repeat this", "plain")
+    return TableView(["", ""], rows, "To reproduce this", "plain")

@@ -1,4 +1,4 @@
-"""The page of `asapool explain --against`: one graph for a class against another, what flips it, and similar graphs."""
+"""The page of `asapool explain --against`: one class against another, what flips the prediction, similar graphs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DRAWN = 200  # nodes of the largest graph that is drawn beside another
 
 
 class ContrastPanel(NamedTuple):
-    """A drawing with its words."""
+    """A drawing with a title and a caption."""
 
     title: str
     svg: Markup
@@ -41,7 +41,7 @@ class ContrastView(NamedTuple):
 
 
 def contrast_kind(path: Path) -> str:
-    """What the ending of a file's name stands for.
+    """The kind of file that a suffix stands for.
 
     >>> contrast_kind(Path("why.html"))
     'html'
@@ -53,7 +53,7 @@ def contrast_kind(path: Path) -> str:
 
 
 def write_contrast(path: Path, contrasts: Sequence[Contrast], graphs: GraphSet, chosen: Sequence[int]) -> None:
-    """Write a page, or JSON, as the name ends."""
+    """Write a page or JSON, depending on the suffix."""
     if contrast_kind(path) == "json":
         write_text(path, "[" + ",\n".join(c.to_json() for c in contrasts) + "]\n")
     else:
@@ -75,7 +75,7 @@ def _view(c: Contrast, graphs: GraphSet, at: int, key: str) -> ContrastView:
     h = c.hierarchy
     predicted, other = h.classes[h.target], c.against
     b = h.classes.index(other)
-    words = f"p({predicted}) = {h.probability[h.target]:.3f}, p({other}) = {h.probability[b]:.3f}"
+    original = f"p({predicted}) = {h.probability[h.target]:.3f}, p({other}) = {h.probability[b]:.3f}"
     p = c.flip.probability
     changed = f"p({predicted}) = {p[h.target]:.3f}, p({other}) = {p[b]:.3f}"
     mol, N, source, target = graph_of(graphs, at)
@@ -92,27 +92,27 @@ def _view(c: Contrast, graphs: GraphSet, at: int, key: str) -> ContrastView:
     if c.pair is not None and c.pair.index not in [n.index for n in c.nearest]:
         pairs.append((f"Most similar graph that the model predicts as {other}", *_pair(c, graphs, at, c.pair)))
     return ContrastView(
-        explorer_view(h, key), _sentence(c, other), ContrastPanel("Original", Markup(before), words),
+        explorer_view(h, key), _sentence(c, other), ContrastPanel("Original", Markup(before), original),
         ContrastPanel("Changed", Markup(after), changed), pairs,
     )  # fmt: skip
 
 
 def _sentence(c: Contrast, other: str) -> str:
-    """What the change is."""
+    """Describe the change."""
     h = c.hierarchy
     what = [node_name(h, v) for v in c.flip.nodes]
     what += [f"the edge {node_name(h, a)} – {node_name(h, b)}" for a, b in c.flip.edges]
     if not what:
         return "Nothing can be removed from this graph."
     listed = " and ".join(filter(None, [", ".join(what[:-1]), what[-1]]))
-    pieces = "" if c.flip.connected else " The graph falls apart by it."
+    pieces = "" if c.flip.connected else " This disconnects the graph."
     if c.flip.flipped:
         return f"Without {listed} the model predicts {other}.{pieces}"
-    return f"No four removals make {other} more probable; without {listed} it comes nearest.{pieces}"
+    return f"No four removals make {other} more probable; removing {listed} comes closest.{pieces}"
 
 
 def _pair(c: Contrast, graphs: GraphSet, at: int, n: Neighbour) -> tuple[ContrastPanel, ContrastPanel]:
-    """This graph and a similar one; the maximum common substructure is marked in both, where it was found."""
+    """This graph and a similar one, with their maximum common substructure marked if it was found."""
     panels = []
     for g, nodes, title, about in (
         (at, n.shared, title_of(c.hierarchy), f"predicted {c.hierarchy.answer}"),

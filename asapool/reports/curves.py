@@ -1,4 +1,4 @@
-"""What a model does on test graphs, as panels of a page: of classes, of measured values and of yes/no tasks."""
+"""Panels that show predictions on test graphs: for classes, measured values and yes/no tasks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from asapool.training.task import Task
 from asapool.training.task_scores import Part
 
 MOST = 5  # classes that get a curve of their own
-POINTS = 600  # of a curve: more than a chart has pixels, and few enough for many seeds of a large data set
-THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # of the probability of the second of two classes
+POINTS = 600  # per curve: more than a chart has pixels, few enough for many seeds of a large data set
+THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # on the probability of the second of two classes
 
 
 class ConfusionCell(NamedTuple):
@@ -56,7 +56,7 @@ class Panel(NamedTuple):
 
 
 def shown_classes(y: Ints, C: int) -> list[int]:
-    """The second of two classes, as ROC AUC is defined; of more, the most frequent that occur beside others."""
+    """The second of two classes, as in ROC AUC; of more, the most frequent ones, except one that all graphs have."""
     counts = np.bincount(y, minlength=C)
     present = [c for c in range(C) if 0 < counts[c] < len(y)]
     if C == 2:
@@ -68,12 +68,12 @@ def class_panels(
     y: Ints, p: Floats, classes: Sequence[str], confusion: Sequence[Sequence[int]], *, roc_auc: float | None = None,
     pr_auc: float | None = None,
 ) -> list[Panel]:  # fmt: skip
-    """All panels that some test graphs allow; the areas as for roc_chart."""
+    """All panels that the test graphs allow; the areas are those of roc_chart and pr_chart."""
     first = Panel("Confusion matrix and thresholds", confusion=confusion_matrix(confusion, classes))
     if len(classes) == 2 and len(y):
         note = (
-            f"The model predicts {classes[1]!r} where its probability is above 0.5. These are test graphs: choose "
-            "another threshold on validation graphs."
+            f"The model predicts {classes[1]!r} if its probability is above 0.5. These are test graphs: use "
+            "validation graphs to choose another threshold."
         )
         first = first._replace(table=threshold_table(y == 1, p[:, 1], classes[1]), note=note)
     else:
@@ -163,11 +163,11 @@ def threshold_table(positive: Ints, p: Floats, name: str) -> TableView:
         ]
         rows.append([f"{threshold:.1f}", f"{int(above.sum()):,}", *values])
     header = ["threshold", "graphs above", "precision", "recall", "specificity", "accuracy"]
-    return TableView(header, rows, f"If {name} is predicted where its probability is above the threshold")
+    return TableView(header, rows, f"Predicting {name} if its probability is above the threshold")
 
 
 def mean_and_deviation(curves: Sequence[Floats]) -> tuple[Floats, Floats]:
-    """Mean and standard deviation (n − 1) over several curves, epoch by epoch; a curve counts as far as it goes.
+    """Mean and standard deviation (n − 1) over several curves, epoch by epoch; shorter curves count while they last.
 
     >>> mean, deviation = mean_and_deviation([np.array([1.0, 2.0]), np.array([3.0])])
     >>> mean.tolist(), deviation.tolist()
@@ -196,7 +196,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def _few(values: Floats) -> list[float]:
-    """The points of a curve that are drawn, its ends among them.
+    """The points of a curve that are drawn, including its ends.
 
     >>> len(_few(np.arange(10_000.0))), _few(np.arange(3.0))
     (600, [0.0, 1.0, 2.0])
@@ -207,11 +207,11 @@ def _few(values: Floats) -> list[float]:
 
 
 MOST_TASKS = 6  # tasks that get charts of their own
-DOTS = 2000  # of a chart
+DOTS = 2000  # in a chart
 
 
 def task_panels(task: Task, y: Floats, p: Floats, target: Target) -> list[Panel]:
-    """All panels that some test graphs allow."""
+    """All panels that the test graphs allow."""
     parts = [part for part in task.parts(y, p, target) if len(part.y)]
     if task.probabilities:
         return _yes_no(parts)
@@ -256,7 +256,7 @@ def _values(part: Part, name: str) -> list[Panel]:
 
 
 def _yes_no(parts: list[Part]) -> list[Panel]:
-    """ROC curves of the tasks with most positives, and the calibration of all answers together."""
+    """ROC curves of the tasks with the most positives, and the calibration of all tasks together."""
     from sklearn.metrics import roc_auc_score, roc_curve
 
     known = sorted((part for part in parts if len(np.unique(part.y)) > 1), key=lambda part: -int(part.y.sum()))
@@ -267,7 +267,7 @@ def _yes_no(parts: list[Part]) -> list[Panel]:
     panels = []
     if known:
         chart = line_chart(lines, "ROC curves", "false positive rate", "true positive rate", (0, 1), (0, 1))
-        note = "" if len(known) <= MOST_TASKS else f"The {MOST_TASKS} tasks with most positive graphs, of {len(known)}."
+        note = "" if len(known) <= MOST_TASKS else f"{MOST_TASKS} of {len(known)} tasks, those with the most positives."
         panels.append(Panel("ROC curves", chart, note=note))
     if parts:
         y, p = np.concatenate([part.y for part in parts]), np.concatenate([part.p for part in parts])

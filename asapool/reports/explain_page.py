@@ -26,15 +26,16 @@ def explain_page(
     Args:
         hierarchies: In the order of the page.
         title: The heading.
-        names: One per hierarchy, such as the model it is from, written beside its title.
-        columns: 2 puts every two of them side by side.
+        names: One per hierarchy, such as its model, shown beside its title.
+        columns: 2 shows them in pairs, side by side.
     """
     named = [(f"g{k}", hierarchy) for k, hierarchy in enumerate(hierarchies)]
-    words = [f" · {name}" for name in names] or [""] * len(named)
-    links = [(key, title_of(h) + more) for (key, h), more in zip(named, words, strict=True)] if len(named) > 1 else []
+    suffixes = [f" · {name}" for name in names] or [""] * len(named)
+    links = [(key, title_of(h) + suffix) for (key, h), suffix in zip(named, suffixes, strict=True)]
+    links = links if len(named) > 1 else []
     sets = ", ".join(sorted({h.data for h in hierarchies}))
     methods = ", ".join(sorted({h.method for h in hierarchies}))
-    views = [explorer_view(h, key, name=more) for (key, h), more in zip(named, words, strict=True)]
+    views = [explorer_view(h, key, name=suffix) for (key, h), suffix in zip(named, suffixes, strict=True)]
     rows = [views[k : k + columns] for k in range(0, len(views), columns)]
     return render(
         "explanation.html", heading=title, about=f"{sets} · method {methods}", links=links, rows=rows,
@@ -43,7 +44,7 @@ def explain_page(
 
 
 def explanation_kind(path: Path, graphs: int = 1) -> str:
-    """What the ending of a file's name stands for: html, json, or a picture, which is of one graph.
+    """The kind of file that a suffix stands for: html, json, or a picture, which shows one graph.
 
     >>> explanation_kind(Path("caffeine.png"))
     'png'
@@ -55,7 +56,7 @@ def explanation_kind(path: Path, graphs: int = 1) -> str:
             f"{path}: an explanation ends in one of {known}, got {path.suffix or 'no ending'!r}. Rename it"
         )
     if kind in FORMATS and graphs > 1:
-        raise ConfigError(f"{path}: a picture is of one graph, got {graphs}. Write .html, or one picture for each")
+        raise ConfigError(f"{path}: a picture shows one graph, got {graphs}. Write .html, or one picture for each")
     return kind
 
 
@@ -63,7 +64,7 @@ def write_explanation(
     path: Path, hierarchies: Sequence[Hierarchy], kind: str, level: int | None = None, *, names: Sequence[str] = (),
     columns: int = 1,
 ) -> None:  # fmt: skip
-    """Write a page, the numbers, or the picture of the first hierarchy: its clusters at a level, else importance."""
+    """Write a page, JSON, or a picture of the only hierarchy: its clusters at a level, or importance."""
     if kind == "html":
         write_text(path, explain_page(hierarchies, names=names, columns=columns))
     elif kind == "json":
@@ -75,18 +76,18 @@ def write_explanation(
 
 
 MEASURES = {
-    "deletion": ("deletion ↓", "Mean probability of the predicted class while the most important 10%, …, 90% are cut."),
-    "insertion": ("insertion ↑", "The same while only the most important 10%, …, 90% of the nodes are kept."),
+    "deletion": ("deletion ↓", "Mean probability of the predicted class without the most important 10%, …, 90%."),
+    "insertion": ("insertion ↑", "Mean probability with only the most important 10%, …, 90% of the nodes."),
     "fidelity_plus": ("fidelity+ ↑", "Probability − probability without the most important 20% of the nodes."),
     "fidelity_minus": ("fidelity− ↓", "Probability − probability of the most important 20% alone."),
-    "sparsity": ("sparsity ↑", "1 − the smallest share of the nodes that alone give the same class."),
-    "precision": ("precision ↑", "Share of true nodes among as many most important ones, where the reason is known."),
+    "sparsity": ("sparsity ↑", "1 − the smallest share of the nodes that alone yield the same class."),
+    "precision": ("precision ↑", "Share of true motif nodes among the most important nodes, if the truth is known."),
     "stability": ("stability ↑", "Rank correlation with the importance from the other models."),
 }  # fmt: skip
 
 
 def check_kind(path: Path) -> str:
-    """What the ending of a file's name stands for.
+    """The kind of file that a suffix stands for.
 
     >>> check_kind(Path("check.csv"))
     'csv'
@@ -100,7 +101,7 @@ def check_kind(path: Path) -> str:
 
 
 def write_check(path: Path, checked: Faithfulness) -> None:
-    """Write a page, a table or JSON, as the name ends."""
+    """Write a page, a table or JSON, depending on the suffix."""
     kind = check_kind(path)
     if kind == "html":
         write_text(path, check_page(checked))
@@ -122,7 +123,7 @@ def check_csv(checked: Faithfulness) -> str:
 def check_page(checked: Faithfulness) -> str:
     """One self-contained HTML page."""
     present = {
-        name: words for name, words in MEASURES.items() if any(getattr(r, name) is not None for r in checked.rows)
+        name: texts for name, texts in MEASURES.items() if any(getattr(r, name) is not None for r in checked.rows)
     }
     rows = [
         [label(row.kind), *(_cell(getattr(row, name), row.errors.get(name)) for name in present)]
@@ -130,7 +131,7 @@ def check_page(checked: Faithfulness) -> str:
     ]
     caption = f"Means over {checked.graphs:,} graphs ± standard error; arrows show which way is better"
     table = TableView(
-        ["importance", *(words for words, _ in present.values())], rows, caption, notes=list(present.values())
+        ["importance", *(heading for heading, _ in present.values())], rows, caption, notes=list(present.values())
     )
     charts = []
     for name, what in (("deletion_curve", "removed"), ("insertion_curve", "kept")):

@@ -1,4 +1,4 @@
-"""One hierarchy as the template explorer.html shows it: the layers of the drawing, controls, all numbers as tables."""
+"""The data that explorer.html shows for one hierarchy: layers of the drawing, controls, all numbers as tables."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from asapool.insight.drawing.overlays import (
 from asapool.insight.importance import KINDS
 from asapool.reports.page import TableView, script_data
 
-DIGITS = 4  # what the page shows; data is rounded here, so that the script's and the library's digits are the same
-LISTED = 12  # strongest memberships that are listed; of the others only their number
-ROWS = 400  # of a table
+DIGITS = 4  # shown on the page; data is rounded here so that the script shows the same digits as the tables
+LISTED = 12  # strongest memberships that are listed; the others are only counted
+ROWS = 400  # rows of a table
 
 
 def size_table(hierarchy: Hierarchy) -> TableView:
@@ -37,7 +37,7 @@ def size_table(hierarchy: Hierarchy) -> TableView:
 
 
 def all_tables(hierarchy: Hierarchy) -> list[TableView]:
-    """Every number of the drawing for those who cannot see it, or want to copy it."""
+    """All numbers of the drawing, for people who cannot see it or want to copy them."""
     tables = [_importance(hierarchy)]
     for depth, level in enumerate(hierarchy.levels, 1):
         shares = strongest(hierarchy.assignment(depth).tocsc())
@@ -57,7 +57,7 @@ def all_tables(hierarchy: Hierarchy) -> list[TableView]:
 
 
 class AboutWords(NamedTuple):
-    """What importance is about, in words; {} in adds is the size of an effect."""
+    """The texts for what importance refers to; {} in `adds` is the size of an effect."""
 
     heading: str
     supports: str
@@ -80,7 +80,7 @@ class AboutWords(NamedTuple):
 
 
 def about_words(hierarchy: Hierarchy) -> AboutWords:
-    """The words for the explained class, task or value."""
+    """The texts for the explained class, task or value."""
     name, about = hierarchy.classes[hierarchy.target], hierarchy.about
     if hierarchy.kind != "regression":
         opposes = f"against {name}" if hierarchy.against is None else f"for {hierarchy.classes[hierarchy.against]}"
@@ -95,7 +95,7 @@ def about_words(hierarchy: Hierarchy) -> AboutWords:
 
 
 def node_name(hierarchy: Hierarchy, v: int) -> str:
-    """C 7 for an atom, node 7 for a node without a name, both for a long one."""
+    """`C 7` for an atom, `node 7` without a name, `node 7 (name)` with a long name."""
     name = hierarchy.names[v] if hierarchy.names else ""
     if 0 < len(name) <= 3:
         return f"{name} {v}"
@@ -103,12 +103,12 @@ def node_name(hierarchy: Hierarchy, v: int) -> str:
 
 
 def rounded(values: Any) -> list[float]:
-    """As many digits as the page shows, and no negative zero."""
+    """Round to the digits of the page, without negative zeros."""
     return [round(v, DIGITS) + 0.0 for v in np.asarray(values).tolist()]
 
 
 def strongest(shares: Any) -> list[list[Any]]:
-    """Per row (or column) of a sparse array: number of entries, then pairs of place and share, strongest first."""
+    """Per row (or column) of a sparse array: number of entries, then pairs of index and share, strongest first."""
     rows: list[list[Any]] = []
     for a, b in zip(shares.indptr[:-1], shares.indptr[1:], strict=True):
         order = np.argsort(-shares.data[a:b], kind="stable")[:LISTED]
@@ -135,7 +135,7 @@ def _importance(hierarchy: Hierarchy) -> TableView:
     ]
     caption = f"{about.heading.replace(' ', ' of the nodes ', 1)}, strongest {last} first"
     if signed:
-        caption += f"; the last column says what the {last} of a node means"
+        caption += f"; the last column interprets the {last} of a node"
     header = ["node", *kinds, *([about.question] if signed else [])]
     return TableView(header, rows, caption + _cut(hierarchy.nodes))
 
@@ -148,7 +148,7 @@ CLUSTERS = "Areas: clusters. Rings: their medoids. Arcs: pooled edges, heavier o
 
 
 class Layer(NamedTuple):
-    """A part of the drawing that the controls show or hide; level: of the clusters, 0 where it belongs to none."""
+    """A part of the drawing that the controls show or hide; level: that of its clusters, or 0."""
 
     name: str
     svg: Markup
@@ -165,9 +165,9 @@ class ViewChoice(NamedTuple):
 
 
 def explorer_view(hierarchy: Hierarchy, key: str, heading: str = "h2", name: str = "") -> dict[str, Any]:
-    """All that explorer.html needs; key makes the ids differ from those of other hierarchies on the page.
+    """All values for explorer.html; key is a prefix that makes the ids unique on the page.
 
-    name is added to the title, such as the model that a hierarchy is from.
+    name is added to the title, for example the model of the hierarchy.
 
     The page opens with importance for molecules, and with the clusters of level 1 for other graphs that have them.
     """
@@ -191,7 +191,7 @@ def explorer_view(hierarchy: Hierarchy, key: str, heading: str = "h2", name: str
 
 
 def page_data(hierarchy: Hierarchy, meaning: dict[str, str]) -> dict[str, Any]:
-    """What the script needs: the numbers of the library, rounded."""
+    """The rounded numbers that the script needs."""
     levels = []
     for depth, level in enumerate(hierarchy.levels, 1):
         shares = hierarchy.assignment(depth)
@@ -217,7 +217,7 @@ def page_data(hierarchy: Hierarchy, meaning: dict[str, str]) -> dict[str, Any]:
 
 
 def _correct(hierarchy: Hierarchy) -> bool | None:
-    """Whether the answer is right; None for a measured value, which is more or less right."""
+    """Whether the prediction is correct; None for measured values."""
     if hierarchy.kind == "classification":
         return hierarchy.label == hierarchy.answer
     return None if hierarchy.kind == "regression" else hierarchy.answer.endswith(f": {hierarchy.label}")
@@ -233,7 +233,7 @@ def _bars(hierarchy: Hierarchy) -> list[dict[str, str]]:
 
 
 def title_of(hierarchy: Hierarchy) -> str:
-    """Its id; a bare number is preceded by the word graph."""
+    """The id of the graph; `Graph 3` if it is a bare number."""
     return f"Graph {hierarchy.id}" if hierarchy.id.isdigit() else hierarchy.id
 
 
@@ -245,7 +245,7 @@ def _levels(hierarchy: Hierarchy) -> list[ViewChoice]:
 
 
 def _drawing(hierarchy: Hierarchy, ground: Canvas, first: str) -> dict[str, Any]:
-    """The layers below and above the graph, those of the first view visible, and a circle per node to point at."""
+    """The layers below and above the graph, with those of the first view visible, and a hit circle per node."""
     depths = range(1, len(hierarchy.levels) + 1)
     few = hierarchy.nodes <= CROWDED
 
@@ -275,8 +275,8 @@ def _drawing(hierarchy: Hierarchy, ground: Canvas, first: str) -> dict[str, Any]
         "under": under, "over": over, "top": top, "skeleton": Markup(ground.skeleton), "hits": hits,
         "radius": f"{0.46 * ground.unit:.1f}", "width": f"{ground.width:.0f}", "height": f"{ground.height:.0f}",
         "unit": f"{ground.unit:.1f}",
-        "widest": f"{max(ground.width * 1.35, 300):.0f}",  # small graphs are not blown up to the whole page
-        "narrowest": f"{min(0.62 * ground.width, 620):.0f}",  # large ones scroll on a phone, readable
+        "widest": f"{max(ground.width * 1.35, 300):.0f}",  # small graphs do not fill the whole page
+        "narrowest": f"{min(0.62 * ground.width, 620):.0f}",  # large graphs stay readable on a phone, and scroll
         "described": f"{hierarchy.id}: {hierarchy.nodes} nodes. Arrow keys move from node to node.",
     }  # fmt: skip
 

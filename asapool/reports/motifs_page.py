@@ -1,4 +1,4 @@
-"""The page of `asapool motifs`: a table to sort and search, with drawings, intervals and examples."""
+"""The page of `asapool motifs`: a sortable, searchable table with drawings, intervals and examples."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DRAWN = 60  # nodes of the largest example that is drawn
 
 
 class Words(NamedTuple):
-    """How the page speaks of the outputs of a kind of target."""
+    """The texts of the page for one kind of target."""
 
     raises: str
     unit: str
@@ -56,7 +56,7 @@ WORDS = {
 
 
 class ExampleView(NamedTuple):
-    """A graph that has the substructure."""
+    """A graph that contains the substructure."""
 
     title: str
     svg: Markup
@@ -65,7 +65,7 @@ class ExampleView(NamedTuple):
 
 
 class MotifView(NamedTuple):
-    """A row of the table; numbers for sorting stand beside their texts."""
+    """A row of the table; `sort` has the numbers behind the texts."""
 
     motif: Motif
     supports: str
@@ -83,9 +83,9 @@ def motifs_page(motifs: Motifs, graphs: GraphSet, links: Mapping[int, str] | Non
     """One self-contained HTML page.
 
     Args:
-        found: What `motifs` returned.
+        motifs: What `asapool.motifs` returned.
         graphs: The set it was computed on.
-        links: Address of the page of a graph, by its place in the source.
+        links: Address of the page of a graph, by its position in the source.
     """
     index = {place: g for g, place in enumerate(graphs.places.tolist())}
     rows = motifs.rows[:ROWS]
@@ -103,7 +103,7 @@ def motifs_page(motifs: Motifs, graphs: GraphSet, links: Mapping[int, str] | Non
     ]
     what = {"clusters": "members of kept clusters", "BRICS": "BRICS fragments", "query": "matches of the query"}
     return render(
-        "motifs.html", heading="Which substructures decide", title=f"Motifs of {motifs.data}",
+        "motifs.html", heading="Which substructures drive the predictions", title=f"Motifs of {motifs.data}",
         about=f"{motifs.data} · method {motifs.method} · {what[motifs.source]}", facts=facts, views=views,
         note=motifs.note, outputs=motifs.outputs, words=words, left=len(motifs) - len(rows),
         molecules=graphs.source_text is not None, query=motifs.source == "query",
@@ -112,7 +112,7 @@ def motifs_page(motifs: Motifs, graphs: GraphSet, links: Mapping[int, str] | Non
 
 
 def write_motifs(path: Path, motifs: Motifs, graphs: GraphSet, links: Mapping[int, str] | None = None) -> None:
-    """Write a page, a table or JSON, as the name ends."""
+    """Write a page, a table or JSON, depending on the suffix."""
     if motifs_kind(path) == "html":
         write_text(path, motifs_page(motifs, graphs, links))
     else:
@@ -155,7 +155,7 @@ def _example(motifs: Motifs, e: Example, c: int, graphs: GraphSet, g: int, links
 
 
 def graph_of(graphs: GraphSet, g: int) -> tuple[Any | None, int, Ints, Ints]:
-    """A graph of the set: its molecule, its nodes, and its edges numbered within it."""
+    """A graph of the set: its molecule, number of nodes, and edges as node numbers within the graph."""
     a, b = int(graphs.ptr[g]), int(graphs.ptr[g + 1])
     begin, end = graphs.rowptr[a], graphs.rowptr[b]
     target = np.repeat(np.arange(b - a), np.diff(graphs.rowptr[a : b + 1]))
@@ -194,7 +194,7 @@ def _number(v: float) -> float:
 
 
 def example_pages(path: Path, motifs: Motifs, model: LoadedModel, graphs: GraphSet, count: int) -> dict[int, str]:
-    """Write the page of some example graphs beside the page of motifs; returns their addresses by place."""
+    """Write a page that explains example graphs, beside the page of motifs; return their addresses by position."""
     index = {place: g for g, place in enumerate(graphs.places.tolist())}
     places = dict.fromkeys(m.examples[0].graph for m in motifs.top(count=count) if m.examples)
     beside = path.with_name(f"{path.stem}-graphs.html")

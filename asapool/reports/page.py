@@ -1,7 +1,7 @@
-"""Pages are Jinja2 templates, filled into one HTML file each that holds its style and script and needs no network.
+"""Pages are Jinja2 templates, rendered to one HTML file each that contains its style and script and works offline.
 
-Everything that is put into a template is escaped unless it is Markup made by this package. The page's content security
-policy names the one script that may run by its hash, so nothing else that got in as a script would run.
+Everything put into a template is escaped unless it is Markup made by this package. The content security policy allows
+only the page's own script, identified by its hash, so that no injected script can run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 
 @dataclass(frozen=True)
 class TableView:
-    """A table of a page: the first column names its row, notes explain columns by name."""
+    """A table on a page: the first column names the row, `notes` explains columns by name."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str | Markup]]
@@ -44,7 +44,7 @@ class Fact(NamedTuple):
 
 
 def text(value: object) -> str:
-    """A value as text between tags or in an attribute.
+    """A value escaped for use between tags or in an attribute.
 
     >>> text("<b> & 'c'")
     '&lt;b&gt; &amp; &#39;c&#39;'
@@ -65,7 +65,7 @@ def script_data(value: Any) -> Markup:
 
 
 def render(template: str, *, heading: str, about: str, title: str | None = None, **values: Any) -> str:
-    """A whole page; heading and about stand on top, and title, by default the heading, in the browser's tab."""
+    """A whole page; `heading` and `about` are at the top, `title` (default: the heading) is in the browser's tab."""
     script = _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
@@ -80,9 +80,9 @@ def _environment() -> Environment:
     from asapool.insight.importance import KINDS
 
     loader = PackageLoader("asapool.reports")
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.globals.update(kinds=list(KINDS.values()), arcs=f"{ARCS:,}")
-    return made
+    env = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    env.globals.update(kinds=list(KINDS.values()), arcs=f"{ARCS:,}")
+    return env
 
 
 @cache
@@ -93,7 +93,7 @@ def _asset(name: str) -> str:
 def seed_table(
     names: Sequence[str], rows: Iterable[tuple[Sequence[str], str, Sequence[float]]], percent: bool = True
 ) -> TableView:
-    """A row per seed: what names it, the seed, and number, mean, lowest and highest of its folds.
+    """A row per seed: its labels, the seed, and number, mean, lowest and highest score of its folds.
 
     >>> seed_table(["method"], [(["asap"], "8971", [70.0, 72.0])]).rows
     [['asap', '8971', '2', '71.00', '70.00', '72.00']]

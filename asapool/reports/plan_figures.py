@@ -1,4 +1,4 @@
-"""Figures of reproduced tables: rows of accuracies below each other, and accuracy against a setting or a distance."""
+"""Figures of reproduced tables: accuracies as a forest plot, and accuracy against a setting or a distance."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from asapool.insight.drawing.figure import new_figure
 from asapool.reports.charts import COLOURS, Chart, LegendKey, Line, line_chart, ticks
 from asapool.reports.page import text
 
-PRINTED = ("#0a64a4", "#d55e00", "#009e73", "#a8568a", "#8a919e", "#b3390b")  # as the page has them by day
+PRINTED = ("#0a64a4", "#d55e00", "#009e73", "#a8568a", "#8a919e", "#b3390b")  # the colours of the light page
 
 
 class PlanFigure(NamedTuple):
-    """What the figure of a plan shows; alone = it shows all that charts of the means would show."""
+    """The figure of a plan; alone: charts of the means would show nothing new."""
 
     x: str
     lines: Callable[[Table], list[Line]]
@@ -25,7 +25,7 @@ class PlanFigure(NamedTuple):
 
 
 def plan_chart(table: Table) -> Chart | None:
-    """The figure for the page; None where the plan has none or nothing is measured."""
+    """The figure for the page; None if the plan has none or nothing was measured."""
     kind = FIGURES.get(table.name)
     lines = kind.lines(table) if kind else []
     if kind is None or not lines:
@@ -37,7 +37,7 @@ def plan_chart(table: Table) -> Chart | None:
 
 
 def plan_figure(table: Table) -> Any | None:
-    """The figure for papers and slides, by matplotlib; None where the plan has none or nothing is measured."""
+    """The figure for papers and slides, by matplotlib; None if the plan has none or nothing was measured."""
     kind = FIGURES.get(table.name)
     lines = kind.lines(table) if kind else []
     if kind is None or not lines:
@@ -55,8 +55,8 @@ def plan_figure(table: Table) -> Any | None:
 
 
 def ratio_lines(table: Table) -> list[Line]:
-    """A line per data set with its deviation as a band, and the paper's number where it prints one."""
-    lines, theirs = [], []
+    """A line per data set with its deviation as a band, and the paper's number if it reports one."""
+    lines, reported = [], []
     for column in table.columns:
         cells = [c for c in table.cells if c.column == column and c.mean is not None and _ratio(c.settings) is not None]
         if not cells:
@@ -66,12 +66,12 @@ def ratio_lines(table: Table) -> list[Line]:
             paper, k = cell.paper, _ratio(cell.settings)
             if paper is not None and not paper.other and k is not None:
                 at, name = [k - 0.02, k + 0.02], f"{column}, the paper at k = {k:g}: {paper}"
-                theirs.append(Line(name, at, [paper.mean] * 2, band=[paper.deviation] * 2))
-    return lines + theirs
+                reported.append(Line(name, at, [paper.mean] * 2, band=[paper.deviation] * 2))
+    return lines + reported
 
 
 def distance_lines(table: Table) -> list[Line]:
-    """A line per method over the data sets chains-2, chains-4, …, whose names end in the distance of the motifs."""
+    """A line per method over the data sets chains-2, chains-4, …, named by the distance between the motifs."""
     distances = {c: float(m[1]) for c in table.columns if (m := re.fullmatch(r"chains-(\d+)", c))}
     lines = []
     for row in table.rows:
@@ -83,7 +83,7 @@ def distance_lines(table: Table) -> list[Line]:
 
 FIGURES = {
     "figure-ratio": PlanFigure("sampling ratio k", ratio_lines, alone=True),
-    "pooling-helps": PlanFigure("distance of the motifs, edges", distance_lines, alone=False),
+    "pooling-helps": PlanFigure("distance between the motifs, edges", distance_lines, alone=False),
 }
 
 
@@ -101,7 +101,7 @@ def _ratio(settings: dict[str, object]) -> float | None:
 
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM, LINE = 380, 128, 14, 8, 38, 30
-LETTERS = 19  # of a row's name; the whole name is in the tooltip and in the table
+LETTERS = 19  # shown of a row's name; the whole name is in the tooltip and in the table
 
 
 class Mark(NamedTuple):
@@ -131,8 +131,8 @@ def forest_chart(marks: Sequence[Mark], label: str, x_label: str) -> Chart:
         body += _row(mark, TOP + LINE * (k + 0.5), at)
     middle = (LEFT + WIDTH - RIGHT) / 2
     body += f'<text x="{middle}" y="{height - 5}" text-anchor="middle">{text(x_label)}</text>'
-    words = text(f"{label}. {'; '.join(map(_describe, marks))}")
-    drawn = f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{words}">{body}</svg>'
+    description = text(f"{label}. {'; '.join(map(_describe, marks))}")
+    drawn = f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{description}">{body}</svg>'
     return Chart(Markup(drawn), label, tuple(_legend(marks)))
 
 
@@ -146,7 +146,7 @@ def _row(mark: Mark, y: float, at: Callable[[float], float]) -> str:
         body += f'<rect x="{a:.1f}" y="{y - 10:.1f}" width="{max(b - a, 2):.1f}" height="20" rx="3" class="theirs"/>'
         body += f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - 10:.1f}" y2="{y + 10:.1f}" class="their-mean"/>'
     for k, (_, values) in enumerate(mark.seeds):
-        for i, value in enumerate(values):  # spread out by their number, the same way each time
+        for i, value in enumerate(values):  # deterministic jitter
             lift = 16 * ((i * 0.618 + k * 0.37) % 1 - 0.5)
             colour = COLOURS[k % len(COLOURS)]
             body += f'<circle cx="{at(value):.1f}" cy="{y + lift:.1f}" r="2.8" fill="{colour}" fill-opacity="0.7"/>'
@@ -163,7 +163,7 @@ def _row(mark: Mark, y: float, at: Callable[[float], float]) -> str:
 
 
 def _span(marks: Sequence[Mark]) -> tuple[float, float]:
-    values = [v for mark in marks for _, some in mark.seeds for v in some]
+    values = [v for mark in marks for _, folds in mark.seeds for v in folds]
     for mark in marks:
         if mark.mean is not None:
             side = 0.0 if mark.seeds else mark.deviation or 0.0
@@ -179,8 +179,8 @@ def _describe(mark: Mark) -> str:
     ours = "not measured" if mark.mean is None else f"{mark.mean:.2f}"
     if mark.mean is not None and mark.deviation is not None:
         ours += f" ± {mark.deviation:.2f}"
-    theirs = "" if mark.paper is None else f", the paper {mark.paper[0]:.2f} ± {mark.paper[1]:.2f}"
-    return f"{mark.name}: {ours}{theirs}"
+    paper = "" if mark.paper is None else f", the paper {mark.paper[0]:.2f} ± {mark.paper[1]:.2f}"
+    return f"{mark.name}: {ours}{paper}"
 
 
 def _legend(marks: Sequence[Mark]) -> list[LegendKey]:

@@ -1,4 +1,4 @@
-"""The page of reproduced tables: what was measured, what the paper reports, and which of its claims hold."""
+"""The report of reproduced tables: our results, the paper's numbers, and which of its claims hold."""
 
 from __future__ import annotations
 
@@ -24,55 +24,55 @@ CLASSES = {
 
 
 def results_page(folder: Path) -> str:
-    """Read a folder that asapool reproduce wrote, and write its page."""
+    """Read a folder written by asapool reproduce, and render its page."""
     results = read_results(folder)
     try:
         return _page(results)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise CheckpointError(
-            f"{folder}: its files do not fit together ({type(error).__name__}: {error}). Run the command again"
+            f"{folder}: its files are inconsistent ({type(error).__name__}: {error}). Run the command again"
         ) from None
 
 
 def write_figures(folder: Path) -> list[Path]:
     """Write the figures of a folder beside its tables, as SVG, PNG and PDF; return their paths."""
     tables = read_results(folder, curves=False).tables
-    figures = {made.name: plan_figure(made) for made in tables}
+    figures = {table.name: plan_figure(table) for table in tables}
     return save_figures({name: figure for name, figure in figures.items() if figure is not None}, folder)
 
 
 def _page(results: Results) -> str:
     sections = {"table1": _properties, "table3": _statistics}
-    made = {name: sections[name](plain) for name, plain in results.fixed.items()}
-    made |= {one.name: table_view(results, one) for one in results.tables}
-    order = [name for name in known() if name in made]  # the paper's, then those of other plans
-    names = [*order, *(other for other in made if other not in order)]
+    views = {name: sections[name](plain) for name, plain in results.fixed.items()}
+    views |= {one.name: table_view(results, one) for one in results.tables}
+    order = [name for name in known() if name in views]  # the paper's, then those of other plans
+    names = [*order, *(other for other in views if other not in order)]
     heading = "Results: " + (names[0] if len(names) == 1 else f"{len(names)} tables")
     verdicts = [verdict for one in results.tables for verdict in evaluate_claims(one)]
     return render(
         "results.html", heading=heading, title=f"asapool: {heading}", about=_about(results), classes=CLASSES,
         links=[(name, name) for name in names] if len(names) > 1 else [], headline=_headline(results, verdicts),
-        all_claims=verdicts if len(results.tables) > 1 else [], parts=[made[name] for name in names],
+        all_claims=verdicts if len(results.tables) > 1 else [], parts=[views[name] for name in names],
         failures=_failures(results), **_machines(results),
     )  # fmt: skip
 
 
 def _about(results: Results) -> str:
-    columns = dict.fromkeys(column for made in results.tables for column in made.columns)
-    seeds = max((len(made.seeds) for made in results.tables), default=0)
+    columns = dict.fromkeys(column for table in results.tables for column in table.columns)
+    seeds = max((len(table.seeds) for table in results.tables), default=0)
     if not columns:
-        return "Nothing here needs training"
+        return "These tables need no training"
     return f"{', '.join(columns)} · {seeds} {'seed' if seeds == 1 else 'seeds'} · {results.tables[0].folds} folds"
 
 
 def _headline(results: Results, verdicts: list[Verdict]) -> list[Fact]:
     done = [record for record in results.records.values() if record.finished]
-    cells = [cell for made in results.tables for cell in made.cells]
+    cells = [cell for table in results.tables for cell in table.cells]
     words, compared = Counter(verdict.verdict for verdict in verdicts), [c.verdict for c in cells if c.verdict]
     facts = []
     if cells:
         finished = sum(cell.finished for cell in cells)
-        facts.append(Fact("trainings", f"{len(done):,}", f"{len(results.records) - len(done)} failed"))
+        facts.append(Fact("training runs", f"{len(done):,}", f"{len(results.records) - len(done)} failed"))
         facts.append(Fact("cells finished", f"{finished:,}", f"of {len(cells):,}"))
         hours = sum(record.cpu_seconds or 0.0 for record in done) / 3600
         facts.append(Fact("processor time", f"{hours:.1f} h" if hours >= 1 else f"{60 * hours:.1f} min"))
@@ -92,12 +92,12 @@ def _properties(plain: dict[str, Any]) -> dict[str, Any]:
         for row in findings.values():
             paper, holds = row[name]["paper"], row[name]["holds"]
             same = "" if paper in (None, holds) else f" (the paper: {'yes' if paper else 'no'})"
-            marks.append(("✓\u00a0yes" if holds else "–\u00a0no") + same)  # mark and word stay on one line
+            marks.append(("✓\u00a0yes" if holds else "–\u00a0no") + same)  # no break between mark and word
         rows.append([name, *marks])
     why = [[name, *(row[name]["evidence"] for row in findings.values())] for name in PROPERTIES]
     head = ["property", *findings]
     lead = "Measured by running the pooling layers. " + (
-        "The paper's table says the same." if plain["agrees"] else "The paper's table differs where marked."
+        "The paper's table agrees." if plain["agrees"] else "The paper's table differs where marked."
     )
     evidence = TableView(head, why, "Evidence", "evidence")
     return _fixed("table1", plain, TableView(head, rows, "", ""), lead, evidence)
@@ -122,8 +122,8 @@ def _fixed(
 def _failures(results: Results) -> TableView | None:
     names: dict[str, str] = {}
     rows = []
-    for made in results.tables:
-        for cell in made.cells:
+    for table in results.tables:
+        for cell in table.cells:
             names[json.dumps([cell.column, cell.settings], sort_keys=True)] = cell.row
     for record in results.records.values():
         if not record.finished:
@@ -151,9 +151,9 @@ def _machines(results: Results) -> dict[str, TableView | None]:
         parts = [str(machine.get(word) or "–") for word in ("cpu", "cores", "system")]
         versions = ", ".join(f"{k} {v}" for k, v in machine.items() if k not in ("cpu", "cores", "system") and v)
         rows.append([*parts, versions, f"{trainings:,}", f"{seconds[name] / 60:.1f}"])
-    head = ["processor", "cores", "system", "versions", "trainings", "processor minutes"]
+    head = ["processor", "cores", "system", "versions", "training runs", "processor minutes"]
     page = [["folder", str(results.folder)], ["page written by asapool", asapool.__version__]]
-    machines = TableView(head, rows, "Where it was trained") if rows else None
+    machines = TableView(head, rows, "Machines used for training") if rows else None
     return {"machines": machines, "page": TableView(["", ""], page, "This page", "")}
 
 

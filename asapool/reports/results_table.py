@@ -1,4 +1,4 @@
-"""What a page of reproduced tables shows: the folder read back, each table, and the figure of the sampling ratio."""
+"""The sections of a report of reproduced tables: each table with its charts, claims and settings."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ class Results:
 
     folder: Path
     tables: list[Table]
-    fixed: dict[str, dict[str, Any]]  # table1 and table3 as they were written
+    fixed: dict[str, dict[str, Any]]  # table1 and table3, read from their files
     records: dict[str, RunRecord]
     curves: dict[str, dict[str, Floats]]
 
 
 def is_results(folder: Path) -> bool:
-    """Whether asapool reproduce worked in the folder."""
+    """Whether the folder was written by asapool reproduce."""
     return (folder / FILE).is_file() or any((folder / f"{name}.json").is_file() for name in ("table1", "table3"))
 
 
 def read_results(folder: Path, *, curves: bool = True) -> Results:
-    """Read a folder; its tables are made anew from its records, so that they are never older than these."""
+    """Read a folder; its tables are computed again from its records, so that they are never outdated."""
     records = Store.read(folder, light=True) if (folder / FILE).is_file() else {}
-    order = known()  # the paper's tables first, as the paper has them
+    order = known()  # the paper's tables first, in its order
     plans = sorted(read_plans(folder), key=lambda plan: order.index(plan.name) if plan.name in order else len(order))
     tables = [make_table(plan, records) for plan in plans]
     fixed = {name: read_json(path) for name in ("table1", "table3") if (path := folder / f"{name}.json").is_file()}
     if not tables and not fixed:
         raise DataError(
-            f"{folder}: holds records but no plan of a table. Give the folder that asapool reproduce wrote, or let it "
-            f"write the plan there: asapool reproduce WHAT --out {folder}"
+            f"{folder}: contains records but no plan of a table. Give a folder written by asapool reproduce, or write "
+            f"the plan there with: asapool reproduce WHAT --out {folder}"
         )
-    courses = _curves(folder / FILE, records) if curves else {}
-    return Results(folder=folder, tables=tables, fixed=fixed, records=records, curves=courses)
+    histories = _curves(folder / FILE, records) if curves else {}
+    return Results(folder=folder, tables=tables, fixed=fixed, records=records, curves=histories)
 
 
 def _curves(path: Path, records: dict[str, RunRecord]) -> dict[str, dict[str, Floats]]:
-    """The histories, one record at a time: all of them as records would not fit into the memory."""
+    """Read the histories one record at a time: all records at once would not fit in memory."""
     values_by_key: dict[str, dict[str, Floats]] = {}
     if not path.is_file():
         return values_by_key
@@ -84,46 +84,46 @@ def _or_nan(value: Any) -> float:
     return float("nan") if value is None else float(value)
 
 
-MOST = 60  # cells with curves of their own; a grid search has hundreds
+MOST = 60  # cells whose curves are drawn; a grid search has hundreds
 Charts = list[tuple[str, list[Chart]]]  # by their headings
 
 
-def table_view(results: Results, made: Table) -> dict[str, Any]:
+def table_view(results: Results, table: Table) -> dict[str, Any]:
     """Everything about one table."""
-    done, planned = sum(cell.folds for cell in made.cells), sum(cell.expected for cell in made.cells)
-    means, spread = _charts(made)
-    alone = made.name in FIGURES and FIGURES[made.name].alone  # the figure shows the same as the means
-    curves, left_out = _curve_charts(results, made)
+    done, planned = sum(cell.folds for cell in table.cells), sum(cell.expected for cell in table.cells)
+    means, spread = _charts(table)
+    alone = table.name in FIGURES and FIGURES[table.name].alone  # the figure shows the same as the means
+    curves, left_out = _curve_charts(results, table)
     return {
-        "name": made.name, "title": f"{made.title} ({made.name})", "columns": made.columns, "table": None,
-        "lead": " ".join([lead(made), *notes(made), f"{done:,} of {planned:,} trainings are done; below each score "
-                          "stand seeds × folds."]),
-        "glance": [{"name": row, "cells": [_cell(made.cell(row, c), made) for c in made.columns]} for row in made.rows],
-        "choices": choices(made) if made.choose else [], "figure": plan_chart(made),
-        "claims": evaluate_claims(made), "means": [] if alone else means,
-        "spread": spread, "seeds_table": _seeds(made), "full": TableView(*grid(made), notes=meanings(made)),
-        "curves": curves, "left_out": left_out, **_settings(made),
+        "name": table.name, "title": f"{table.title} ({table.name})", "columns": table.columns, "table": None,
+        "lead": " ".join([lead(table), *notes(table), f"{done:,} of {planned:,} training runs are done; seeds × folds "
+                          "are below each score."]),
+        "glance": [{"name": r, "cells": [_cell(table.cell(r, c), table) for c in table.columns]} for r in table.rows],
+        "choices": choices(table) if table.choose else [], "figure": plan_chart(table),
+        "claims": evaluate_claims(table), "means": [] if alone else means,
+        "spread": spread, "seeds_table": _seeds(table), "full": TableView(*grid(table), notes=meanings(table)),
+        "curves": curves, "left_out": left_out, **_settings(table),
     }  # fmt: skip
 
 
-def _cell(cell: TableCell | None, made: Table) -> dict[str, Any] | None:
+def _cell(cell: TableCell | None, table: Table) -> dict[str, Any] | None:
     if cell is None:
         return None
     gap = "" if cell.difference is None else f" ({signed(cell.difference)})"
     return {
         "score": plus_minus(cell.mean, cell.over_seeds), "chosen": cell.chosen, "finished": cell.finished,
         "paper": None if cell.paper is None else str(cell.paper), "gap": gap, "verdict": cell.verdict,
-        "trainings": trainings(cell, made),
+        "trainings": trainings(cell, table),
     }  # fmt: skip
 
 
-def _charts(made: Table) -> tuple[Charts, Charts]:
+def _charts(table: Table) -> tuple[Charts, Charts]:
     """Per data set: means against the paper's bands, and the folds behind the means."""
     means: Charts = []
     spread: Charts = []
-    label = f"{made.metric} accuracy, %"
-    for column in made.columns:
-        cells = [c for c in made.cells if c.column == column and (c.mean is not None or c.paper is not None)]
+    label = f"{table.metric} accuracy, %"
+    for column in table.columns:
+        cells = [c for c in table.cells if c.column == column and (c.mean is not None or c.paper is not None)]
         if not any(cell.mean is not None for cell in cells):
             continue
         marks = [
@@ -139,15 +139,15 @@ def _by_seed(cell: TableCell) -> tuple[tuple[str, tuple[float, ...]], ...]:
     return tuple((str(seed), tuple(values)) for seed, values in by_seed(cell.values).items())
 
 
-def _seeds(made: Table) -> TableView:
-    rows = (([cell.row, cell.column], seed, values) for cell in made.cells for seed, values in _by_seed(cell))
+def _seeds(table: Table) -> TableView:
+    rows = (([cell.row, cell.column], seed, values) for cell in table.cells for seed, values in _by_seed(cell))
     return seed_table(["row", "data"], rows)
 
 
-def _curve_charts(results: Results, made: Table) -> tuple[Charts, str]:
-    """The mean curves of every cell's trainings with their deviation as a band, and a note if some are left out."""
-    cells = [cell for cell in made.cells if any(key in results.curves for key in cell.runs)]
-    if made.choose:
+def _curve_charts(results: Results, table: Table) -> tuple[Charts, str]:
+    """The mean curves of every cell's training runs with their deviation as a band, and a note if some are left out."""
+    cells = [cell for cell in table.cells if any(key in results.curves for key in cell.runs)]
+    if table.choose:
         cells = [cell for cell in cells if cell.chosen]
     drawn: Charts = []
     for cell in cells[:MOST]:
@@ -165,20 +165,20 @@ def _curve_charts(results: Results, made: Table) -> tuple[Charts, str]:
     return drawn, f"The first {MOST} of {len(cells)} cells." if len(cells) > MOST else ""
 
 
-def _settings(made: Table) -> dict[str, Any]:
-    """What all cells share, once; and what each has of its own."""
+def _settings(table: Table) -> dict[str, Any]:
+    """The settings that all cells share, and those in which they differ."""
     every = [
-        {f"{part}.{k}": v for part, values in cell.settings.items() for k, v in values.items()} for cell in made.cells
+        {f"{part}.{k}": v for part, values in cell.settings.items() for k, v in values.items()} for cell in table.cells
     ]
     shared = {k: v for k, v in every[0].items() if all(one.get(k) == v for one in every)}
     varied = list(dict.fromkeys(k for one in every for k in one if k not in shared))
     rows = [
         [cell.row, cell.column, *(str(one.get(k, "–")) for k in varied)]
-        for cell, one in zip(made.cells, every, strict=True)
+        for cell, one in zip(table.cells, every, strict=True)
     ]
-    seeds = ", ".join(map(str, made.seeds))
+    seeds = ", ".join(map(str, table.seeds))
     return {
-        "seeds": f"Seeds: {seeds}; {made.folds} folds ({made.protocol}).",
-        "differing": TableView(["row", "data", *varied], rows, "Where cells differ") if varied else None,
+        "seeds": f"Seeds: {seeds}; {table.folds} folds ({table.protocol}).",
+        "differing": TableView(["row", "data", *varied], rows, "Settings that differ") if varied else None,
         "shared": json.dumps(shared, indent=1, ensure_ascii=False),
     }

@@ -1,4 +1,4 @@
-"""The page of one training: its files read back, scores, curves, most confident errors, settings."""
+"""The report of one run: scores, curves, most confident errors, settings."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ from asapool.training.tasks import task_of
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FinishedRun:
-    """A run folder: metrics.json, history.csv, predictions.csv and the settings as they were written."""
+    """The contents of a run folder: metrics.json, history.csv, predictions.csv and config.toml."""
 
     folder: Path
     metrics: dict[str, Any]
-    history: dict[str, list[float | None]]  # column → values; None where a column is empty
+    history: dict[str, list[float | None]]  # column → values; None if a cell is empty
     ids: list[str]  # of the test graphs, in the order of the test part
     y: npt.NDArray[Any]  # (G,) true classes of the test graphs, or (G, T) true values
-    probability: Floats  # (G, C), or (G, T) answers
+    probability: Floats  # (G, C), or (G, T) predictions
     classes: list[str]
     target: Target
     settings: str
 
 
 def read_run(folder: Path) -> FinishedRun:
-    """Read a finished run; one that is not finished, or no run at all, is refused in a sentence."""
+    """Read a finished run; raise CheckpointError if the folder contains none."""
     if not (folder / "metrics.json").is_file():
         if (folder / "config.toml").is_file():
-            raise CheckpointError(f"{folder}: the run is not finished. Go on with: asapool train --resume {folder}")
+            raise CheckpointError(f"{folder}: the run is not finished. Resume it with: asapool train --resume {folder}")
         raise CheckpointError(
-            f"{folder}: holds neither a run (metrics.json) nor a cross-validation (plan.json and table.json) nor "
-            "reproduced tables (runs.jsonl). Give the folder that asapool train, cv, compare or reproduce wrote"
+            f"{folder}: contains neither a run (metrics.json) nor a cross-validation (cv.plan.json) nor reproduced "
+            "tables (runs.jsonl). Give a folder written by asapool train, cv, compare or reproduce"
         )
     metrics = read_json(folder / "metrics.json")
     try:
@@ -65,7 +65,7 @@ def read_run(folder: Path) -> FinishedRun:
         )  # fmt: skip
     except (OSError, KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
         raise CheckpointError(
-            f"{folder}: its files do not fit together ({type(error).__name__}: {error}). Train again"
+            f"{folder}: its files are inconsistent ({type(error).__name__}: {error}). Train again"
         ) from None
 
 
@@ -76,7 +76,7 @@ def _history(path: Path) -> dict[str, list[float | None]]:
 
 
 def _predictions(path: Path, target: Target) -> tuple[list[str], npt.NDArray[Any], Floats]:
-    """Ids, true values and answers of the test graphs; none where the run kept no test part."""
+    """Ids, true values and predictions of the test graphs; empty if the run has no test part."""
     K = target.outputs
     if not path.is_file():
         return [], empty_values(target, 0), np.zeros((0, K))
@@ -87,13 +87,13 @@ def _predictions(path: Path, target: Target) -> tuple[list[str], npt.NDArray[Any
     return [row[1] for row in rows], task_of(target).read_labels(known, target), p
 
 
-LARGE = 1000  # nodes from which on occlusion, one run of the model per node, is left out
+LARGE = 1000  # occlusion runs the model once per node, so it is left out for graphs with more nodes
 
 
 def explain_errors(
     record: FinishedRun, errors: Sequence[WrongAnswer], graphs: GraphSet | None = None
 ) -> list[Hierarchy]:
-    """Their hierarchies, by the model and the graphs of the run; graphs are read again where they are not given."""
+    """Explain wrong predictions with the model of the run; graphs that are not given are read again."""
     trained = checkpoint.load(record.folder / "model.safetensors")
     if graphs is None:
         settings = RunSettings.from_file(record.folder / "config.toml")
@@ -110,7 +110,7 @@ def explain_errors(
 
 
 def errors_view(record: FinishedRun, count: int, graphs: GraphSet | None = None) -> dict[str, Any] | None:
-    """What the page shows of the errors; where the graphs cannot be read, the reason and a list."""
+    """The section on errors: drawings, or a list and the reason if the graphs cannot be read."""
     if not len(record.y) or not count:
         return None
     task = task_of(record.target)
@@ -171,7 +171,7 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
         if remark and value is not None and len(scores.get("tasks", ())) > 1:
             defined = sum(one[key] is not None for one in scores["tasks"].values())
             remark = f"mean of {defined} of {len(scores['tasks'])} tasks"
-        if key == "pr_auc" and not remark and scores.get("pr_auc_class") is not None:  # older runs do not have it
+        if key == "pr_auc" and not remark and scores.get("pr_auc_class") is not None:  # older runs lack it
             remark = f"of the class {scores['pr_auc_class']!r}"
         lines = [remark] if remark else []
         if value is not None and spans.get(key):
@@ -179,7 +179,7 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
         if key == task.headline and "majority_class" in m and m["majority_class"]["test_accuracy"] is not None:
             trivial = m["majority_class"]
             lines.append(f"always {trivial['class']!r}: {trivial['test_accuracy']:.3f}")
-        elif known.get(key) is not None and key != "calibration_error":  # a constant is calibrated, and of no use
+        elif known.get(key) is not None and key != "calibration_error":  # a constant is calibrated, but useless
             lines.append(f"baseline {known[key]:.3f}")
         facts.append(Fact(ALL_METRICS[key].label, "–" if value is None else f"{value:.3f}", "\n".join(lines)))
     label = ALL_METRICS[task.headline].label
@@ -197,7 +197,7 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
 
 
 def _parts_table(record: FinishedRun) -> TableView:
-    """How many graphs of every class each part has (the row sums of its confusion matrix); or the scores by task."""
+    """The number of graphs of each class per part (row sums of its confusion matrix), or the scores by task."""
     m = record.metrics
     scores = m["test"] or m["validation"]
     if scores is not None and "tasks" in scores:
@@ -227,7 +227,7 @@ def _training(record: FinishedRun) -> dict[str, Any] | None:
     stopped = f" It stopped early: {m['stopped']}." if m["stopped"] else ""
     by = f", the best by validation {ALL_METRICS[chosen].label if chosen in ALL_METRICS else chosen}"
     lead = (
-        f"{m['epochs']} epochs in {m['seconds']:.1f} s; the model is that of epoch {m['best_epoch']} (dotted line)"
+        f"{m['epochs']} epochs in {m['seconds']:.1f} s; the model is from epoch {m['best_epoch']} (dotted line)"
         f"{by if chosen in (*ALL_METRICS, 'loss') else ''}."
     )
     columns = {
@@ -259,7 +259,7 @@ def _repeat(record: FinishedRun) -> TableView:
         *([f"version of {name}", version] for name, version in m["versions"].items() if name != "numerics"),
         ["folder", str(record.folder)],
     ]
-    return TableView(["", ""], rows, "What it takes to repeat this run", "plain")
+    return TableView(["", ""], rows, "To reproduce this run", "plain")
 
 
 def _line(name: str, x: list[float], y: list[float | None]) -> Line:

@@ -112,16 +112,18 @@ def write_verdicts(report: Report, folder: Path) -> Path:
 
 
 def make_folder(folder: Path) -> Path:
-    """Make the folder if it is missing; refuse at once where it cannot be made, before any work is done for it."""
+    """Make the folder if it is missing, before any other work, so that an error is reported at once."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WriteError(f"{folder}: cannot be a folder for figures ({error.strerror}). Choose another name.") from None
+        raise WriteError(
+            f"{folder}: cannot make a folder for figures ({error.strerror}). Choose another name."
+        ) from None
     return folder
 
 
 def _fan(tree: Sequence[Sequence[int]]) -> list[tuple[float, float]]:
-    """Places of a starlike tree's nodes: the root in the middle, the legs like the hands of a clock."""
+    """Positions of the nodes of a starlike tree: the root in the middle, the legs like spokes."""
     place = [(0.0, 0.0)] * len(tree)
     for leg, first in enumerate(tree[0]):
         angle = pi / 2 - 2 * pi * leg / len(tree[0])

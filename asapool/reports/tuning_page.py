@@ -1,4 +1,4 @@
-"""The page of a search: the best settings, how it came to them, which settings matter, every trial."""
+"""The report of a search: the best settings, its progress, which settings matter, all trials."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from asapool.files import read_json
 from asapool.reports.charts import Chart, Line, line_chart
 from asapool.reports.page import Fact, TableView, render, text
 
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 900, 300, 40, 16, 60  # of the parallel coordinates
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 900, 300, 40, 16, 60  # of the parallel coordinates plot
 
 
 def is_search(folder: Path) -> bool:
-    """Whether asapool tune worked in the folder and came to an end."""
+    """Whether the folder contains a finished search of asapool tune."""
     return (folder / "search.json").is_file()
 
 
 def tuning_page(folder: Path) -> str:
-    """Read search.json and tune.json, and write their page."""
+    """Read search.json and tune.json, and render the page."""
     try:
         search, about = read_json(folder / "search.json"), read_json(folder / "tune.json")
         return _page(folder, search, about)
     except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise CheckpointError(
-            f"{folder}: its files do not fit together ({type(error).__name__}: {error}). Run the command again"
+            f"{folder}: its files are inconsistent ({type(error).__name__}: {error}). Run the command again"
         ) from None
 
 
@@ -40,7 +40,7 @@ def _page(folder: Path, search: Mapping[str, Any], about: Mapping[str, Any]) -> 
     best = next(t for t in trials if t["number"] == search["best"])
     finished = [t for t in trials if t["validation"] is not None]
     default = about["base"]["model"] | about["base"]["train"]
-    heading = f"{search['data']}: a search for settings"
+    heading = f"{search['data']}: tuning"
     rows = [
         [name, _short(value), _short(default.get(name.split(".")[1], "–"))] for name, value in best["chosen"].items()
     ]
@@ -78,7 +78,7 @@ def _history(finished: Sequence[Mapping[str, Any]], metric: str, greater: bool) 
 
 
 def _importance(folder: Path, names: Sequence[str]) -> TableView | None:
-    """How much of the spread of the scores each setting explains; None where Optuna cannot say."""
+    """How much of the variation in scores each setting explains; None if Optuna cannot tell."""
     try:
         import optuna
     except ImportError:
@@ -93,12 +93,12 @@ def _importance(folder: Path, names: Sequence[str]) -> TableView | None:
         done = [t for t in study.get_trials(deepcopy=False) if t.params and t.state.name == "COMPLETE"]
         if len(done) < 4:
             return None
-        with warnings.catch_warnings():  # of settings with few trials; the page says how many there were
+        with warnings.catch_warnings():  # Optuna warns about few trials; the page shows how many there were
             warnings.simplefilter("ignore")
             shares = optuna.importance.get_param_importances(
                 study, evaluator=optuna.importance.PedAnovaImportanceEvaluator(), params=list(names)
             )
-    except (ValueError, RuntimeError):  # too few trials, or all of them alike
+    except (ValueError, RuntimeError):  # too few trials, or all scores equal
         return None
     rows = [
         [
@@ -165,7 +165,7 @@ def _height(value: Any, ends: Sequence[Any]) -> float:
         and isinstance(high, (int, float))
         and high > low
     ):
-        if low > 0 and high / low > 20:  # such a range is searched on a logarithmic scale
+        if low > 0 and high / low > 20:  # ranges this wide are searched on a logarithmic scale
             return math.log(value / low) / math.log(high / low)
         return float((value - low) / (high - low))
     return 0.5

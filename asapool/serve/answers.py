@@ -1,4 +1,4 @@
-"""The model behind the service: graphs in, rows of plain data out. Runs in one thread, which owns the model."""
+"""The model behind the service: graphs in, rows of plain data out. It runs in a single thread."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Answers:
     """Predictions, embeddings and explanations of one model.
 
     Args:
-        settings: names the model, and the limits.
+        settings: the model file and the limits.
     """
 
     def __init__(self, settings: ServeSettings) -> None:
@@ -38,7 +38,7 @@ class Answers:
         self.neighbours = None if settings.neighbours is None else Neighbours(self.model, settings.neighbours)
 
     def _wanted(self) -> Wanted:
-        """Everything that the model file knows about how sure its answers are."""
+        """All uncertainty columns that the model file supports."""
         for wanted in (Wanted(uncertainty=True, coverage=self.settings.coverage), Wanted(uncertainty=True)):
             try:
                 if KEY in self.model.extra:
@@ -49,7 +49,7 @@ class Answers:
         return Wanted()
 
     def warm_up(self) -> None:
-        """Load and compile what the first request would wait for."""
+        """Load and compile in advance what the first request would have to wait for."""
         from asapool.exporting.comparing import generated
 
         job: MoleculeRequest | GraphSet = generated(self.model, 3)
@@ -62,15 +62,15 @@ class Answers:
     def predict(self, jobs: Sequence[MoleculeRequest | GraphSet]) -> list[list[Row] | Exception]:
         """The rows of several requests; all molecules go through the model together."""
         done: list[list[Row] | Exception] = [[] for _ in jobs]
-        held = [k for k, job in enumerate(jobs) if isinstance(job, MoleculeRequest)]
+        molecule_jobs = [k for k, job in enumerate(jobs) if isinstance(job, MoleculeRequest)]
         try:
             together = [text for job in jobs if isinstance(job, MoleculeRequest) for text in job.smiles]
             names = [name for job in jobs if isinstance(job, MoleculeRequest) for name in job.ids]
             rows = iter(self._rows_of_smiles(together, names)) if together else iter(())
-            for k in held:
+            for k in molecule_jobs:
                 done[k] = [next(rows) for _ in jobs[k].smiles]  # type: ignore[union-attr]
         except Exception as error:
-            for k in held:
+            for k in molecule_jobs:
                 done[k] = error
         for k, job in enumerate(jobs):
             if isinstance(job, GraphSet):
@@ -81,7 +81,7 @@ class Answers:
         return done
 
     def _rows_of_smiles(self, smiles: list[str], ids: list[str]) -> list[Row]:
-        """One row per SMILES, in their order; `error` where one cannot be answered."""
+        """One row per SMILES, in order; with `error` if it cannot be predicted."""
         graphs, errors = self.molecules(smiles)
         rows: list[Row] = [{"id": name, "smiles": text} for name, text in zip(ids, smiles, strict=True)]
         for k, reason in errors.items():
@@ -92,7 +92,7 @@ class Answers:
         return rows
 
     def molecules(self, smiles: list[str]) -> tuple[GraphSet | None, dict[int, str]]:
-        """The molecules that can be read and are not too large, as a set; and what is wrong with the others."""
+        """The molecules that can be read and are not too large; and the reasons for rejecting the others."""
         from asapool.data.molecules import read_smiles
 
         errors: dict[int, str] = {}
@@ -100,14 +100,14 @@ class Answers:
             reading = read(smiles, recipe=self.model.recipe, labels="ignored", skip_invalid=True)
             graphs: GraphSet | None = reading.graphs
             errors = {row.line: row.reason for row in reading.skipped}
-        except AsapoolError:  # not one of them can be read
+        except AsapoolError:  # none of them can be read
             graphs = None
             errors = dict(read_smiles(smiles).failed)
         if graphs is not None:
             sizes = np.diff(graphs.ptr)
             large = sizes > self.settings.max_nodes
             for place, size in zip(graphs.places[large].tolist(), sizes[large].tolist(), strict=True):
-                errors[place] = f"the molecule has {size} atoms, and {self.settings.max_nodes} are allowed"
+                errors[place] = f"the molecule has {size} atoms; at most {self.settings.max_nodes} are allowed"
             graphs = graphs if not large.any() else graphs.subset(np.flatnonzero(~large)) if not large.all() else None
         return graphs, errors
 
@@ -119,11 +119,11 @@ class Answers:
         return [{name: value for name, value in row.items() if name != "graph"} for row in rows]
 
     def graphs_of(self, job: MoleculeRequest | GraphSet) -> tuple[GraphSet | None, dict[int, str]]:
-        """The graphs of a request, and what is wrong with the others."""
+        """The graphs of a request, and the reasons for rejecting others."""
         return (job, {}) if isinstance(job, GraphSet) else self.molecules(job.smiles)
 
     def embed(self, job: MoleculeRequest | GraphSet) -> list[Row]:
-        """The vector of every graph; `error` where there is none."""
+        """The embedding of every graph, or an `error`."""
         from asapool.training.embeddings import embed
 
         graphs, errors = self.graphs_of(job)
@@ -150,21 +150,21 @@ class Answers:
         if target is not None and not (isinstance(target, str) and target in self.model.classes):
             raise Refusal(422, f"target must be one of {', '.join(self.model.classes)[:300]}")
         kinds = ["attention", "gradient"] + ["occlusion"] * occlusion
-        made = explain(self.model, graphs, 0, target=target, importance=kinds)
+        h = explain(self.model, graphs, 0, target=target, importance=kinds)
         pictures = [
-            {"title": KINDS[kind].label, "text": KINDS[kind].meaning_for(made.kind), "svg": made.to_svg(0, kind)}
-            for kind in reversed(list(made.importance))
+            {"title": KINDS[kind].label, "text": KINDS[kind].meaning_for(h.kind), "svg": h.to_svg(0, kind)}
+            for kind in reversed(list(h.importance))
         ]
         pictures += [
             {
                 "title": f"Clusters, level {depth}",
                 "text": f"{len(level)} kept clusters; a ring marks the medoid of each, arcs are pooled edges.",
-                "svg": made.to_svg(depth),
+                "svg": h.to_svg(depth),
             }
-            for depth, level in enumerate(made.levels, 1)
+            for depth, level in enumerate(h.levels, 1)
         ]
         return {
-            "hierarchy": json.loads(made.to_json()), "pictures": pictures, "note": made.note, "about": made.about,
+            "hierarchy": json.loads(h.to_json()), "pictures": pictures, "note": h.note, "about": h.about,
             "neighbours": [] if self.neighbours is None else self.neighbours.of(graphs),
         }  # fmt: skip
 
@@ -191,7 +191,7 @@ class Answers:
 
 
 def _finite(value: Any) -> Any:
-    """Plain data for JSON, with null for what is no number."""
+    """Plain data for JSON, with null for numbers that are not finite."""
     if isinstance(value, dict):
         return {str(k): _finite(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

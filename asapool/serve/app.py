@@ -1,4 +1,4 @@
-"""The service: FastAPI around one model; every answer has a content security policy, every error one sentence."""
+"""The service: FastAPI around one model; every response has a content security policy, every error one sentence."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Meters:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
-            "asapool_requests", "Requests by address and status", ["path", "status"], registry=self.registry
+            "asapool_requests", "Requests by path and status", ["path", "status"], registry=self.registry
         )
         self.seconds = Histogram("asapool_seconds", "Time of a request", ["path"], registry=self.registry)
         self.graphs = Counter("asapool_graphs", "Graphs predicted", registry=self.registry)
@@ -45,7 +45,7 @@ class Meters:
         self.batch = Histogram("asapool_batch_graphs", "Graphs of a batch", buckets=sizes, registry=self.registry)
 
     def count(self, path: str, status: int, seconds: float) -> None:
-        """Note a request; addresses that do not exist are one, so that the names of requests cannot fill the memory."""
+        """Count a request; unknown paths share one counter, so that requests cannot fill the memory with names."""
         name = path if path in KNOWN else "other"
         self.requests.labels(name, str(status)).inc()
         self.seconds.labels(name).observe(seconds)
@@ -78,7 +78,7 @@ def front_page(card: Mapping[str, Any], key: bool) -> str:
 
 
 def docs_page(openapi: Mapping[str, Any]) -> str:
-    """The page at /docs: every address with its purpose, and the body of a request."""
+    """The page at /docs: every endpoint with its purpose, and the body of a request."""
     rows = [
         (verb.upper(), path, entry.get("summary", ""))
         for path, verbs in openapi["paths"].items()
@@ -97,7 +97,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-OPEN = ("/", "/health", "/page.css", "/page.js", "/docs", "/openapi.json")  # what needs no key
+OPEN = ("/", "/health", "/page.css", "/page.js", "/docs", "/openapi.json")  # paths that need no key
 EXAMPLE = {
     "requestBody": {
         "required": True,
@@ -155,7 +155,7 @@ def create_app(settings: ServeSettings) -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def no_such(request: Request, error: HTTPException) -> Response:
-        known = {404: "there is no such address; see /docs", 405: "this address takes another method; see /docs"}
+        known = {404: "there is no such path; see /docs", 405: "this path takes another method; see /docs"}
         return _refused(error.status_code, known.get(error.status_code, "the request cannot be answered"))
 
     async def job_of(request: Request) -> tuple[dict[str, Any], Any]:
@@ -169,7 +169,7 @@ def create_app(settings: ServeSettings) -> FastAPI:
         meters.graphs.inc(len(rows))
         return JSONResponse({"results": rows})
 
-    @app.post("/embed", openapi_extra=EXAMPLE, summary="The vector of every graph, in the order of the request")
+    @app.post("/embed", openapi_extra=EXAMPLE, summary="The embedding of every graph, in the order of the request")
     async def embed(request: Request) -> Response:
         _, job = await job_of(request)
         return JSONResponse({"results": await batcher.run(answers.embed, job)})
@@ -180,15 +180,15 @@ def create_app(settings: ServeSettings) -> FastAPI:
         occlusion = given.get("occlusion") is True
         return JSONResponse(await batcher.run(answers.explain, job, given.get("target"), occlusion))
 
-    @app.get("/model", summary="Classes, recipe of the features, scores of the training, versions, limits")
+    @app.get("/model", summary="Classes, feature recipe, validation and test scores, versions, limits")
     async def model() -> Response:
         return JSONResponse(answers.card())
 
-    @app.get("/health", summary="Whether the service answers")
+    @app.get("/health", summary="Whether the service is up")
     async def health() -> Response:
         return JSONResponse({"status": "ok", "version": __version__, "waiting": batcher.queue.qsize()})
 
-    @app.get("/metrics", summary="Counters for Prometheus, of this worker")
+    @app.get("/metrics", summary="Prometheus counters of this worker")
     async def metrics() -> Response:
         return PlainTextResponse(meters.text(), media_type=meters.media_type)
 
@@ -212,13 +212,13 @@ def create_app(settings: ServeSettings) -> FastAPI:
 
 
 class Guard:
-    """Before and after every request: the key, the headers, the counters; an error of ours is logged and answered."""
+    """Middleware that checks the key, sets headers, counts requests, and logs and answers internal errors."""
 
     def __init__(self, app: ASGIApp, key: str | None, meters: Meters) -> None:
         self.app, self.key, self.meters = app, key, meters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -250,7 +250,7 @@ def _refused(status: int, sentence: str) -> JSONResponse:
 
 
 def _unauthorised(request: Request, key: str | None) -> JSONResponse | None:
-    """The answer to a request without the key, where one is needed."""
+    """The response to a request without the required key, or None if it may pass."""
     if key is None or request.url.path in OPEN:
         return None
     given = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -260,11 +260,11 @@ def _unauthorised(request: Request, key: str | None) -> JSONResponse | None:
 
 
 async def _body(request: Request, most: int) -> bytes:
-    """The body, as long as it is allowed to be."""
-    held, size = [], 0
-    async for part in request.stream():
-        size += len(part)
+    """The body of a request, refused if it is larger than `most` bytes."""
+    chunks, size = [], 0
+    async for chunk in request.stream():
+        size += len(chunk)
         if size > most:
             raise Refusal(413, f"the request is larger than {most:,} bytes. Send several requests")
-        held.append(part)
-    return b"".join(held)
+        chunks.append(chunk)
+    return b"".join(chunks)

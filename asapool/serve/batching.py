@@ -15,21 +15,21 @@ Answer = Callable[[Sequence[Job]], list[Any]]
 
 
 def count(job: Job) -> int:
-    """Graphs of a job."""
+    """The number of graphs in a job."""
     return len(job.smiles) if isinstance(job, MoleculeRequest) else len(job)
 
 
 class Batcher:
-    """One thread that owns the model, and a queue before it.
+    """One thread that runs the model, and the queue in front of it.
 
     A request is answered at once when the model is idle, so a single client does not wait; under load the queue fills
     while a batch runs, and the next batch takes all of it, up to `most` graphs.
 
     Args:
-        answer: from jobs to their results; an exception in place of a result belongs to that job alone.
-        waiting: most jobs in the queue; more are refused.
-        seconds: most time for a job.
-        most: graphs of a batch.
+        answer: maps jobs to results; an exception in place of a result concerns that job alone.
+        waiting: maximum number of jobs in the queue; more are refused.
+        seconds: time limit of a job.
+        most: maximum number of graphs in a batch.
         on_batch: called with the number of graphs of every batch.
     """
 
@@ -43,11 +43,11 @@ class Batcher:
         self.task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start answering requests."""
         self.task = asyncio.create_task(self._work())
 
     async def stop(self) -> None:
-        """Answer what waits, then end."""
+        """Answer all waiting requests, then stop."""
         while not self.queue.empty():
             await asyncio.sleep(0.01)
         if self.task is not None:
@@ -64,7 +64,7 @@ class Batcher:
         return await self._timed(future)
 
     async def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Something else that needs the model, in its thread."""
+        """Call a function that needs the model in the model's thread."""
         return await self._timed(asyncio.get_running_loop().run_in_executor(self.thread, function, *args))
 
     async def _timed(self, future: asyncio.Future[Any]) -> Any:
@@ -81,10 +81,10 @@ class Batcher:
             while graphs < self.most and not self.queue.empty():
                 batch.append(self.queue.get_nowait())
                 graphs += count(batch[-1][0])
-            batch = [(job, future) for job, future in batch if not future.done()]  # those whose client gave up
+            batch = [(job, future) for job, future in batch if not future.done()]  # drop jobs whose client gave up
             if not batch:
                 continue
-            self.on_batch(graphs)
+            self.on_batch(sum(count(job) for job, _ in batch))
             try:
                 results = await loop.run_in_executor(self.thread, self.answer, [job for job, _ in batch])
             except Exception as error:

@@ -1,4 +1,4 @@
-"""The labelled graphs that the model finds most similar to a graph: nearest vectors, as for flagging unlike graphs."""
+"""The labelled graphs that the model finds most similar to a graph: its nearest neighbours among the embeddings."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from asapool.training.applicability import Reference
 from asapool.training.embeddings import embed
 
 SHOWN = 3
-MOST = 200_000  # graphs of the set; their vectors are held in memory
+MOST = 200_000  # graphs in the set; their embeddings are kept in memory
 
 
 class Neighbours:
     """A labelled set in which to look for neighbours.
 
     Args:
-        model: makes the vectors.
+        model: computes the embeddings.
         source: the training set, or any other set with the same target.
     """
 
@@ -28,17 +28,17 @@ class Neighbours:
         self.model = model
         self.graphs = read(source, recipe=model.recipe, labels="optional", skip_invalid=True).graphs
         if not 2 <= len(self.graphs) <= MOST:
-            raise ConfigError(f"{source}: neighbours are looked for in 2 to {MOST:,} graphs, got {len(self.graphs):,}")
+            raise ConfigError(f"{source}: a set for neighbours has 2 to {MOST:,} graphs, got {len(self.graphs):,}")
         model.check(self.graphs)
         vectors = embed(model.model, self.graphs)
         reference = Reference.fit(vectors)
         if reference is None:
-            raise ConfigError(f"{source}: the model makes the same vector of all graphs, so none is the nearest")
+            raise ConfigError(f"{source}: the model gives all graphs the same embedding, so none is nearest")
         self.reference = reference
         self.points = reference.project(vectors)
 
     def of(self, graphs: GraphSet) -> list[dict[str, Any]]:
-        """The nearest graphs of the first graph, nearest first, with what is known about each."""
+        """The labelled graphs nearest to the first of `graphs`, nearest first."""
         point = self.reference.project(embed(self.model.model, graphs, [0]))
         distances = np.sqrt(((self.points - point) ** 2).sum(axis=1))
         return [self._row(i, float(distances[i])) for i in np.argsort(distances, kind="stable")[:SHOWN].tolist()]

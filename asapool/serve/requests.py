@@ -1,6 +1,6 @@
-"""From the body of a request to graphs: SMILES, a table, our JSON schema or GraphML; nothing is written to a disk.
+"""From the body of a request to graphs: SMILES, a table, our JSON schema or GraphML; nothing is written to disk.
 
-Every mistake of a client is a `Refusal` with a status code and one sentence.
+Every client error is a `Refusal` with a status code and one sentence.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SMILES_COLUMNS = ("smiles", "canonical_smiles", "smi", "structure")
 FIELDS = ("smiles", "ids", "graphs", "csv", "column", "jsonl", "graphml", "target", "occlusion")
 
 
-class Refusal(Exception):  # noqa: N818  it is an answer, not a failure
-    """A request that is not answered: the status code, and the sentence that says why."""
+class Refusal(Exception):  # noqa: N818  it is a response, not a failure
+    """A rejected request: its status code, and a sentence that says why."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -44,8 +44,8 @@ class MoleculeRequest:
 def parse(body: bytes) -> dict[str, Any]:
     """The JSON object of a body."""
 
-    def refuse(word: str) -> Any:
-        raise Refusal(400, f"the body holds {word}, which is not JSON. Leave the value out, or write null")
+    def refuse(constant: str) -> Any:
+        raise Refusal(400, f"the body contains {constant}, which is not JSON. Leave the value out, or write null")
 
     try:
         value = json.loads(body.decode("utf-8"), parse_constant=refuse)
@@ -63,7 +63,7 @@ def parse(body: bytes) -> dict[str, Any]:
 
 
 def read_request(request: Mapping[str, Any], model: LoadedModel, settings: ServeSettings) -> MoleculeRequest | GraphSet:
-    """What a request asks about: molecules, or graphs that are ready for the model."""
+    """The molecules of a request, or its graphs, ready for the model."""
     kinds = [name for name in ("smiles", "csv", "graphs", "jsonl", "graphml") if request.get(name) is not None]
     if len(kinds) != 1:
         given = "none" if not kinds else " and ".join(kinds)
@@ -81,7 +81,7 @@ def read_request(request: Mapping[str, Any], model: LoadedModel, settings: Serve
     _limit(len(graphs), settings)
     sizes = graphs.ptr[1:] - graphs.ptr[:-1]
     if len(sizes) and int(sizes.max()) > settings.max_nodes:
-        raise Refusal(422, f"a graph has {int(sizes.max())} nodes, and {settings.max_nodes} are allowed")
+        raise Refusal(422, f"a graph has {int(sizes.max())} nodes; at most {settings.max_nodes} are allowed")
     return graphs
 
 
@@ -89,19 +89,19 @@ def _molecules(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeR
     given = request["smiles"]
     smiles = [given] if isinstance(given, str) else given
     if not isinstance(smiles, list) or not all(isinstance(text, str) for text in smiles):
-        raise Refusal(422, "smiles must be a text or a list of texts")
+        raise Refusal(422, "smiles must be a string or a list of strings")
     ids = request.get("ids")
     if ids is None:
         ids = [str(k) for k in range(len(smiles))]
     if not isinstance(ids, list) or len(ids) != len(smiles) or not all(isinstance(i, (str, int)) for i in ids):
-        raise Refusal(422, f"ids must be a list of {len(smiles)} texts, one per SMILES")
+        raise Refusal(422, f"ids must be a list of {len(smiles)} strings, one per SMILES")
     return _checked(smiles, [str(i)[:200] for i in ids], settings)
 
 
 def _table(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeRequest:
     text, column = request["csv"], request.get("column")
     if not isinstance(text, str) or not isinstance(column, (str, type(None))):
-        raise Refusal(422, "csv and column must be texts")
+        raise Refusal(422, "csv and column must be strings")
     try:
         first = text.lstrip("\ufeff").split("\n", 1)[0]
         rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff")), delimiter="\t" if "\t" in first else ","))
@@ -112,12 +112,12 @@ def _table(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeReque
         raise Refusal(422, "csv: the table is empty")
     header = [name.strip() for name in rows[0]]
     lower = [name.lower() for name in header]
-    wanted = (column.lower(),) if column else SMILES_COLUMNS
-    place = next((lower.index(name) for name in wanted if name in lower), None)
+    candidates = (column.lower(),) if column else SMILES_COLUMNS
+    place = next((lower.index(name) for name in candidates if name in lower), None)
     if place is None and len(header) == 1 and column is None:
-        place, header = 0, []  # a list of SMILES without a heading
+        place, header = 0, []  # a list of SMILES without a header
     if place is None:
-        raise Refusal(422, f"csv: no column {' or '.join(wanted)[:100]!r}; name the one with the SMILES in `column`")
+        raise Refusal(422, f"csv: no column {' or '.join(candidates)[:100]!r}; name the SMILES column in `column`")
     body = rows[1:] if header else rows
     id_column = (
         next((lower.index(name) for name in ("id", "name", "compound_id") if name in lower), None) if header else None
@@ -133,7 +133,7 @@ def _checked(smiles: list[str], ids: list[str], settings: ServeSettings) -> Mole
     _limit(len(smiles), settings)
     longest = max(map(len, smiles))
     if longest > LONGEST:
-        raise Refusal(422, f"a SMILES has {longest} characters, and {LONGEST} are allowed")
+        raise Refusal(422, f"a SMILES has {longest} characters; at most {LONGEST} are allowed")
     return MoleculeRequest(smiles, ids)
 
 
@@ -142,7 +142,7 @@ def _limit(count: int, settings: ServeSettings) -> None:
         raise Refusal(422, "there is no graph in the request")
     if count > settings.max_graphs:
         raise Refusal(
-            413, f"{count} graphs in one request, and {settings.max_graphs} are allowed. Send several requests"
+            413, f"{count} graphs in one request; at most {settings.max_graphs} are allowed. Send several requests"
         )
 
 
@@ -155,9 +155,9 @@ def _records(given: Any, model: LoadedModel, settings: ServeSettings) -> GraphSe
     elif isinstance(given, list) and all(isinstance(record, dict) for record in given):
         lines = [json.dumps(record) for record in given]
     else:
-        raise Refusal(422, "graphs must be a list of objects, and jsonl a text with one object per line")
+        raise Refusal(422, "graphs must be a list of objects, and jsonl a string with one object per line")
     _limit(len(lines), settings)
-    handle = os.memfd_create("request")  # a file in memory: the readers take files, and nothing touches a disk
+    handle = os.memfd_create("request")  # a file in memory: the readers need a file, but nothing is written to disk
     try:
         os.write(handle, "\n".join(lines).encode("utf-8", "replace"))
         options = ReadOptions(recipe=model.recipe, labels="ignored")
@@ -175,13 +175,13 @@ def _graphml(text: Any, model: LoadedModel) -> GraphSet:
         raise Refusal(422, "graphml must be the text of a GraphML file without a document type")
     try:
         graph = nx.parse_graphml(text)
-    except Exception as error:  # the parser of the library fails in many ways
+    except Exception as error:  # networkx's parser raises many kinds of errors
         raise Refusal(422, f"graphml: cannot be read ({type(error).__name__})") from None
     return TrainedModel(model).read([graph])
 
 
 def _public(error: AsapoolError) -> str:
-    """The sentence without the name of the file in memory."""
+    """The error message without the name of the in-memory file."""
     import re
 
     return re.sub(r"/proc/self/fd/\d+", "graphs", str(error))[:500]

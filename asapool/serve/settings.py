@@ -1,4 +1,4 @@
-"""What a service allows, and the processes that it runs in."""
+"""The settings of a service, and its worker processes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ VARIABLE = "ASAPOOL_SERVE"  # environment variable through which the settings re
 
 @dataclass(frozen=True, kw_only=True)
 class ServeSettings:
-    """The model, the key and the limits of a service; each limit is answered with a status code and one sentence.
+    """The model, the key and the limits of a service; exceeding a limit returns a status code and one sentence.
 
     Args:
         model: a run folder or a model file.
-        api_key_file: a file with the key that requests must carry; None = no key.
+        api_key_file: a file with the key that requests must send; None = no key.
         max_bytes: size of a request (413).
-        max_graphs: graphs of a request (413).
-        max_nodes: nodes of one graph (422, for this graph alone).
-        max_waiting: requests that wait at a time (503).
+        max_graphs: graphs per request (413).
+        max_nodes: nodes per graph (422, for this graph alone).
+        max_waiting: requests in the queue (503).
         seconds: time for a request (503).
-        coverage: of conformal answers, where the model has them.
-        threads: of torch and of the compiled loops, per worker.
-        neighbours: a labelled set whose most similar graphs are shown beside an explanation; None = none.
+        coverage: of conformal sets and intervals, if the model supports them.
+        threads: of torch and of the compiled kernels, per worker.
+        neighbours: a labelled set whose most similar graphs are shown beside an explanation; None = no set.
     """
 
     model: str
@@ -60,7 +60,7 @@ class ServeSettings:
         return key
 
     def publish(self) -> None:
-        """Put the settings where worker processes find them."""
+        """Pass the settings to worker processes through the environment."""
         os.environ[VARIABLE] = json.dumps(asdict(self))
 
     @classmethod
@@ -70,9 +70,9 @@ class ServeSettings:
 
 
 def run(settings: ServeSettings, host: str, port: int, workers: int, log_level: str = "info") -> None:
-    """Serve until a signal comes: SIGTERM and Ctrl-C finish the requests that are under way, up to ten seconds.
+    """Serve until a signal arrives: SIGTERM and Ctrl-C let running requests finish, for up to ten seconds.
 
-    With several workers a parent process restarts one that dies.
+    With several workers, a parent process restarts any that die.
     """
     try:
         import fastapi  # noqa: F401
@@ -83,9 +83,9 @@ def run(settings: ServeSettings, host: str, port: int, workers: int, log_level: 
     from asapool.models import checkpoint
     from asapool.serve.neighbours import Neighbours
 
-    settings.api_key()  # mistakes are reported before a worker starts
+    settings.api_key()  # report errors before a worker starts
     model = checkpoint.load(settings.model)
-    if settings.neighbours is not None and workers > 1:  # a single worker is this process, and reports it itself
+    if settings.neighbours is not None and workers > 1:  # a single worker is this process and checks it itself
         Neighbours(model, settings.neighbours)
     if not 0 <= port <= 65535:
         raise ConfigError(f"--port must lie in 0 to 65535, got {port}")

@@ -1,6 +1,6 @@
-"""The paper's theory as programs: receptive fields, connectivity bounds, exhaustive checks.
+"""The paper's theory as code: receptive fields, connectivity bounds, exhaustive checks.
 
-Names are looked up when first used: the closed forms need no torch.
+Public names are imported on first use, because the closed forms do not need torch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Optimum-nodes n*_h, counted and in closed form, and the ratio k* above which a pooled graph must have an edge.
+"""Optimum-nodes n*_h, computed and in closed form, and the ratio k* above which a pooled graph must have an edge.
 
-Two kept nodes are connected when they lie at most RF hops apart (RF = h for TopK and SAGPool, 2h + 1 for ASAP). A
-selection without edges is therefore a set of nodes pairwise at least RF + 1 hops apart, and ⌈kN⌉ > n*_{RF+1} is what
-forces an edge (pigeon-hole); as n* is a whole number this says exactly k > k* = n*_{RF+1} / N.
+Two kept nodes are connected if they are at most RF hops apart (RF = h for TopK and SAGPool, 2h + 1 for ASAP). A
+selection without edges is therefore a set of nodes pairwise at least RF + 1 hops apart, and ⌈kN⌉ > n*_{RF+1} forces an
+edge (pigeonhole principle); since n* is a whole number, this is equivalent to k > k* = n*_{RF+1} / N.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from asapool.theory.graphs import Neighbours, balls, components, neighbours, pos
 
 
 def largest_independent(conflict: list[int]) -> list[int]:
-    """A largest set of nodes of which no two are in conflict; bit j of conflict[i] says that i and j are.
+    """A largest set of nodes without conflicts; bit j of conflict[i] is set if i and j are in conflict.
 
     max |S| subject to conflict[i] ∩ S ⊆ {i} for every i ∈ S
 
@@ -29,12 +29,12 @@ def largest_independent(conflict: list[int]) -> list[int]:
 
 
 def _solve(open_nodes: int, foes: list[int], floor: int) -> int:
-    """A largest independent subset of the open nodes, or any subset of at most `floor` nodes when none is larger."""
-    taken, open_nodes = _take_the_obvious(open_nodes, foes)
+    """A largest independent subset of the open nodes, or any one of at most `floor` nodes if none is larger."""
+    taken, open_nodes = _take_simplicial(open_nodes, foes)
     if not open_nodes:
         return taken
     part = _component(open_nodes, foes)
-    if part != open_nodes:  # pieces without conflicts between them are solved one by one
+    if part != open_nodes:  # components are solved one by one
         while open_nodes:
             part = _component(open_nodes, foes)
             taken |= _solve(part, foes, -1)
@@ -50,8 +50,8 @@ def _solve(open_nodes: int, foes: list[int], floor: int) -> int:
     return taken | (other if other.bit_count() > best.bit_count() else best)
 
 
-def _take_the_obvious(open_nodes: int, foes: list[int]) -> tuple[int, int]:
-    """Take every node whose open foes conflict among each other: some largest set contains it (it is simplicial)."""
+def _take_simplicial(open_nodes: int, foes: list[int]) -> tuple[int, int]:
+    """Take every simplicial node, whose open foes all conflict with each other: some largest set contains it."""
     taken, changed = 0, True
     while changed:
         changed = False
@@ -67,7 +67,7 @@ def _take_the_obvious(open_nodes: int, foes: list[int]) -> tuple[int, int]:
 
 
 def _cliques(open_nodes: int, foes: list[int]) -> int:
-    """How many cliques a greedy cover of the open nodes takes; an independent set has at most one node of each."""
+    """The number of cliques in a greedy cover of the open nodes; an independent set has at most one node of each."""
     count = 0
     while open_nodes:
         count += 1
@@ -104,11 +104,11 @@ def _bits(mask: int) -> list[int]:
 
 
 def optimum_nodes(graph: Any, h: int) -> int:
-    """The largest number of nodes that lie pairwise at least h hops apart; no path counts as infinitely far.
+    """The largest number of nodes that are pairwise at least h hops apart; nodes without a path are infinitely far.
 
     n*_h(G) = max |S| subject to d(u, v) ≥ h for all u ≠ v in S
 
-    graph: a networkx graph or neighbour lists. Forests take linear time, other graphs branch and bound.
+    graph: a networkx graph or neighbour lists. Forests take linear time, other graphs use branch and bound.
 
     >>> optimum_nodes([[1], [0, 2], [1, 3], [2]], h=3)                # the ends of a path of four
     2
@@ -138,39 +138,39 @@ def scatter(graph: Any, h: int) -> list[int]:
 
 
 def _scatter_tree(nb: Neighbours, walk: list[int], h: int) -> list[int]:
-    """The same for one tree, whose nodes come in breadth-first order, from the leaves to the root.
+    """The same for one tree, given in breadth-first order and processed from the leaves to the root.
 
     Seen from a node v, the nodes chosen below it are near (2·distance < h) or far. Two near ones are too close to each
-    other, so at most one can stay, and giving one up costs as much as one node can ever gain: each subtree therefore
-    keeps as many nodes as it can and, among equals, the near node that is farthest. A node is added when it fits.
+    other, so at most one can be kept, and dropping one costs as much as one node can ever gain: each subtree therefore
+    keeps as many nodes as it can and, among equal choices, the farthest near node. A node is added if it fits.
     """
-    none = 2 * len(nb) + h  # farther than any two nodes can be
+    none = 2 * len(nb) + h  # larger than any distance
     place = {v: p for p, v in enumerate(walk)}
     near = [none] * len(walk)  # distance from v to the near chosen node below it
-    who = [-1] * len(walk)  # that node
+    near_node = [-1] * len(walk)  # that node
     far = [none] * len(walk)  # distance from v to the closest far chosen node below it
     chosen = []
     for p in range(len(walk) - 1, -1, -1):
         v = walk[p]
-        stays, name, rest = -1, -1, far[p]
+        kept_near, kept_node, closest_far = -1, -1, far[p]
         for child in nb[v]:
             c = place[child]
             if c < p:
-                continue  # the parent: a breadth-first walk meets it first
-            rest = min(rest, far[c] + 1)
+                continue  # the parent, which comes first in breadth-first order
+            closest_far = min(closest_far, far[c] + 1)
             if near[c] == none:
                 continue
-            if 2 * (near[c] + 1) >= h:  # one step up made it far
-                rest = min(rest, near[c] + 1)
-                chosen.append(who[c])
-            elif near[c] + 1 > stays:  # of several near nodes the farthest may stay, the others are given up
-                stays, name = near[c] + 1, who[c]
-        far[p] = rest
-        if stays > 0 and stays + rest >= h:
-            near[p], who[p] = stays, name
-        elif stays < 0 and rest >= h:
-            near[p], who[p] = 0, v
-    return chosen + [who[0]] * (near[0] < none)
+            if 2 * (near[c] + 1) >= h:  # seen from v it is far
+                closest_far = min(closest_far, near[c] + 1)
+                chosen.append(near_node[c])
+            elif near[c] + 1 > kept_near:  # of several near nodes only the farthest may be kept
+                kept_near, kept_node = near[c] + 1, near_node[c]
+        far[p] = closest_far
+        if kept_near > 0 and kept_near + closest_far >= h:
+            near[p], near_node[p] = kept_near, kept_node
+        elif kept_near < 0 and closest_far >= h:
+            near[p], near_node[p] = 0, v
+    return chosen + [near_node[0]] * (near[0] < none)
 
 
 Family = Literal["tree", "path"]
@@ -178,7 +178,7 @@ Method = Literal["topk", "sagpool", "asap"]
 
 
 def edge_reach(method: Method, h: int = 1) -> int:
-    """How far apart, in hops, two kept nodes can be and still be connected: h for TopK and SAGPool, 2h + 1 for ASAP.
+    """The largest distance in hops at which kept nodes are still connected: h for TopK and SAGPool, 2h + 1 for ASAP.
 
     >>> edge_reach("topk"), edge_reach("asap"), edge_reach("asap", h=2)
     (1, 3, 5)
@@ -199,7 +199,7 @@ def path_optimum(N: int, h: int) -> int:
 def starlike_optimum(legs: Sequence[int], h: int) -> int:
     """Optimum-nodes of the starlike tree with legs of the given lengths.
 
-    With t_l = ((l − 1) mod h) + 1, the height of the lowest node taken when leg l is filled from its leaf every h:
+    With t_l = ((l − 1) mod h) + 1, the height of the lowest node if every h-th node of leg l is taken, from its leaf:
     n*_h = Σ_l ⌈l/h⌉ − #{t_l < h/2} + [one more fits: the highest t_l < h/2, or else the root]
 
     >>> starlike_optimum([2, 2, 2, 1], h=4), starlike_optimum([2, 2, 2, 1], h=3)
@@ -213,7 +213,7 @@ def starlike_optimum(legs: Sequence[int], h: int) -> int:
 
 
 def tree_optimum(N: int, h: int) -> int:
-    """The most optimum-nodes any connected graph of N nodes has; the balanced starlike tree of height ⌈h/2⌉ has them.
+    """The largest n*_h of all connected graphs of N nodes, which the balanced starlike tree of height ⌈h/2⌉ reaches.
 
     max n*_h = max(1, ⌊(N − [h even]) / ⌈h/2⌉⌋)
 
@@ -224,7 +224,7 @@ def tree_optimum(N: int, h: int) -> int:
 
 
 def tree_optimum_printed(N: int, h: int) -> int:
-    """The same as the appendix prints it, ⌊(N − 1) / (h/2)⌋: right for even h and N > h/2, not otherwise.
+    """The same as printed in the appendix, ⌊(N − 1) / (h/2)⌋: right only for even h and N > h/2.
 
     >>> tree_optimum_printed(9, h=4), tree_optimum_printed(7, h=3), tree_optimum_printed(2, h=6)
     (4, 4, 0)
@@ -235,7 +235,7 @@ def tree_optimum_printed(N: int, h: int) -> int:
 def k_star(N: int, family: Family, method: Method, h: int = 1) -> Fraction:
     """The sampling ratio above which every selection on every graph of the family leaves an edge: k* = n*_{RF+1} / N.
 
-    Ratios k > k* force an edge, k = k* does not. On the single node N = 1, where no edge can be, k* = 1.
+    Ratios k > k* force an edge, k = k* does not. For N = 1, where no edge is possible, k* = 1.
 
     >>> k_star(9, "tree", "topk"), k_star(9, "tree", "asap"), k_star(9, "path", "asap")
     (Fraction(8, 9), Fraction(4, 9), Fraction(1, 3))
@@ -246,7 +246,7 @@ def k_star(N: int, family: Family, method: Method, h: int = 1) -> Fraction:
 
 
 def k_star_limit(family: Family, method: Method, h: int = 1) -> Fraction:
-    """What k* tends to as N → ∞: 1 / ⌈(RF+1)/2⌉ on trees, 1 / (RF+1) on paths.
+    """The limit of k* as N → ∞: 1 / ⌈(RF+1)/2⌉ on trees, 1 / (RF+1) on paths.
 
     >>> [str(k_star_limit(f, m)) for f in ("tree", "path") for m in ("topk", "asap")]
     ['1', '1/2', '1/2', '1/4']
@@ -257,7 +257,7 @@ def k_star_limit(family: Family, method: Method, h: int = 1) -> Fraction:
 
 
 def k_star_printed(N: int, family: Family, method: Method, h: int = 1) -> Fraction:
-    """The bound as the appendix prints it.
+    """The bound as printed in the appendix.
 
     trees: k > ((N − 1) / ((RF+1)/2) − 1) / N · paths: k ≥ 1/(RF+1) + 1/N
 
@@ -272,7 +272,7 @@ def k_star_printed(N: int, family: Family, method: Method, h: int = 1) -> Fracti
 
 
 def forced(k: Fraction, N: int, family: Family, method: Method, h: int = 1) -> bool:
-    """Whether keeping ⌈kN⌉ nodes leaves an edge on every graph of the family, whichever nodes are kept.
+    """Whether keeping any ⌈kN⌉ nodes leaves an edge on every graph of the family.
 
     >>> forced(Fraction(1, 2), 9, "tree", "asap"), forced(Fraction(1, 2), 9, "tree", "topk")
     (True, False)
@@ -281,9 +281,9 @@ def forced(k: Fraction, N: int, family: Family, method: Method, h: int = 1) -> b
 
 
 def largest_disconnected(N: int, method: Method, h: int = 1) -> int:
-    """How many nodes of a connected graph can be kept, at most, with the pooled graph still in several pieces.
+    """The largest number of nodes of a connected graph that can be kept such that the pooled graph is disconnected.
 
-    Two pieces lie at least RF + 1 hops apart, so RF nodes between them are missing: N − RF, if that leaves two.
+    Two components are at least RF + 1 hops apart, so RF nodes between them are missing: N − RF, if that leaves two.
 
     >>> largest_disconnected(9, "topk"), largest_disconnected(9, "asap"), largest_disconnected(4, "asap")
     (8, 6, 0)

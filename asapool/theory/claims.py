@@ -1,4 +1,4 @@
-"""The paper's claims and what checking them by machine found."""
+"""The paper's claims and the results of checking them by computation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Verdict = Literal["holds", "holds as corrected", "fails"]
 
 @dataclass(frozen=True)
 class CheckedClaim:
-    """One statement of the paper, whether it stands, and the computation that says so."""
+    """One statement of the paper, its verdict, and the computation behind it."""
 
     name: str
     says: str
@@ -47,7 +47,7 @@ def lemma_claims(rows: Sequence[TreeRow], longest: int = 60) -> list[CheckedClai
         CheckedClaim(
             "Lemma 2", "every optimum tree contains the optimum tree of one node less",
             "holds" if every is None else "fails",
-            "no counterexample among so few nodes" if every is None else
+            "no counterexample with this few nodes" if every is None else
             f"false for every pair (first at N = {every.N}, h = {every.h}) and for each tree "
             f"(first {f'at N = {each.N}, h = {each.h}' if each else 'beyond the census'}); "
             f"{'true' if some else 'not even true'} of some pair at every N, the balanced starlike trees",
@@ -55,7 +55,7 @@ def lemma_claims(rows: Sequence[TreeRow], longest: int = 60) -> list[CheckedClai
         CheckedClaim(
             "Lemma 3", "n*_h of a balanced starlike tree, h even, is ⌊(N−1)/(h/2)⌋",
             "holds as corrected" if all(row.starlike == max(1, row.printed) for row in even) else "fails",
-            "equal on every even h of the census; n* is 1, not 0, where N ≤ h/2",
+            "equal on every even h of the census; n* is 1, not 0, if N ≤ h/2",
         ),
         CheckedClaim(
             "Lemma 4", "no tree of N nodes has more than ⌊(N−1)/(h/2)⌋, h even",
@@ -71,20 +71,20 @@ def lemma_claims(rows: Sequence[TreeRow], longest: int = 60) -> list[CheckedClai
 
 
 def theorem_claims(brute: Sequence[SelectionRow], sizes: range = range(2, 1001)) -> list[CheckedClaim]:
-    """Theorems 2 and 3 and Lemma 6: limits, finite N, and every selection through the operators."""
+    """Theorems 2 and 3 and Lemma 6: limits, finite N, and every selection pooled by the operators."""
     agree = all(row.edgeless == row.formula and row.mismatches == 0 for row in brute)
     count = sum(row.selections for row in brute)
     top = {family: max(row.N for row in brute if row.family == family) for family in ("tree", "path")}
     methods: tuple[Method, ...] = ("topk", "asap")
 
-    def misled(family: Family) -> list[int]:
-        """Sizes at which a ratio the printed bound admits leaves some graph without an edge."""
+    def counterexamples(family: Family) -> list[int]:
+        """Sizes at which a ratio that the printed bound admits leaves some graph without an edge."""
         return [
             N for N in sizes
-            if any(not forced(_just(k_star_printed(N, family, m), N, family), N, family, m) for m in methods)
+            if any(not forced(_smallest(k_star_printed(N, family, m), N, family), N, family, m) for m in methods)
         ]  # fmt: skip
 
-    tree, path = misled("tree"), misled("path")
+    tree, path = counterexamples("tree"), counterexamples("path")
     half = [N for N in sizes if not forced(k_star_limit("tree", "asap"), N, "tree", "asap")]
     limits = [str(k_star_limit(f, m)) for f in ("tree", "path") for m in methods]
     at = max(sizes)
@@ -116,14 +116,14 @@ def theorem_claims(brute: Sequence[SelectionRow], sizes: range = range(2, 1001))
         CheckedClaim(
             "Connectedness", "(not claimed) how many nodes force a connected pooled graph",
             "holds" if all(row.disconnected == row.disconnected_formula for row in brute) else "fails",
-            "up to N − RF nodes can stay and fall into pieces: N − 1 for TopK, N − 3 for ASAP; "
+            "up to N − RF nodes can be kept with a disconnected pooled graph: N − 1 for TopK, N − 3 for ASAP; "
             "this ratio tends to 1 for both",
         ),
     ]  # fmt: skip
 
 
 def field_claims(fields: dict[str, ReceptiveField]) -> list[CheckedClaim]:
-    """Receptive fields, as probed, against h and 2h + 1."""
+    """Measured receptive fields against h and 2h + 1."""
     spans = {h: fields[f"asap h={h}"] for h in (1, 2)}
     fixed = {h: fields[f"asap h={h}, S fixed"] for h in (1, 2)}
     joins = all(spans[h].span == 2 * h + 1 for h in spans) and fields["topk"].span == fields["sagpool"].span == 1
@@ -131,8 +131,8 @@ def field_claims(fields: dict[str, ReceptiveField]) -> list[CheckedClaim]:
         CheckedClaim(
             "RF^edge", "2h + 1 for ASAP, h for TopK and SAGPool",
             "holds as corrected" if joins else "fails",
-            f"ASAP joins kept nodes up to {spans[1].span} (h = 1) and {spans[2].span} (h = 2) hops apart, "
-            f"TopK and SAGPool {fields['topk'].span}. Read to the letter (edges that change a pooled edge) "
+            f"ASAP connects kept nodes up to {spans[1].span} (h = 1) and {spans[2].span} (h = 2) hops apart, "
+            f"TopK and SAGPool {fields['topk'].span}. Taken literally (edges that change a pooled edge) "
             f"it is h + 2 for ASAP: {spans[1].edge} and {spans[2].edge} hops from the nearer centre",
         ),
         CheckedClaim(
@@ -142,7 +142,7 @@ def field_claims(fields: dict[str, ReceptiveField]) -> list[CheckedClaim]:
         CheckedClaim(
             "RF^node", "h for ASAP",
             "holds as corrected" if all(fixed[h].node == h and spans[h].node == h + 2 for h in spans) else "fails",
-            f"h is what S alone covers; the inner GCN and LEConv add one hop each: {spans[1].node} (h = 1), "
+            f"h is the field of S alone; the inner GCN and LEConv add one hop each: {spans[1].node} (h = 1), "
             f"{spans[2].node} (h = 2). TopK {fields['topk'].node}, SAGPool {fields['sagpool'].node}",
         ),
     ]  # fmt: skip
@@ -156,7 +156,7 @@ def scoring_claims(error: float, counterexamples: tuple[bool, bool], runs: Seque
     return [
         CheckedClaim(
             "Theorem 1a", "GCN cannot learn f", "holds as corrected" if gcn_fails and counterexamples[0] else "fails",
-            "true when some node weighs itself and a neighbour with opposite signs; false in general: "
+            "true if some node weights itself and a neighbour with opposite signs; false in general: "
             f"the mean is an f too. Trained to find nodes above their neighbours: {stuck.accuracy:.1%} "
             f"(bound {stuck.bound:.0%}), AUC {stuck.auc:.3f}; "
             f"local maxima: AUC {by['gcn', 'maximum'].auc:.3f} (bound 0.5)",
@@ -164,8 +164,8 @@ def scoring_claims(error: float, counterexamples: tuple[bool, bool], runs: Seque
         CheckedClaim(
             "Theorem 1b", "LEConv can learn f",
             "holds as corrected" if error < 1e-6 and good.accuracy > 0.98 and counterexamples[1] else "fails",
-            f"exactly the f with β_ij = c·A_ij, α_i = a + b·Σ_j A_ij, to {error:.0e} with given weights; other β are "
-            f"out of reach. Trained: {good.accuracy:.1%}, AUC {good.auc:.3f}; "
+            f"exactly the f with β_ij = c·A_ij, α_i = a + b·Σ_j A_ij, to {error:.0e} with given weights; other β "
+            f"cannot be represented. Trained: {good.accuracy:.1%}, AUC {good.auc:.3f}; "
             f"local maxima: AUC {by['leconv', 'maximum'].auc:.3f}",
         ),
     ]  # fmt: skip
@@ -180,17 +180,17 @@ def symmetry_claims(
         CheckedClaim(
             "Proposition 1", "ASAP is permutation equivariant",
             "holds as corrected" if worst < 1e-9 and ties_differ else "fails",
-            f"relabelling changes X^p and A^p by at most {worst:.0e}; with ties at the last kept place it is false, "
-            "as it is for every operator that keeps the best K",
+            f"relabelling changes X^p and A^p by at most {worst:.0e}; with ties for the last kept cluster it is false, "
+            "as for every operator that keeps the best K",
         ),
         CheckedClaim(
             "Graph powers", "with Â^k TopK reaches k hops, ASAP k + 2h", "holds as corrected" if good else "fails",
-            "so it is for k, h ≤ 3 if clusters stay those of G; pooling the k-th power itself reaches k(2h + 1). "
-            "Â must contain self-loops: A² alone no longer joins neighbours on a tree",
+            "true for k, h ≤ 3 if clusters remain those of G; pooling the k-th power itself reaches k(2h + 1). "
+            "Â must contain self-loops: A² alone no longer connects neighbours on a tree",
         ),
     ]  # fmt: skip
 
 
-def _just(bound: Fraction, N: int, family: Family) -> Fraction:
-    """The smallest ratio in (0, 1] that the printed bound admits, up to a hair: it is strict on trees, not on paths."""
+def _smallest(bound: Fraction, N: int, family: Family) -> Fraction:
+    """About the smallest ratio in (0, 1] that the printed bound admits: it is strict on trees, not on paths."""
     return max(bound, Fraction(0)) + Fraction(1, 10**9 * N) if family == "tree" else bound

@@ -1,4 +1,4 @@
-"""Proposition 1: relabelling the nodes changes nothing but the labels, as long as no tie has to be broken."""
+"""Proposition 1: relabelling the nodes changes nothing but the labels, unless ties must be broken."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from asapool.theory.operators import Attention, asap, undirected_edges
 
 
 def relabel(graph: Any, order: Tensor) -> Neighbours:
-    """The same graph with node order[i] called i.
+    """The same graph with node order[i] renumbered to i.
 
     >>> relabel([[1], [0, 2], [1]], torch.tensor([1, 0, 2]))
     [[1, 2], [0], [0]]
     """
     nb = neighbours(graph)
-    name = torch.argsort(order).tolist()
-    return [sorted(name[j] for j in nb[i]) for i in order.tolist()]
+    number = torch.argsort(order).tolist()
+    return [sorted(number[j] for j in nb[i]) for i in order.tolist()]
 
 
 def relabelling_error(graph: Any, K: int, seed: int, h: int = 1, attention: Attention = "paper") -> float:
-    """How much X^p and A^p of ASAP change, at most, when the nodes are renamed at random.
+    """The largest change of ASAP's X^p and A^p under a random relabelling of the nodes.
 
-    max |f(PX, PAPᵀ) − f(X, A)|: the kept clusters come best first, so without ties even their order stays.
+    max |f(PX, PAPᵀ) − f(X, A)|: the kept clusters come best first, so without ties even their order is the same.
 
     >>> relabelling_error([[1], [0, 2], [1, 3], [2]], K=2, seed=0) < 1e-12
     True
@@ -48,9 +48,9 @@ def relabelling_error(graph: Any, K: int, seed: int, h: int = 1, attention: Atte
 
 
 def tied_spectra(attention: Attention = "paper") -> tuple[list[float], list[float]]:
-    """Eigenvalues of A^p before and after relabelling a six-ring on which all nodes are alike, keeping three.
+    """Eigenvalues of A^p before and after relabelling a six-ring of equal nodes, of which three are kept.
 
-    Every fitness ties; the lower number wins, and the kept nodes lie side by side or apart, as the labels have it.
+    All fitness values tie and the lower number wins, so the labels decide whether the kept nodes are adjacent.
 
     >>> before, after = tied_spectra()
     >>> max(abs(a - b) for a, b in zip(before, after)) > 0.1
@@ -68,7 +68,7 @@ def tied_spectra(attention: Attention = "paper") -> tuple[list[float], list[floa
 
 
 def printed_block(P: Tensor, kept: Tensor) -> Tensor:
-    """P[i, i], the matrix by which the appendix's proof says that X^p is permuted.
+    """P[i, i], the matrix that permutes X^p according to the proof in the appendix.
 
     >>> printed_block(torch.tensor([[0., 1.], [1., 0.]]), torch.tensor([0])).tolist()   # it would make X^p vanish
     [[0.0]]

@@ -1,4 +1,4 @@
-"""The lemmas on trees, checked on every tree there is: all non-isomorphic trees of up to a given number of nodes."""
+"""The lemmas on trees, checked on all non-isomorphic trees of up to a given number of nodes."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeRow:
-    """What all trees of N nodes say about one h; each `lemma2_*` is None where that reading of Lemma 2 holds."""
+    """Results over all trees of N nodes for one h; lemma2_every and lemma2_each are None if that reading holds."""
 
     N: int
     h: int
-    trees: int  # how many trees there are
+    trees: int  # number of trees
     best: int  # the largest n*_h among them
-    optima: int  # how many of them reach it
+    optima: int  # number of trees that reach it
     formula: int  # max(1, ⌊(N − [h even]) / ⌈h/2⌉⌋)
     printed: int  # ⌊(N − 1) / (h/2)⌋, as in the appendix
     starlike: int  # n*_h of the balanced starlike tree
     step: int  # best minus the best of N − 1 nodes: Lemma 1 says 0 or 1
-    lemma2_every: tuple[Edges, Edges] | None  # an optimum tree of N − 1 nodes that is no part of this one of N nodes
+    lemma2_every: tuple[Edges, Edges] | None  # an optimum tree of N − 1 nodes that is not part of one of N nodes
     lemma2_each: Edges | None  # an optimum tree of N nodes without any optimum tree of N − 1 nodes in it
     lemma2_some: bool  # at least one optimum tree of N nodes contains one of N − 1 nodes
 
@@ -58,14 +58,14 @@ def all_trees(N: int) -> Iterator[Neighbours]:
 
 
 def tree_code(tree: Neighbours) -> str:
-    """The same string for isomorphic trees, another one otherwise: nested brackets, seen from the middle of the tree.
+    """A canonical string, equal exactly for isomorphic trees: nested brackets, seen from the centre of the tree.
 
     >>> tree_code([[1], [0, 2], [1]]) == tree_code([[1, 2], [0], [0]]) == "(()())"
     True
     """
     degree = [len(around) for around in tree]
     left, outer = len(tree), [i for i, d in enumerate(degree) if d <= 1]
-    while left > 2:  # peel leaves off until the one or two middle nodes are left
+    while left > 2:  # remove leaves until only the one or two centre nodes are left
         left -= len(outer)
         inner = []
         for leaf in outer:
@@ -82,7 +82,7 @@ def tree_code(tree: Neighbours) -> str:
 
 
 def without_leaves(tree: Neighbours) -> set[str]:
-    """Codes of all trees that arise by cutting one leaf off: the connected induced subgraphs with one node less.
+    """Codes of all trees with one leaf removed: the connected induced subgraphs with one node less.
 
     >>> without_leaves(path_graph(4)) == {tree_code(path_graph(3))}
     True
@@ -116,7 +116,7 @@ def census(max_nodes: int, tick: Tick | None = None) -> list[TreeRow]:
 def _row(N: int, h: int, trees: list[Tree], parts: list[set[str]], smaller: list[Tree]) -> TreeRow:
     best = max(tree.optimum[h - 1] for tree in trees)
     optima = [(tree, part) for tree, part in zip(trees, parts, strict=True) if tree.optimum[h - 1] == best]
-    before = [tree.optimum[h - 1] if h <= N + 1 else 1 for tree in smaller]  # nothing lies that far apart there
+    before = [tree.optimum[h - 1] if h <= N + 1 else 1 for tree in smaller]  # no two nodes are that far apart there
     best_before = max(before, default=best)
     optima_before = {t.code: t for t, n in zip(smaller, before, strict=True) if n == best_before}
     every = each = None

@@ -1,17 +1,17 @@
-"""Theorem 1, exactly and by training: which scoring layers can see who stands out from its neighbours.
+"""Theorem 1, exactly and by training: which scoring layers can detect nodes that stand out from their neighbours.
 
-Before the activation, f, LEConv and GCN all have the form M X W with a matrix M (N, N) made from the graph:
+Before the activation, f, LEConv and GCN all have the form M X W with a matrix M (N, N) that depends on the graph:
 
     f        M = diag(α_i + Σ_j β_ij) − β
     LEConv   M = w1·I + w2·D − w3·A       (W1 = w1·W, W2 = w2·W, W3 = w3·W; D = diag(Σ_j A_ij))
     GCN      M = c·D̂^-½ (A + I) D̂^-½
 
-Two such maps agree for all features X exactly when their matrices agree, so "can represent" is a linear system.
+Two such maps agree for all features X exactly if their matrices agree, so "can represent" is a linear system.
 
 On an r-regular graph GCN's score of a node is w·(mean of x over the node and its neighbours). Let the features be
-Gaussian, independent from node to node. Then that mean is uncorrelated with, hence independent of, all differences
-x_i − x_j within the same neighbourhood: cov(mean, x_i − x_j) = (1 − 1)/(r + 1) = 0. Whatever its weights, bias and
-activation, GCN's score of a node carries no information at all about a label that depends on such differences only:
+Gaussian and independent between nodes. Then that mean is uncorrelated with, hence independent of, all differences
+x_i − x_j within the same neighbourhood: cov(mean, x_i − x_j) = (1 − 1)/(r + 1) = 0. For any weights, bias and
+activation, GCN's score of a node carries no information about a label that depends only on such differences:
 
     accuracy ≤ max(P(y = 1), P(y = 0)) · ROC AUC = ½
 """
@@ -32,7 +32,7 @@ from asapool.theory.operators import packed
 
 
 class Projection(NamedTuple):
-    """The member of a family closest to M: its coefficients, the largest error of an entry, the share R² explained."""
+    """The member of a family closest to M: its coefficients, the largest error of an entry, and R²."""
 
     coefficients: Tensor
     error: float
@@ -42,7 +42,7 @@ class Projection(NamedTuple):
 def difference_matrix(alpha: Tensor, beta: Tensor) -> Tensor:
     """The matrix of f_i = α_i x_i W + Σ_j β_ij (x_i W − x_j W), (N, N).
 
-    alpha (N,); beta (N, N), zero where i and j are no neighbours.
+    alpha (N,); beta (N, N), zero if i and j are not neighbours.
 
     >>> difference_matrix(torch.ones(2), torch.tensor([[0., 1.], [1., 0.]])).tolist()
     [[2.0, -1.0], [-1.0, 2.0]]
@@ -51,21 +51,21 @@ def difference_matrix(alpha: Tensor, beta: Tensor) -> Tensor:
 
 
 def leconv_family(A: Tensor) -> list[Tensor]:
-    """What LEConv can mix: I, D = diag(Σ_j A_ij) and −A."""
+    """The matrices that LEConv can combine: I, D = diag(Σ_j A_ij) and −A."""
     return [torch.eye(A.size(0), dtype=A.dtype), torch.diag(A.sum(dim=1)), -A]
 
 
 def gcn_family(A: Tensor) -> list[Tensor]:
-    """What GCN can mix: the single matrix D̂^-½ (A + I) D̂^-½, no entry of which is negative."""
+    """The only matrix that GCN can scale: D̂^-½ (A + I) D̂^-½, without negative entries."""
     hat = A + torch.eye(A.size(0), dtype=A.dtype)
     scale = hat.sum(dim=1).rsqrt()
     return [scale[:, None] * hat * scale[None, :]]
 
 
 def nearest(M: Tensor, family: list[Tensor]) -> Projection:
-    """The mixture Σ_k c_k F_k closest to M in the sum of squares, and how close it comes.
+    """The combination Σ_k c_k F_k closest to M in the least-squares sense, and its error.
 
-    R² = 1 − ‖M − Σ c_k F_k‖² / ‖M‖² is the share of the variance explained when the features are white noise.
+    R² = 1 − ‖M − Σ c_k F_k‖² / ‖M‖² is the fraction of the variance explained if the features are white noise.
 
     >>> A = torch.tensor([[0., 1.], [1., 0.]])
     >>> nearest(difference_matrix(torch.ones(2), A), leconv_family(A)).error < 1e-6
@@ -73,14 +73,14 @@ def nearest(M: Tensor, family: list[Tensor]) -> Projection:
     """
     basis = torch.stack([F.flatten() for F in family], dim=1)
     c = torch.linalg.lstsq(basis, M.flatten()[:, None], driver="gelsd").solution.view(-1)
-    rest = M.flatten() - basis @ c
-    return Projection(c, float(rest.abs().max()), float(1 - rest.square().sum() / M.square().sum()))
+    residual = M.flatten() - basis @ c
+    return Projection(c, float(residual.abs().max()), float(1 - residual.square().sum() / M.square().sum()))
 
 
 def leconv_weights(alpha: Tensor, beta: Tensor, A: Tensor, W: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights W1, W2, W3 with which LEConv equals f, when there are such weights.
+    """Weights W1, W2, W3 with which LEConv equals f, if they exist.
 
-    They exist exactly when β_ij = c·A_ij and α_i = a + b·Σ_j A_ij for three numbers a, b, c; then
+    They exist exactly if β_ij = c·A_ij and α_i = a + b·Σ_j A_ij for three numbers a, b, c; then
     W1 = aW, W2 = (b + c)W, W3 = cW. The appendix shows the case a = c = 1, b = 0.
 
     >>> A = torch.tensor([[0., 1., 0.], [1., 0., 1.], [0., 1., 0.]], dtype=torch.float64)
@@ -98,19 +98,19 @@ def leconv_weights(alpha: Tensor, beta: Tensor, A: Tensor, W: Tensor) -> tuple[T
 
 
 def leconv(graph: Graph, x: Tensor, W1: Tensor, W2: Tensor, W3: Tensor, backend: str = "reference") -> Tensor:
-    """LEConv before its activation, by the package's kernel: x W1 + Σ_j A_ij (x_i W2 − x_j W3), (N, 1)."""
+    """LEConv before its activation, with the package's kernel: x W1 + Σ_j A_ij (x_i W2 − x_j W3), (N, 1)."""
     u = x @ torch.cat([W1, W2, W3], dim=1)
     return kernels.score(graph.pattern, graph.weight, u, loops=False, backend=backend)
 
 
 def gcn(graph: Graph, x: Tensor, W: Tensor, backend: str = "reference") -> Tensor:
-    """GCN before its activation, by the package's kernels: Σ_j d_i^-½ Â_ij d_j^-½ x_j W, (N, 1)."""
+    """GCN before its activation, with the package's kernels: Σ_j d_i^-½ Â_ij d_j^-½ x_j W, (N, 1)."""
     norm = kernels.normalise(graph.pattern, graph.hat("add"), backend=backend)
     return kernels.propagate(graph.pattern, norm, x @ W, backend=backend)
 
 
 def gcn_must_fail(alpha: Tensor, beta: Tensor) -> bool:
-    """Whether signs alone rule GCN out: some node counts itself and one of its neighbours with opposite signs.
+    """Whether signs alone rule GCN out: some node weights itself and one of its neighbours with opposite signs.
 
     (α_i + Σ_j β_ij)·β_ij > 0 for some edge; all entries of GCN's matrix on that row have one sign.
 
@@ -137,19 +137,19 @@ class LabelledGraph(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How well a layer learned the task: on unseen graphs at the end, and on the way (every tenth step)."""
+    """How well a layer learned the task, on unseen graphs: at the end, and every tenth step."""
 
     layer: Layer
     task: Task
     accuracy: float
     auc: float
-    bound: float  # what GCN's accuracy cannot exceed on average
+    bound: float  # upper bound on GCN's expected accuracy
     steps: tuple[int, ...]
     curve: tuple[float, ...]
 
 
 def circulant(N: int, r: int) -> Neighbours:
-    """The r-regular circle in which every node knows the r/2 next nodes on both sides.
+    """The r-regular ring in which every node is connected to the r/2 next nodes on both sides.
 
     >>> circulant(5, 2)
     [[1, 4], [0, 2], [1, 3], [2, 4], [0, 3]]
@@ -160,7 +160,7 @@ def circulant(N: int, r: int) -> Neighbours:
 
 
 def bound(task: Task, r: int) -> float:
-    """The accuracy no GCN exceeds on average: ½ for "above", r/(r + 1) for "maximum", which one node in r + 1 is.
+    """Upper bound on GCN's expected accuracy: ½ for "above", r/(r + 1) for "maximum", which one node in r + 1 is.
 
     >>> bound("above", 2), round(bound("maximum", 2), 3)
     (0.5, 0.667)
@@ -189,7 +189,7 @@ def draw(
 def train(
     layer: Layer, task: Task, seed: int = 0, steps: int = 200, copies: int = 256, r: int = 2, channels: int = 4
 ) -> Training:
-    """Fit one scoring layer with a bias to the task by logistic regression, and test it on as many unseen graphs.
+    """Fit one scoring layer with a bias to the task by logistic regression; test it on the same number of new graphs.
 
     >>> train("leconv", "above", copies=64, steps=150).accuracy > 0.95
     True

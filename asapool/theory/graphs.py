@@ -1,4 +1,4 @@
-"""Small undirected graphs as neighbour lists: the form in which the theory counts hops."""
+"""Small undirected graphs as neighbour lists, on which the theory counts hops."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def path_graph(N: int) -> Neighbours:
 
 
 def starlike_tree(legs: Sequence[int]) -> Neighbours:
-    """A root, node 0, with one path of the given length hanging from it per leg.
+    """A root, node 0, with one path of the given length attached per leg.
 
     >>> starlike_tree([2, 1])
     [[1, 3], [0, 2], [1], [0]]
@@ -61,7 +61,7 @@ def starlike_tree(legs: Sequence[int]) -> Neighbours:
 
 
 def balanced_starlike_tree(N: int, h: int) -> Neighbours:
-    """The starlike tree of N nodes whose legs all have height ⌈h/2⌉, but for one leg that takes the remainder.
+    """The starlike tree of N nodes whose legs all have height ⌈h/2⌉, except one leg with the remainder.
 
     >>> balanced_starlike_tree(6, h=4)
     [[1, 3, 5], [0, 2], [1], [0, 4], [3], [0]]
@@ -72,14 +72,14 @@ def balanced_starlike_tree(N: int, h: int) -> Neighbours:
 
 
 def components(graph: Any) -> list[list[int]]:
-    """The connected components, each in the order of a breadth-first walk from its lowest node.
+    """The connected components, each in breadth-first order from its lowest node.
 
     >>> components([[2], [], [0]])
     [[0, 2], [1]]
     """
     nb = neighbours(graph)
     seen = [False] * len(nb)
-    paths = []
+    walks = []
     for start in range(len(nb)):
         if seen[start]:
             continue
@@ -90,8 +90,8 @@ def components(graph: Any) -> list[list[int]]:
                 if not seen[j]:
                     seen[j] = True
                     walk.append(j)
-        paths.append(walk)
-    return paths
+        walks.append(walk)
+    return walks
 
 
 def distances(graph: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -136,7 +136,7 @@ def balls(graph: Any, radius: int) -> list[int]:
 
 
 def positive(name: str, value: int) -> int:
-    """The value, when it is at least 1.
+    """Return the value if it is at least 1; otherwise raise an InputError.
 
     >>> positive("N", 3)
     3

@@ -1,6 +1,6 @@
 """Misprints in the paper's text, each with a small computation that shows it.
 
-Every function returns True when the misprint is confirmed: what is printed fails, and the correction does not.
+Every function returns True if the misprint is confirmed: the printed version fails, and the correction does not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from asapool.theory.selections import joined, pool_selections, shapes
 
 @dataclass(frozen=True)
 class Misprint:
-    """Where it is, what is printed, what is right, and the check that separates them."""
+    """Its position in the paper, the printed and the right version, and the check that distinguishes them."""
 
     where: str
     printed: str
@@ -40,14 +40,14 @@ class Misprint:
 
 
 def one_hop_more() -> bool:
-    """A star's leaves: 5 of 6 nodes kept, no edge, though all ratios would be needed if n*_{RF} counted."""
+    """The leaves of a star: 5 of 6 nodes kept and no edge, so n*_2 = 5 is the threshold, and not n*_1 = 6."""
     star = starlike_tree([1] * 5)
     edges, _ = shapes(*pool_selections(star, [range(1, 6), range(6)], "topk"))
     return edges.tolist() == [0, 5] and optimum_nodes(star, 2) == 5 and optimum_nodes(star, 1) == 6
 
 
 def odd_h() -> bool:
-    """h = 3, N = 7: printed 4; the truth over all trees is 3."""
+    """h = 3, N = 7: printed 4; the maximum over all trees is 3."""
     from asapool.theory.exhaustive import all_trees
 
     return max(optimum_nodes(tree, 3) for tree in all_trees(7)) == tree_optimum(7, 3) == 3 != tree_optimum_printed(7, 3)
@@ -97,13 +97,13 @@ def self_loops_are_no_edges() -> bool:
 
 
 def gcn_can_learn_means() -> bool:
-    """On two joined nodes, α = 1, β = −½ is the mean: an f of the theorem's form that GCN equals."""
+    """On two connected nodes, α = 1, β = −½ is the mean: an f of the theorem's form that GCN equals."""
     A = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
     return nearest(difference_matrix(torch.ones(2, dtype=torch.float64), -A / 2), gcn_family(A)).error < 1e-12
 
 
 def leconv_cannot_learn_all() -> bool:
-    """On the path of three with unit weights, β_01 = 1 and β_12 = 2 are out of LEConv's reach."""
+    """On the path of three with unit weights, LEConv cannot represent β_01 = 1 and β_12 = 2."""
     A = dense(packed(path_graph(3)).pattern, packed(path_graph(3)).weight).double()
     beta = A * torch.tensor([[0, 1, 0], [1, 0, 2], [0, 2, 0]], dtype=torch.float64)
     return nearest(difference_matrix(torch.ones(3, dtype=torch.float64), beta), leconv_family(A)).error > 0.1
@@ -118,7 +118,7 @@ def gcn_exponent() -> bool:
 
 
 def s_is_transposed() -> bool:
-    """Star of 3 leaves, even attention, all kept: with S = α instead of αᵀ, A^p_00 is 1.5625 instead of 0.625."""
+    """Star of 3 leaves, uniform attention, all kept: with S = α instead of αᵀ, A^p_00 is 1.5625 instead of 0.625."""
     g = packed(starlike_tree([1, 1, 1]))
     a = dense(g.pattern, kernels.attend(g.pattern, None, torch.zeros(4), backend="reference"))
     hat = dense(g.pattern, g.hat("add"))
@@ -151,7 +151,7 @@ def block_is_no_permutation() -> bool:
 
 
 def ties_break_equivariance() -> bool:
-    """A ring of six like nodes, three kept: relabelling changes the spectrum of A^p."""
+    """A ring of six equal nodes, three kept: relabelling changes the spectrum of A^p."""
     before, after = tied_spectra()
     return max(abs(a - b) for a, b in zip(before, after, strict=True)) > 0.1
 
@@ -164,13 +164,13 @@ def powers_have_two_readings() -> bool:
 
 
 def powers_need_self_loops() -> bool:
-    """A² without self-loops on a path: neighbours are not joined any more, nodes two hops apart are."""
+    """A² without self-loops on a path: neighbours are no longer connected, nodes two hops apart are."""
     A = dense(packed(path_graph(5)).pattern, packed(path_graph(5)).weight)
     return float((A @ A)[0, 1]) == 0 and float((A @ A)[0, 2]) > 0
 
 
 def master_query_cancels() -> bool:
-    """With σ inside wᵀ, wᵀσ(W m_i ‖ x_j) = w₁ᵀσ(W m_i) + w₂ᵀσ(x_j), and softmax over j forgets the first term."""
+    """With σ inside wᵀ, wᵀσ(W m_i ‖ x_j) = w₁ᵀσ(W m_i) + w₂ᵀσ(x_j), and softmax over j cancels the first term."""
     pattern = packed(neighbours(path_graph(6))).pattern
     generator = torch.Generator().manual_seed(0)
     query, token = torch.randn(2, 6, generator=generator, dtype=torch.float64)
@@ -186,7 +186,7 @@ MISPRINTS = (
     Misprint(
         "Theorems 2, 3 and Lemma 6, proofs",
         "more clusters than n*_{RF} force an edge",
-        "n*_{RF+1}: kept nodes RF hops apart are still joined; the formulas do use RF + 1",
+        "n*_{RF+1}: kept nodes RF hops apart are still connected; the formulas do use RF + 1",
         one_hop_more,
     ),
     Misprint(
@@ -210,7 +210,7 @@ MISPRINTS = (
     Misprint(
         "Lemma 1, proof",
         "removing a chosen leaf lowers n* by one",
-        "by at most one: another node may step in; 0 ≤ needs its own line (adding a leaf loses nothing)",
+        "by at most one: another node may take its place; 0 ≤ needs its own line (adding a leaf loses nothing)",
         removing_a_chosen_leaf,
     ),
     Misprint(
@@ -237,7 +237,7 @@ MISPRINTS = (
     Misprint(
         "Theorem 1a",
         "GCN cannot learn any f of differences",
-        "any f in which a node and a neighbour count with opposite signs",
+        "any f in which a node and a neighbour have weights of opposite signs",
         gcn_can_learn_means,
     ),
     Misprint(
@@ -271,7 +271,7 @@ MISPRINTS = (
     Misprint(
         "Proposition 1, proof",
         "X^p → P[i, i] X^p",
-        "P[π(i), i]; P[i, i] is in general no permutation matrix",
+        "P[π(i), i]; P[i, i] is in general not a permutation matrix",
         block_is_no_permutation,
     ),
     Misprint("Proposition 1", "equivariant", "if the K-th and (K+1)-th fitness differ", ties_break_equivariance),
@@ -284,13 +284,13 @@ MISPRINTS = (
     Misprint(
         "Graph powers",
         "Â^k reaches at most k hops",
-        "yes with self-loops in Â; A^k on a tree joins one parity only",
+        "yes with self-loops in Â; A^k on a tree connects one parity only",
         powers_need_self_loops,
     ),
     Misprint(
         "Eq. 6 (M2T)",
         "α_ij depends on the master query m_i",
-        "with σ inside wᵀ the query cancels and M2T is S2T; with σ outside (the authors' program) it does not",
+        "with σ inside wᵀ the query cancels and M2T is S2T; with σ outside (the authors' code) it does not",
         master_query_cancels,
     ),
 )

@@ -1,7 +1,7 @@
-"""The pooling operators with the kept nodes given: what the theory asks questions about.
+"""The pooling operators for given kept nodes, as the theory needs them.
 
 Each operator is a function (x, w) ↦ (X^p, A^p) of the node features x (N, F) and one weight w per undirected edge (E,),
-put together from the package's own kernels, with random weights drawn once, and differentiable in both arguments.
+composed of the package's kernels, with random weights drawn once, and differentiable in both arguments.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def undirected_edges(graph: Any) -> Tensor:
 
 
 def packed(graph: Any, weight: Tensor | None = None) -> Graph:
-    """The kernels' form of one graph, with a weight (E,) per undirected edge or ones.
+    """One graph in the packed form of the kernels, with a weight (E,) per undirected edge or ones.
 
     >>> packed([[1], [0]]).weight.tolist()
     [0.0, 1.0, 1.0, 0.0]
@@ -46,7 +46,7 @@ def packed(graph: Any, weight: Tensor | None = None) -> Graph:
 
 
 def dense(pattern: Pattern, weight: Tensor) -> Tensor:
-    """The matrix itself, (N, N)."""
+    """The dense matrix, (N, N)."""
     N = pattern.diag.numel()
     return weight.new_zeros(N, N).index_put((pattern.row, pattern.col), weight)
 
@@ -58,7 +58,7 @@ def asap(
     """ASAP: x' = GCN(x), m = max over c_h(i), α = softmax, x^c = Σ α x, φ = LEConv(x^c), X^p = φ ⊙ x^c, A^p = Ŝᵀ(A+I)Ŝ.
 
     kept: the centres (K,), or how many of the fittest to keep, best first.
-    `frozen` holds α and φ constant: what is left is what the assignment S alone connects.
+    `frozen` treats α and φ as constants, so that only the assignment S matters.
     """
     choose("attention", attention, ("paper", "authors"))
     Wg, W = (_draw(generator, channels, channels) for _ in range(2))
@@ -91,13 +91,13 @@ def asap(
 
 
 def topk(graph: Any, perm: Tensor, channels: int, generator: torch.Generator) -> Operator:
-    """TopK: φ = tanh(x·p / ‖p‖), X^p = φ ⊙ x and the input's own edges between the kept nodes."""
+    """TopK: φ = tanh(x·p / ‖p‖), X^p = φ ⊙ x and the input's edges between the kept nodes."""
     p = _draw(generator, channels)
     return _dropping(graph, perm, lambda g, x: (x @ p / p.norm()).tanh())
 
 
 def sagpool(graph: Any, perm: Tensor, channels: int, generator: torch.Generator) -> Operator:
-    """SAGPool: φ = tanh(GCN(x)), X^p = φ ⊙ x and the input's own edges between the kept nodes."""
+    """SAGPool: φ = tanh(GCN(x)), X^p = φ ⊙ x and the input's edges between the kept nodes."""
     p = _draw(generator, channels, 1)
 
     def fitness(g: Graph, x: Tensor) -> Tensor:

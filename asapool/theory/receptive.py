@@ -1,4 +1,4 @@
-"""Receptive fields of the pooling operators, found by asking which inputs change which outputs."""
+"""Receptive fields of the pooling operators, determined by which inputs change which outputs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from asapool.theory.operators import Operator, undirected_edges
 
 @dataclass(frozen=True, kw_only=True)
 class ReceptiveField:
-    """Hops, measured from the kept node (or the nearer of two kept nodes); None: there is no centre to count from.
+    """Largest distances in hops from the kept node (or the nearer of two); None if clusters have no centre.
 
-    node: input nodes that change X^p_i · span: kept nodes i, j with A^p_ij ≠ 0 · edge: input edges that change A^p_ij ·
-    whole: every input changes every output.
+    node: to input nodes that change X^p_i · span: between kept nodes i, j with A^p_ij ≠ 0 · edge: to input edges that
+    change A^p_ij · whole: every input changes every output.
     """
 
     node: int | None
@@ -30,7 +30,7 @@ class ReceptiveField:
 
 @dataclass(frozen=True)
 class Influence:
-    """Which inputs an operator's outputs depend on: node (K, N), edge (K, K, E); which kept nodes it joins (K, K)."""
+    """Which inputs the outputs depend on: node (K, N), edge (K, K, E); which kept nodes are connected (K, K)."""
 
     node: Tensor
     edge: Tensor
@@ -42,7 +42,7 @@ def influence(operator: Operator, x: Tensor, w: Tensor) -> Influence:
 
     node_iv = [∂X^p_i/∂x_v ≠ 0] · edge_ije = [∂A^p_ij/∂w_e ≠ 0] · joined_ij = [A^p_ij ≠ 0]
 
-    A derivative that vanishes by accident at one point (behind a maximum, say) shows at another: join several points.
+    A derivative may vanish by accident at one point (for example at a maximum): combine several points.
     """
     x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
     X, A = operator(x, w)
@@ -65,7 +65,7 @@ def influence(operator: Operator, x: Tensor, w: Tensor) -> Influence:
 def probe(
     operator: Operator, graph: Any, perm: Tensor | None, channels: int, seed: int = 0, points: int = 3
 ) -> ReceptiveField:
-    """The receptive field of one operator on one graph; perm (K,) are the kept nodes, None if there are none."""
+    """The receptive field of one operator on one graph; perm (K,): the kept nodes, None if clusters have no centre."""
     D = torch.from_numpy(distances(graph))
     edges = undirected_edges(graph)
     generator = torch.Generator().manual_seed(seed)
@@ -74,9 +74,9 @@ def probe(
         x = torch.randn(D.size(0), channels, generator=generator, dtype=torch.float64)
         w = 0.5 + torch.rand(edges.size(1), generator=generator, dtype=torch.float64)
         influences.append(influence(operator, x, w))
-    node = torch.stack([at.node for at in influences]).any(dim=0)
-    edge = torch.stack([at.edge for at in influences]).any(dim=0)
-    joined = torch.stack([at.joined for at in influences]).any(dim=0)
+    node = torch.stack([point.node for point in influences]).any(dim=0)
+    edge = torch.stack([point.edge for point in influences]).any(dim=0)
+    joined = torch.stack([point.joined for point in influences]).any(dim=0)
     whole = bool(node.all() and edge.all())
     if perm is None:
         return ReceptiveField(node=None, span=None, edge=None, whole=whole)
@@ -92,7 +92,7 @@ def probe(
 def receptive_field(
     method: str, h: int = 1, attention: operators.Attention = "paper", frozen: bool = False
 ) -> ReceptiveField:
-    """The receptive field of a method, probed on a path long enough that its ends do not matter.
+    """The receptive field of a method, measured on a path long enough that its ends do not matter.
 
     >>> receptive_field("topk")
     ReceptiveField(node=0, span=1, edge=1, whole=False)
@@ -102,7 +102,7 @@ def receptive_field(
     choose("method", method, ("topk", "sagpool", "asap", "diffpool"))
     graph = path_graph(4 * h + 9)
     generator = torch.Generator().manual_seed(h)
-    middle = torch.arange(h + 2, 3 * h + 7)  # kept nodes; what lies outside shows how far influence goes
+    middle = torch.arange(h + 2, 3 * h + 7)  # kept nodes; the others show how far influence reaches
     if method == "asap":
         operator = operators.asap(graph, middle, 2, generator, h, attention, frozen)
     elif method == "diffpool":

@@ -1,4 +1,4 @@
-"""All checks in one go: tables, claims with their verdicts, misprints."""
+"""Runs all checks: tables, claims with their verdicts, misprints."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from asapool.theory.receptive import ReceptiveField, receptive_field
 from asapool.theory.selections import SelectionRow, joined, try_all_selections
 
 Progress = Callable[[str, int, int], None]
-MOST_SELECTIONS = 9  # nodes of the largest trees of which every selection is pooled
+MOST_SELECTIONS = 9  # nodes of the largest trees on which every selection is pooled
+MOST_ON_PATHS = 11  # nodes of the longest paths on which every selection is pooled
 KNOWN_TO_FAIL = ("Lemma 2", "RF^edge of DiffPool")  # docs/theory.md has the counterexamples
-MOST_ON_PATHS = 11  # and of the longest paths
 METHODS: tuple[tuple[Method, int], ...] = (("topk", 1), ("topk", 2), ("asap", 1), ("asap", 2))
 
 
@@ -55,29 +55,29 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Whether every check came out as documented: just the known two claims fail, every misprint is confirmed."""
+        """Whether every check gave the documented result: only the known claims fail, every misprint is confirmed."""
         failed = tuple(claim.name for claim in self.claims if claim.verdict == "fails")
         return failed == KNOWN_TO_FAIL and all(misprint.confirmed for misprint in self.misprints)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and words, for JSON."""
+        """Plain data for JSON."""
         return {**asdict(self), "sound": self.sound}
 
 
 def verify(max_nodes: int = 14, seed: int = 0, progress: Progress | None = None) -> Report:
-    """Check the paper's theory: trees of up to max_nodes nodes, every selection on those of up to nine, and the rest.
+    """Check the paper's theory: all trees of up to max_nodes nodes, every selection on those of up to nine, and more.
 
     >>> verify(max_nodes=8).sound
     True
     """
-    note: Progress = progress or (lambda text, done, total: None)
+    report: Progress = progress or (lambda text, done, total: None)
     with one_thread():
-        return _verify(max_nodes, seed, note)
+        return _verify(max_nodes, seed, report)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch work with one thread meanwhile: these graphs are tiny, and more threads only wait for each other."""
+    """Restrict torch to one thread inside: these graphs are tiny, and more threads only wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -86,21 +86,21 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _verify(max_nodes: int, seed: int, note: Progress) -> Report:
-    rows = census(max_nodes, lambda done, total: note("all trees", done, total))
+def _verify(max_nodes: int, seed: int, report: Progress) -> Report:
+    rows = census(max_nodes, lambda done, total: report("all trees", done, total))
     brute: list[SelectionRow] = []
     for i, (method, h) in enumerate(METHODS):
-        note("all selections", i, len(METHODS))
+        report("all selections", i, len(METHODS))
         brute += try_all_selections(min(max_nodes, MOST_SELECTIONS), method, h)
         brute += try_all_selections(min(max_nodes, MOST_ON_PATHS), method, h, "path")
-    note("receptive fields", 0, 1)
+    report("receptive fields", 0, 1)
     fields = probe_all()
     powers = power_reaches()
     runs = []
     for i, layer in enumerate(("leconv", "gcn")):
-        note("training", i, 2)
+        report("training", i, 2)
         runs += [train(layer, task, seed) for task in ("above", "maximum")]  # type: ignore[arg-type]
-    note("relabelling and misprints", 0, 1)
+    report("relabelling and misprints", 0, 1)
     before, after = tied_spectra()
     ties_differ = max(abs(a - b) for a, b in zip(before, after, strict=True)) > 0.1
     checked = [
@@ -110,8 +110,8 @@ def _verify(max_nodes: int, seed: int, note: Progress) -> Report:
         *claims.scoring_claims(construction_error(seed), (gcn_can_learn_means(), leconv_cannot_learn_all()), runs),
         *claims.symmetry_claims(worst_relabelling(seed), ties_differ, powers),
     ]
-    misprints = tuple(CheckedMisprint(s.where, s.printed, s.right, s.check.__name__, s.check()) for s in MISPRINTS)
-    note("done", 1, 1)
+    misprints = tuple(CheckedMisprint(m.where, m.printed, m.right, m.check.__name__, m.check()) for m in MISPRINTS)
+    report("done", 1, 1)
     return Report(
         max_nodes=max_nodes, claims=tuple(checked), misprints=misprints, trees=tuple(rows), selections=tuple(brute),
         fields=fields, powers=tuple(powers), trainings=tuple(runs),
@@ -145,7 +145,7 @@ def power_reaches(most: int = 3) -> list[tuple[int, int, int, int, int]]:
 
 
 def construction_error(seed: int = 0, trials: int = 50) -> float:
-    """The largest |LEConv − f| over random weighted graphs, f in LEConv's reach, weights by leconv_weights."""
+    """The largest |LEConv − f| over random weighted graphs and representable f, with weights from leconv_weights."""
     generator = torch.Generator().manual_seed(seed)
     worst = 0.0
     for _ in range(trials):
@@ -159,7 +159,7 @@ def construction_error(seed: int = 0, trials: int = 50) -> float:
         alpha, beta = a + b * A.sum(dim=1), c * A
         f = difference_matrix(alpha, beta) @ x @ W
         worst = max(worst, float((leconv(g, x, *leconv_weights(alpha, beta, A, W)) - f).abs().max()))
-        if edges and not gcn_must_fail(alpha, beta):  # signs differ on every edge, so no GCN can be this f
+        if edges and not gcn_must_fail(alpha, beta):  # signs differ on every edge, so no GCN can equal this f
             return float("inf")
     return worst
 
@@ -177,7 +177,7 @@ def worst_relabelling(seed: int = 0, trials: int = 30) -> float:
 
 
 def random_graph(N: int, p: float, generator: torch.Generator) -> Neighbours:
-    """Each pair of N nodes joined with probability p.
+    """N nodes, each pair connected with probability p.
 
     >>> random_graph(2, 1.0, torch.Generator())
     [[1], [0]]

@@ -1,4 +1,4 @@
-"""Every selection of kept nodes, through the real operators: which pooled graphs have an edge, which are connected."""
+"""Pools every selection of kept nodes with the real operators: which results have an edge, which are connected."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def pool_selections(
         return kernels.induce(wide, _ones_off_diagonal(wide), perm, ptr, backend=backend)
     wide = kernels.reach(pattern, power, backend=backend)
     clusters = kernels.reach(pattern, h if power_of == "edges" else h * power, backend=backend)
-    alpha = kernels.attend(clusters, None, torch.zeros(N * M), backend=backend)  # all α are positive; take even ones
+    alpha = kernels.attend(clusters, None, torch.zeros(N * M), backend=backend)  # any positive α will do
     hat = Graph(wide, _ones_off_diagonal(wide)).hat("add")
     return kernels.coarsen(clusters, alpha, wide, hat, perm, ptr, backend=backend)
 
 
 def shapes(pooled: Pattern, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Undirected edges (self-loops not counted) and connected pieces of every pooled graph of a batch, (B,) each.
+    """Undirected edges (without self-loops) and connected components of every pooled graph of a batch, (B,) each.
 
     >>> edges, pieces = shapes(*pool_selections([[1], [0, 2], [1]], [(0, 2), (0, 1)], "topk"))
     >>> edges.tolist(), pieces.tolist()
@@ -89,7 +89,7 @@ def shapes(pooled: Pattern, weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def joined(graph: Any, method: Method, h: int = 1, power: int = 1, power_of: PowerOf = "edges") -> Tensor:
-    """Which pairs of nodes the pooled graph joins when both are kept, (N, N).
+    """Which pairs of nodes are connected in the pooled graph if both are kept, (N, N).
 
     >>> joined([[1], [0, 2], [1]], "topk").int().tolist()
     [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
@@ -103,18 +103,18 @@ def joined(graph: Any, method: Method, h: int = 1, power: int = 1, power_of: Pow
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionRow:
-    """What all selections on all trees, or on the path, of N nodes say about one method."""
+    """Results over all selections on all trees, or on the path, of N nodes for one method."""
 
     N: int
     family: Family
     method: Method
     h: int
-    selections: int  # how many were pooled
-    edgeless: int  # the most nodes a selection without edges keeps
+    selections: int  # number of selections pooled
+    edgeless: int  # size of the largest selection without edges
     formula: int  # the largest n*_{RF+1} in the family
-    disconnected: int  # the most nodes a selection keeps that falls into pieces
+    disconnected: int  # size of the largest selection whose pooled graph is disconnected
     disconnected_formula: int  # N − RF, or 0
-    mismatches: int  # graphs on which the largest edgeless selection is not n*_{RF+1} of that very tree
+    mismatches: int  # graphs whose largest edgeless selection does not have their own n*_{RF+1} nodes
 
 
 def try_all_selections(

@@ -1,9 +1,9 @@
-"""Training: from labelled graphs to a classifier, its honest scores, and predictions.
+"""Training: from labelled graphs to a model, its scores, and predictions.
 
-    TrainConfig, fit   one training         predict, score                  probabilities, and what they are worth
+    TrainConfig, fit   train a model        predict, score                  predictions and their scores
     start, resume      a run in a folder
 
-Names are looked up when first used, so that a part that needs no torch (the settings) does not load it.
+Names are imported on first use, so that modules without torch (the settings) do not load it.
 """
 
 from __future__ import annotations

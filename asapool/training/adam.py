@@ -1,6 +1,6 @@
-"""Adam and AdamW by torch's fused kernel, with no more around it than a training needs.
+"""Adam and AdamW: a minimal wrapper around torch's fused kernel.
 
-torch.optim.Adam(fused=True) calls the same kernel, and the numbers are the same to the bit. But it loads torch._dynamo
+torch.optim.Adam(fused=True) calls the same kernel and gives bitwise identical numbers. But it loads torch._dynamo
 first, which takes about as long as torch itself: a second or two before the first step of every process.
 """
 
@@ -38,16 +38,16 @@ class Adam:
         self.parameters = list(parameters)
         self.weight_decay = weight_decay
         self.kernel: Any = torch._fused_adamw_ if decoupled else torch._fused_adam_
-        self.moments: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # by place in the list, after its first gradient
+        self.moments: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # by index in the list, from the first gradient on
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Clear the gradients."""
         for weight in self.parameters:
             weight.grad = None
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
-        """One step with the gradients that the weights have; a weight without one stays as it is."""
+        """Take one step; weights without a gradient do not change."""
         kinds: dict[torch.dtype, list[int]] = {}
         for number, weight in enumerate(self.parameters):
             if weight.grad is not None:
@@ -73,11 +73,11 @@ class Adam:
         }
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Take over moments that `state` gave; ValueError where they do not fit the weights."""
+        """Restore the moments returned by `state`; ValueError if they do not match the weights."""
         moments: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
         for number in sorted({int(key.split(".")[0]) for key in state}):
             if number >= len(self.parameters):
-                raise ValueError(f"there are {len(self.parameters)} weights, and moments of number {number}")
+                raise ValueError(f"there are {len(self.parameters)} weights, but moments of weight {number}")
             weight = self.parameters[number]
             step, mean, square = (state[f"{number}.{name}"].to(weight.device) for name in MOMENTS)
             if mean.shape != weight.shape or square.shape != weight.shape:

@@ -1,4 +1,4 @@
-"""Answers to a source with all that goes into their file, computed in one process or in several."""
+"""Predictions for a source with all columns of their file, computed in one process or in several."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from asapool.training.workers import become_worker, exit_cause
 
 
 class Wanted(NamedTuple):
-    """What a file of predictions holds in addition to the answers.
+    """The additional columns of a file of predictions.
 
     Args:
         uncertainty: calibrated probabilities and the distance from the training graphs; the spread of an ensemble is
-            always there.
-        coverage: of conformal answers; None = without them.
+            always included.
+        coverage: of conformal sets and intervals; None = without them.
         calibration: "temperature" or "isotonic".
         keep_columns: all columns of a table.
     """
@@ -52,7 +52,7 @@ class Wanted(NamedTuple):
 
 
 class Answering:
-    """Answers to sources, and the columns that belong to them.
+    """Predicts sources, and computes the additional columns.
 
     Use: `pairs = answering.pairs(source)`, then `save_predictions(path, pairs, target, answering.further)`.
 
@@ -63,8 +63,8 @@ class Answering:
 
     def __init__(self, trained: LoadedModel, wanted: Wanted | None = None) -> None:
         self.trained, self.wanted = trained, wanted or Wanted()
-        asked = self.wanted.uncertainty or self.wanted.coverage is not None
-        self.sure = Uncertainty(trained, self.wanted.coverage, self.wanted.calibration) if asked else None
+        needed = self.wanted.uncertainty or self.wanted.coverage is not None
+        self.sure = Uncertainty(trained, self.wanted.coverage, self.wanted.calibration) if needed else None
         self._further: WeakKeyDictionary[GraphSet, Further] = WeakKeyDictionary()
 
     @property
@@ -79,7 +79,7 @@ class Answering:
     def pairs(
         self, source: str | PathLike[str], on_reading: Callable[[Reading], None] | None = None, **options: Any
     ) -> Iterator[Pair]:
-        """Sets of graphs with the answers to them, in the order of the source; arguments as of predict_source."""
+        """Sets of graphs with their predictions, in the order of the source; arguments as in predict_source."""
 
         def answer(reading: Reading) -> Pair:
             p, further = self.answer(reading.graphs, self.columns_of(reading, source))
@@ -89,14 +89,14 @@ class Answering:
         return answer_source(self.trained, source, answer, on_reading=on_reading, **options, **self.options)
 
     def columns_of(self, reading: Reading, source: str | PathLike[str]) -> Mapping[str, Any]:
-        """The columns of the table that are kept; a source that is no table is refused where some are wanted."""
+        """The columns of the table to keep; with keep_columns, a source that is not a table is refused."""
         if self.wanted.keep_columns and reading.columns is None and len(reading.graphs):
-            raise DataError(f"{source}: has no columns to keep, because it is not a table. Leave --keep-columns out")
+            raise DataError(f"{source}: has no columns to keep, because it is not a table. Leave out --keep-columns")
         return reading.columns or {}
 
     def answer(self, graphs: GraphSet, columns: Mapping[str, Any]) -> tuple[Any, Further]:
-        """The answers to a set, (G, K), and the columns besides."""
-        before = {name: cells for name, cells in columns.items() if name != "id"}  # its own column has it
+        """The predictions for a set, (G, K), and the additional columns."""
+        before = {name: cells for name, cells in columns.items() if name != "id"}  # has its own column
         if not before and graphs.source_text is not None and graphs.recipe.get("kind") == "smiles":
             before = {"smiles": list(graphs.source_text)}
         model, after = self.trained.model, dict[str, Any]()
@@ -113,11 +113,11 @@ class Answering:
         return p, Further(before, after)
 
     def hold(self, graphs: GraphSet, further: Further) -> None:
-        """Keep the columns of a set as long as the set is in use."""
+        """Keep the columns of a set for as long as the set is in use."""
         self._further[graphs] = further
 
     def further(self, graphs: GraphSet, p: Any) -> Further:
-        """The columns besides place, id and answers, for a set that `pairs` gave."""
+        """The additional columns of a set that `pairs` yielded."""
         return self._further[graphs]
 
 
@@ -125,7 +125,7 @@ def spread_columns(members: Any, trained: LoadedModel) -> dict[str, Any]:
     """The standard deviation over the members of an ensemble: of the predicted class, of yes, or of the value.
 
     Args:
-        members: their answers, (N, G, K).
+        members: their predictions, (N, G, K).
         trained: the ensemble.
     """
     target, deviation, mean = trained.target, members.std(axis=0), members.mean(axis=0)
@@ -135,7 +135,7 @@ def spread_columns(members: Any, trained: LoadedModel) -> dict[str, Any]:
     return {"spread": deviation[np.arange(len(mean)), p.argmax(axis=1)]}
 
 
-# number of the piece, what was read, the answers, further columns
+# number of the piece, what was read, the predictions, additional columns
 Answer = tuple[int, Reading, npt.NDArray[np.float64] | None, Further | None]
 
 
@@ -149,9 +149,9 @@ def predict_in_processes(
     answering: Answering | None = None,
     **options: Any,
 ) -> Iterator[Pair]:
-    """Sets of graphs with the answers to them, in the order of the source, as predict_source gives them.
+    """Sets of graphs with their predictions, in the order of the source, as predict_source yields them.
 
-    The sets have ids and places and no features: those stay in the processes.
+    The sets have ids and places but no features, which stay in the processes.
 
     Args:
         model: file of a trained model.
@@ -159,24 +159,24 @@ def predict_in_processes(
         jobs: number of processes, with one thread each.
         chunk: graphs that a process has in memory at a time.
         on_reading: called with what was read of every piece, in order.
-        answering: which columns are wanted besides the answers; it holds them for every set.
-        options: further ones of asapool.load.
+        answering: computes the additional columns, and keeps them for every set.
+        options: other options of asapool.load.
     """
     if str(source) == "-":
-        raise ConfigError("standard input can be read by one process only. Leave -j out, or write it to a file first")
+        raise ConfigError("standard input can be read by one process only. Leave out -j, or write it to a file first")
     chosen = {name: value for name, value in options.items() if value is not None}
     wanted = Wanted() if answering is None else answering.wanted
     context = mp.get_context("spawn")
     workers = []
     try:
         for rank in range(jobs):
-            ours, theirs = context.Pipe(duplex=False)
+            receiver, sender = context.Pipe(duplex=False)
             process = context.Process(
-                target=_serve, args=(theirs, str(model), str(source), rank, jobs, chunk, wanted, chosen), daemon=True
+                target=_serve, args=(sender, str(model), str(source), rank, jobs, chunk, wanted, chosen), daemon=True
             )
             process.start()
-            theirs.close()
-            workers.append((process, ours))
+            sender.close()
+            workers.append((process, receiver))
         empty, skipped = True, 0
         for _, reading, answers, further in heapq.merge(*(_receive(*worker) for worker in workers), key=lambda a: a[0]):
             skipped += len(reading.skipped) + len(reading.refused)
@@ -214,7 +214,7 @@ def _serve(
     pipe: Connection, model: str, source: str, rank: int, jobs: int, chunk: int, wanted: Wanted,
     options: dict[str, Any],
 ) -> None:  # fmt: skip
-    """A process: every piece whose number leaves the rest `rank`."""
+    """Work of one process: every piece whose number is `rank` modulo the number of processes."""
     become_worker()
     try:
         trained = checkpoint.load(model)
@@ -237,12 +237,12 @@ def _serve(
         pipe.send(None)
     except AsapoolError as error:
         pipe.send(error)
-    except OSError:  # the parent has what it needs
+    except OSError:  # the parent has closed the pipe
         return
 
 
 def _bare(graphs: GraphSet) -> GraphSet:
-    """The set without what only a model reads, which would be most of what is sent."""
+    """The set without the features, which would be most of the data sent to the parent."""
     return graphs.with_fields(
         x=np.zeros((len(graphs.x), 0), np.float32), rowptr=np.zeros(1, np.int64), col=np.zeros(0, np.int64),
         weight=None, edge_attr=None, truth=None, descriptors=None, source_text=None,

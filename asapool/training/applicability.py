@@ -1,8 +1,8 @@
-"""How far a graph lies from the training graphs, measured between the vectors that the network makes of them.
+"""How far a graph is from the training graphs, measured between their embeddings.
 
-d(g) = mean distance of g's vector to the 5 nearest vectors of training graphs, in at most 32 directions of greatest
-variance, each scaled to deviation 1. A graph is unlike the training set where d(g) is greater than that of 99 % of the
-training graphs, each measured against the others.
+d(g) = mean distance of g's embedding to the 5 nearest embeddings of training graphs, in at most 32 directions of
+greatest variance, each scaled to deviation 1. A graph is unlike the training set if d(g) is greater than that of 99 %
+of the training graphs, each measured against the others.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ UNLIKE = 0.99  # a graph beyond this quantile is flagged
 
 
 class Reference:
-    """The vectors of training graphs, few enough to be part of a model file.
+    """The embeddings of training graphs, few enough to be part of a model file.
 
     Args:
-        mean: of the vectors, (W,).
+        mean: of the embeddings, (W,).
         axes: directions, each divided by its deviation, (W, D).
         points: training graphs in these directions, (R, D).
         quantiles: distances of the training graphs, from the smallest to the largest, (GRID + 1,).
@@ -58,10 +58,10 @@ class Reference:
         axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])  # the sign is arbitrary
         axes = _rounded(axes / np.sqrt(variance[order]))
         points = _rounded((v - mean) @ axes)
-        made = cls(mean, axes, points, np.zeros(GRID + 1))
-        distances = made._nearest(points, leave_out=True)
-        made.quantiles = _rounded(np.quantile(distances, np.linspace(0, 1, GRID + 1)))
-        return made
+        reference = cls(mean, axes, points, np.zeros(GRID + 1))
+        distances = reference._nearest(points, leave_out=True)
+        reference.quantiles = _rounded(np.quantile(distances, np.linspace(0, 1, GRID + 1)))
+        return reference
 
     def project(self, vectors: npt.NDArray[Any]) -> Floats:
         """Vectors (G, W) in the directions in which distances are measured, (G, D)."""
@@ -73,7 +73,7 @@ class Reference:
         return self._nearest(self.project(vectors))
 
     def quantile(self, vectors: npt.NDArray[Any]) -> Floats:
-        """The share of training graphs that lie closer to the others than this graph lies to them, (G,)."""
+        """The share of training graphs that are closer to the others than this graph is, (G,)."""
         share: Floats = np.searchsorted(self.quantiles, self.distance(vectors), side="left") / (GRID + 1)
         return np.minimum(share, 1.0)
 
@@ -108,7 +108,7 @@ class Reference:
 
 
 def _rounded(values: Floats) -> Floats:
-    """As float32 holds it, so that distances are the same before and after a file."""
+    """Rounded to float32, so that distances are the same before and after saving."""
     return values.astype(np.float32).astype(np.float64)
 
 

@@ -21,13 +21,13 @@ LEVEL = 0.05  # of tests; intervals cover 1 − LEVEL
 def intervals(
     y: npt.ArrayLike, probability: npt.ArrayLike, *, resamples: int | None = None, seed: int = 0
 ) -> dict[str, list[float] | None]:
-    """Percentile bootstrap intervals over graphs, 95 %, for every metric; None where a metric is undefined.
+    """Percentile bootstrap intervals over graphs, 95 %, for every metric; None if a metric is undefined.
 
     Args:
         y: class numbers, (G,); graphs without a label (-1) are left out.
         probability: (G, C).
         resamples: how often G graphs are drawn with replacement; 1000 by default, 200 for more than 2000 graphs.
-        seed: of the draws.
+        seed: of the resampling.
 
     Returns:
         Metric name → [lower, upper].
@@ -43,14 +43,14 @@ def intervals(
 def intervals_of(
     parts: Sequence[Part], metrics: Mapping[str, Metric], G: int, *, resamples: int | None = None, seed: int = 0
 ) -> dict[str, list[float] | None]:
-    """As intervals, for the mean over tasks of any kind.
+    """Like intervals, for the mean over tasks of any kind.
 
     Args:
         parts: the entries of each task.
         metrics: the scores.
         G: graphs, which are drawn with replacement.
         resamples: how often; fewer by default for many graphs or tasks.
-        seed: of the draws.
+        seed: of the resampling.
     """
     draw = np.random.default_rng(seed)
     usual = RESAMPLES if G <= 2000 and len(parts) <= 2 else RESAMPLES // 5
@@ -62,14 +62,14 @@ def intervals_of(
             value = mean_score(parts, metric, w)
             if value is not None:
                 values[name].append(value)
-    # a small part may miss a class in some draws; where most draws do, there is nothing to report
+    # a small part may miss a class in some resamples; if it does in most, there is nothing to report
     enough = {name: v for name, v in values.items() if len(v) > resamples / 2}
     ends = [LEVEL / 2, 1 - LEVEL / 2]
     return {name: np.quantile(enough[name], ends).tolist() if name in enough else None for name in metrics}
 
 
 def against_trivial(y: npt.ArrayLike, probability: npt.ArrayLike, answer: int) -> dict[str, Any]:
-    """Compare a model with the trivial one that always answers with one class.
+    """Compare a model with the trivial one that always predicts the same class.
 
     Accuracy is compared by McNemar's exact test on the graphs that only one of the two gets right, the ranking of two
     classes by the Mann-Whitney test of ROC-AUC = 0.5; both are one-sided.
@@ -77,11 +77,11 @@ def against_trivial(y: npt.ArrayLike, probability: npt.ArrayLike, answer: int) -
     Args:
         y: class numbers, (G,).
         probability: (G, C).
-        answer: the class that the trivial model answers with, the most frequent one of the training part.
+        answer: the class that the trivial model predicts, the most frequent one of the training part.
 
     Returns:
-        accuracy of the trivial model; p_accuracy and p_roc_auc (None where undefined); better: whether one of the tests
-        says so at 5 %, corrected for there being two (Holm).
+        accuracy of the trivial model; p_accuracy and p_roc_auc (None if undefined); better: whether one of the tests
+        is significant at 5 %, corrected for two tests (Holm).
 
     >>> against_trivial([0] * 8 + [1] * 8, np.eye(2)[[0] * 8 + [1] * 8], 0)["p_accuracy"]
     0.00390625
@@ -108,7 +108,7 @@ def warnings_for(
     """What a user should know before trusting the scores of a part, one sentence each.
 
     >>> warnings_for([0, 1], [[0.9, 0.1], [0.8, 0.2]], ["no", "yes"], "test", {"better": True})
-    ["the model answers 'no' for all 2 test graphs"]
+    ["the model predicts 'no' for all 2 test graphs"]
     """
     truth, p = _with_labels(y, probability)
     if len(truth) == 0:
@@ -116,20 +116,20 @@ def warnings_for(
     texts = []
     present, answers = np.unique(truth), np.unique(p.argmax(axis=1))
     if len(present) == 1:
-        texts.append(f"all {len(truth)} {part} graphs are of the class {class_names[present[0]]!r}")
+        texts.append(f"all {len(truth)} {part} graphs are of class {class_names[present[0]]!r}")
     if len(answers) == 1:
-        texts.append(f"the model answers {class_names[answers[0]]!r} for all {len(truth)} {part} graphs")
+        texts.append(f"the model predicts {class_names[answers[0]]!r} for all {len(truth)} {part} graphs")
     if trivial.get("better") is False:
         tests = [f"p = {trivial[k]:.2g} for {label}" for k, label in _TESTS if trivial.get(k) is not None]
         texts.append(
-            f"on the {part} part the model is not shown to be better than always answering with the most frequent "
+            f"on the {part} part the model is not significantly better than always predicting the most frequent "
             f"class of the training graphs ({', '.join(tests)})"
         )
     return texts
 
 
 def against_mean(parts: Sequence[Part], means: npt.ArrayLike) -> dict[str, Any]:
-    """Compare predicted values with the trivial ones, the means of the training graphs.
+    """Compare predicted values with the trivial prediction, the mean of the training graphs.
 
     Every task is tested by Wilcoxon's signed-rank test of the squared errors of the same graphs, one-sided.
 
@@ -138,7 +138,7 @@ def against_mean(parts: Sequence[Part], means: npt.ArrayLike) -> dict[str, Any]:
         means: of the training graphs, one per task.
 
     Returns:
-        tasks: name → p_error (None where there are no values); better: whether a test says so at 5 %, corrected for the
+        tasks: name → p_error (None without values); better: whether a test is significant at 5 %, corrected for the
         number of tasks.
 
     >>> part = Part("logS", np.arange(8), np.arange(8.0), np.arange(8.0))
@@ -164,8 +164,8 @@ def against_shares(parts: Sequence[Part]) -> dict[str, Any]:
         parts: class numbers (n,) and probabilities (n, 2) of each task.
 
     Returns:
-        tasks: name → p_roc_auc (None where one class is missing); better: whether a test says so at 5 %, corrected for
-        the number of tasks.
+        tasks: name → p_roc_auc (None if a class is missing); better: whether a test is significant at 5 %, corrected
+        for the number of tasks.
     """
     from scipy.stats import mannwhitneyu
 
@@ -178,24 +178,23 @@ def against_shares(parts: Sequence[Part]) -> dict[str, Any]:
 
 
 def warnings_of_tasks(parts: Sequence[Part], part: str, trivial: Mapping[str, Any]) -> list[str]:
-    """As warnings_for, for tasks of any kind: values that are all equal, answers that are, and no better than trivial.
+    """Like warnings_for, for tasks of any kind: equal values, equal predictions, and no better than trivial.
 
     >>> flat = Part("logS", np.arange(3), np.array([1.0, 2.0, 4.0]), np.ones(3))
     >>> warnings_of_tasks([flat], "test", {})
-    ["the model answers with the same value of 'logS' for all 3 test graphs"]
+    ["the model predicts the same value of 'logS' for all 3 test graphs"]
     """
     equal = [one for one in parts if len(one.y) and len(np.unique(one.y)) == 1]
     flat = [one for one in parts if len(one.y) > 1 and _flat(one.p)]
     texts = [f"all {len(one.y)} {part} values of {one.name!r} are equal" for one in equal[:SHOWN]]
     texts += [
-        f"the model answers with the same value of {one.name!r} for all {len(one.y)} {part} graphs"
-        for one in flat[:SHOWN]
+        f"the model predicts the same value of {one.name!r} for all {len(one.y)} {part} graphs" for one in flat[:SHOWN]
     ]
     if trivial.get("better") is False:
         tests = [(name, p) for name, test in trivial["tasks"].items() for p in test.values() if p is not None]
         numbers = ", ".join(f"p = {p:.2g} for {name!r}" for name, p in tests[:SHOWN])
         texts.append(
-            f"on the {part} part the model is not shown to be better than the trivial baseline, the mean of the "
+            f"on the {part} part the model is not significantly better than the trivial baseline, the mean of the "
             f"training graphs ({numbers})"
         )
     return texts
@@ -208,7 +207,7 @@ def _better(tests: Mapping[str, float | None]) -> bool | None:
 
 
 def _flat(p: Floats) -> bool:
-    """Whether all answers are the same to rounding; of yes/no tasks, whether they are all on one side."""
+    """Whether all predictions are equal to rounding; for yes/no tasks, also on the same side."""
     if p.ndim == 2:
         return len(np.unique(p.argmax(axis=1))) == 1 and bool(np.ptp(p[:, 1]) < 1e-3)
     return bool(np.ptp(p) <= 1e-6 * max(1e-300, float(np.abs(p).max())))

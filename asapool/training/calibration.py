@@ -1,14 +1,14 @@
 """Calibrated probabilities, conformal sets and conformal intervals, all fitted on validation graphs.
 
 temperature   p' ∝ p^(1/T), with the T of the lowest log loss (Guo et al., ICML 2017): one number, keeps the ranking
-isotonic      p' = a step function of p that only rises (scikit-learn's), one per class: needs many graphs
+isotonic      p' = an increasing step function of p (scikit-learn's), one per class: needs many graphs
 
-Scores s_1 … s_n say how badly the model's answers to the validation graphs missed. If a new graph is exchangeable with
-them, its own score is at most the ⌈(n + 1) · coverage⌉-th smallest of them with probability ≥ coverage, whatever the
-model is (Vovk et al., Algorithmic Learning in a Random World, 2005).
+Scores s_1 … s_n measure how far the predictions for the validation graphs are from the truth. If a new graph is
+exchangeable with them, its own score is at most the ⌈(n + 1) · coverage⌉-th smallest of them with probability
+≥ coverage, whatever the model (Vovk et al., Algorithmic Learning in a Random World, 2005).
 
-classes    s = 1 − p(true class)    answer: the classes with 1 − p ≤ q (least ambiguous sets, Sadinle et al., JASA 2019)
-values     s = |y − ŷ|              answer: ŷ − q to ŷ + q
+classes    s = 1 − p(true class)    set: the classes with 1 − p ≤ q (least ambiguous sets, Sadinle et al., JASA 2019)
+values     s = |y − ŷ|              interval: ŷ − q to ŷ + q
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from asapool.errors import ConfigError, choose
 
 Floats = npt.NDArray[np.float64]
 KINDS = ("temperature", "isotonic")
-SMALLEST = 1e-12  # of a probability, before its logarithm is taken
-SPAN = (0.05, 20.0)  # of the temperature
+SMALLEST = 1e-12  # lower bound of a probability before its logarithm is taken
+SPAN = (0.05, 20.0)  # range of the temperature
 
 
 def fit_calibration(y: npt.NDArray[Any], p: npt.NDArray[Any]) -> dict[str, Any] | None:
@@ -37,7 +37,7 @@ def fit_calibration(y: npt.NDArray[Any], p: npt.NDArray[Any]) -> dict[str, Any] 
         p: probabilities, (n, C).
 
     Returns:
-        Plain data for `calibrate`; None where there are no two classes to compare.
+        Plain data for `calibrate`; None without two classes to compare.
     """
     if p.ndim != 2 or len(np.unique(y)) < 2:
         return None
@@ -46,7 +46,7 @@ def fit_calibration(y: npt.NDArray[Any], p: npt.NDArray[Any]) -> dict[str, Any] 
 
 
 def calibrate(fitted: Mapping[str, Any] | None, p: npt.NDArray[Any], kind: str = "temperature") -> Floats:
-    """Calibrated probabilities, (G, C); those given where nothing could be fitted.
+    """Calibrated probabilities, (G, C); unchanged if nothing could be fitted.
 
     Args:
         fitted: from fit_calibration.
@@ -82,7 +82,7 @@ def is_calibration(value: Any) -> bool:
 def temperature(y: npt.NDArray[np.int64], p: npt.NDArray[Any]) -> float:
     """The T of the lowest log loss of p^(1/T).
 
-    >>> p = np.array([[0.9, 0.1]] * 4)  # right three times out of four, so 0.75 is calibrated: T = 2
+    >>> p = np.array([[0.9, 0.1]] * 4)  # correct three times out of four, so 0.75 is calibrated: T = 2
     >>> round(temperature(np.array([0, 0, 0, 1]), p), 4)
     2.0
     """
@@ -110,7 +110,7 @@ def tempered(p: npt.NDArray[Any], T: float) -> Floats:
 
 
 def _shown(p: npt.NDArray[Any]) -> list[int]:
-    """The classes that are fitted; of two the second decides the first."""
+    """The classes that are fitted; of two, only the second."""
     return [1] if p.shape[1] == 2 else list(range(p.shape[1]))
 
 
@@ -122,24 +122,24 @@ def _isotonic(is_class: npt.NDArray[np.bool_], p: npt.NDArray[Any]) -> list[list
     return [fitted.X_thresholds_.tolist(), fitted.y_thresholds_.tolist()]
 
 
-BETWEEN = " | "  # between the classes of a set in a file
+BETWEEN = " | "  # separates the classes of a set in a file
 ROUNDING = 1e-9  # probabilities of one graph may differ by this much between batches
 
 
 def check_coverage(coverage: float) -> None:
-    """Refuse what is no coverage."""
+    """Check that a coverage lies between 0 and 1."""
     if not 0 < coverage < 1:
         raise ConfigError(f"coverage must lie between 0 and 1, such as 0.9, got {coverage}")
 
 
 def conformal_quantile(scores: npt.ArrayLike, coverage: float) -> float:
-    """The score that a new graph stays below with probability ≥ coverage; infinite where too few graphs are known.
+    """The score that a new graph stays below with probability ≥ coverage; infinite if there are too few graphs.
 
     q = s_(k), k = ⌈(n + 1) · coverage⌉, and ∞ for k > n.
 
     Args:
         scores: of the validation graphs, (n,), in any order.
-        coverage: share of answers that are to contain the truth, in (0, 1).
+        coverage: desired probability that a set or interval contains the truth, in (0, 1).
 
     Returns:
         q.
@@ -149,12 +149,12 @@ def conformal_quantile(scores: npt.ArrayLike, coverage: float) -> float:
     """
     check_coverage(coverage)
     known = np.sort(np.asarray(scores, np.float64))
-    k = math.ceil((len(known) + 1) * Decimal(str(coverage)))  # exact: 10 · 0.9 is 9, also where floats say 9.000…01
+    k = math.ceil((len(known) + 1) * Decimal(str(coverage)))  # exact: 10 · 0.9 is 9, not 9.000…01
     return float(known[k - 1]) if k <= len(known) else math.inf
 
 
 def needed_graphs(coverage: float) -> int:
-    """How many validation graphs a finite answer takes: the smallest n with ⌈(n + 1) · coverage⌉ ≤ n.
+    """The number of validation graphs needed for a finite quantile: the smallest n with ⌈(n + 1) · coverage⌉ ≤ n.
 
     >>> needed_graphs(0.9), needed_graphs(0.5)
     (9, 1)
@@ -164,7 +164,7 @@ def needed_graphs(coverage: float) -> int:
 
 
 def nonconformity(y: npt.NDArray[Any], p: npt.NDArray[Any]) -> Floats:
-    """How badly answers miss the truth, (n,).
+    """How far predictions are from the truth, (n,).
 
     Args:
         y: class numbers or values, (n,).
@@ -196,10 +196,10 @@ def set_texts(members: npt.NDArray[np.bool_], classes: Sequence[str]) -> list[st
     >>> set_texts(np.array([[True, True], [False, False]]), ["no", "yes"])
     ['no | yes', '']
     """
-    return [BETWEEN.join(name for name, here in zip(classes, row, strict=True) if here) for row in members.tolist()]
+    return [BETWEEN.join(name for name, inside in zip(classes, row, strict=True) if inside) for row in members.tolist()]
 
 
 def covered(y: npt.NDArray[Any], p: npt.NDArray[Any], q: float) -> npt.NDArray[np.bool_]:
-    """Whether the conformal answer to each graph holds the truth, (n,)."""
-    holds: npt.NDArray[np.bool_] = nonconformity(y, p) <= q + ROUNDING
-    return holds
+    """Whether the conformal set or interval of each graph contains the truth, (n,)."""
+    inside: npt.NDArray[np.bool_] = nonconformity(y, p) <= q + ROUNDING
+    return inside

@@ -1,4 +1,4 @@
-"""How a model is trained: TrainConfig, whose defaults are the authors' schedule, and presets by method and data."""
+"""TrainConfig, the settings of training, whose defaults are the authors', and presets by method and data."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "precision": ("float32", "bfloat16"),
 }
 WEIGHTINGS = ("none", "balanced")
-# settings that came after version 0.1.0: at their defaults they are left out of files and of the keys of runs, which
-# are then those of 0.1.0
+# settings added after version 0.1.0: at their defaults they are left out of files and of the keys of runs, so that
+# these stay the same as in 0.1.0
 LATER: dict[str, Any] = {
     "select_by": "auto", "optimizer": "adam", "schedule": "steps", "label_smoothing": 0.0, "average": 0,
     "loss": "auto", "task_weights": {}, "freeze_encoder": False, "device": "cpu",
@@ -33,7 +33,7 @@ WARM_UP = 0.25  # share of a one-cycle schedule in which the learning rate rises
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """Settings of one training.
+    """Settings of training.
 
     Args:
         epochs: passes over the training graphs.
@@ -43,26 +43,26 @@ class TrainConfig:
         lr_step: the learning rate is multiplied by lr_gamma after every lr_step epochs; 0 = never.
         lr_gamma: see lr_step.
         class_weights: "none", "balanced" (a class counts by the inverse of its share), or a table of class names and
-            positive numbers; a class without a number counts 1. Of several yes/no tasks each is balanced by itself.
+            positive numbers; a class without a number counts 1. Several yes/no tasks are balanced separately.
         early_stopping: stop after this many epochs without a better score; None = never.
-        clip: largest norm of all gradients together; None = no limit.
+        clip: maximum norm of all gradients together; None = no limit.
         seed: of the initial weights, the order of the graphs and the dropout.
-        threads: of torch; None = as torch has them.
+        threads: of torch; None = torch's default.
         select_by: the validation score by which the epoch is chosen: "accuracy", "balanced_accuracy", "roc_auc",
-            "pr_auc", "mcc", "f1", "calibration_error" or "loss", ties broken by the loss; of measured values "rmse",
-            "mae", "r2", "pearson", "spearman" or "loss"; "paper" = accuracy, the first epoch of equals; "auto" =
-            "paper" where classes are about even and not weighted, else "roc_auc"; "rmse" of one measured value, "loss"
-            of several.
-        optimizer: "adam", or "adamw", where the weight decay is no part of the gradient.
+            "pr_auc", "mcc", "f1", "calibration_error" or "loss", ties broken by the loss; for measured values "rmse",
+            "mae", "r2", "pearson", "spearman" or "loss"; "paper" = accuracy, ties going to the first epoch; "auto" =
+            "paper" for roughly balanced, unweighted classes, else "roc_auc"; "rmse" for one measured value, "loss"
+            for several.
+        optimizer: "adam", or "adamw", with weight decay decoupled from the gradient.
         schedule: of the learning rate: "steps", or "onecycle", which leaves lr_step and lr_gamma unused.
         label_smoothing: share of the target that is spread evenly over all classes.
-        average: validate and keep the mean of the weights of the last so many epochs; 0 = those of the last alone.
-        loss: of measured values: "squared", or "huber", which large errors disturb less; "auto" = "squared".
+        average: validate and keep the mean of the weights over about this many epochs; 0 = no averaging.
+        loss: for measured values: "squared", or "huber", which is less sensitive to large errors; "auto" = "squared".
         task_weights: how much each of several tasks counts, by name; a task without a number counts 1.
-        init_from: a model file or run folder whose weights the training starts from: its encoder, and its head where
-            the shapes fit.
+        init_from: a model file or run folder whose weights training starts from: its encoder, and its head if the
+            shapes match.
         freeze_encoder: train the head only.
-        device: "cpu", "cuda", "mps" (Apple), or "auto", the fastest that is there.
+        device: "cpu", "cuda", "mps" (Apple), or "auto", the fastest available.
         precision: of the matrix products of a training step: "float32", or "bfloat16" by torch.autocast.
             Weights and validation stay in float32.
 
@@ -107,7 +107,7 @@ class TrainConfig:
             if value is None and name in ("early_stopping", "threads"):
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
-                raise ConfigError(f"train.{name} must be a whole number of at least {least}, got {value!r}")
+                raise ConfigError(f"train.{name} must be an integer of at least {least}, got {value!r}")
         for name, low in (("lr", False), ("lr_gamma", False), ("weight_decay", True), ("clip", False)):
             value = getattr(self, name)
             if value is None and name == "clip":
@@ -124,20 +124,17 @@ class TrainConfig:
         if self.init_from is not None and (not isinstance(self.init_from, str) or not self.init_from):
             raise ConfigError(f"train.init_from must be the path of a model in quotes, got {self.init_from!r}")
         if self.freeze_encoder and self.init_from is None:
-            raise ConfigError(
-                "train.freeze_encoder keeps an encoder that was trained before. Name its model too: train.init_from "
-                "(--from MODEL)"
-            )
+            raise ConfigError("train.freeze_encoder needs a trained encoder. Set train.init_from (--from MODEL) too")
         for name, allowed in WORDS.items():
             choose(f"train.{name}", getattr(self, name), allowed)
         self._check_class_weights()
         self._check_numbers("task_weights", self.task_weights, "tasks")
 
     def lr_at(self, epoch: int, share: float = 0.0) -> float:
-        """The learning rate of an epoch, the first of which is 1, after a share of its batches.
+        """The learning rate of an epoch (counted from 1), after a share of its batches.
 
-        "steps": lr · gamma^⌊(epoch − 1)/step⌋. "onecycle": a cosine up from lr/25 to lr in the first quarter of the
-        training, then one down to lr/250,000.
+        "steps": lr · gamma^⌊(epoch − 1)/step⌋. "onecycle": a cosine from lr/25 up to lr in the first quarter of the
+        training, then down to lr/250,000.
 
         >>> config = TrainConfig(schedule="onecycle", epochs=4, lr=1.0)
         >>> [round(config.lr_at(epoch), 3) for epoch in (1, 2, 3, 4)], config.lr_at(4, 1.0) < 1e-5
@@ -158,8 +155,8 @@ class TrainConfig:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON and TOML.
 
-        None is left out, since TOML has no null, and so are later settings at their defaults, so that the settings of
-        an older version stay the same.
+        None is left out, since TOML has no null; so are settings added later, at their defaults, so that files of older
+        versions stay the same.
         """
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         values["class_weights"] = (
@@ -170,7 +167,7 @@ class TrainConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
-        """The settings of a file; an unknown name is refused.
+        """Settings from plain data; an unknown name is refused.
 
         >>> TrainConfig.from_dict({"epochs": 5}).epochs
         5
@@ -178,7 +175,7 @@ class TrainConfig:
         known = [f.name for f in fields(cls)]
         for name in values:
             if name not in known:
-                raise ConfigError(f"train.{name} is not a setting. Known are {', '.join(known)}")
+                raise ConfigError(f"train.{name} is not a setting. The settings are {', '.join(known)}")
         return cls(**values)
 
     def _check_class_weights(self) -> None:
@@ -211,19 +208,20 @@ _TABLE = {
     "DD": (64, 16, 0.3, 0.01),
 }
 _TABLE["D&D"] = _TABLE["DD"]
-_TABLE["Mutagenicity"] = _TABLE["FRANKENSTEIN"]  # the molecules that FRANKENSTEIN was made of
+_TABLE["Mutagenicity"] = _TABLE["FRANKENSTEIN"]  # the molecules that FRANKENSTEIN was made from
 
 
 DEFAULT_METHOD = "asap+"  # of train, cv, compare and the estimator
 
-# What follows from the size of a data set, for methods with a schedule of their own: graphs below which it holds;
-# width; epochs and learning rate for one class column, and for other targets. Small sets need many epochs for enough
-# steps; measured values and several columns need longer than one class column. Chosen on validation parts.
-SIZES: tuple[tuple[float, int, tuple[int, float], tuple[int, float]], ...] = (
-    (500, 32, (150, 0.003), (150, 0.003)),
-    (2_000, 32, (20, 0.001), (60, 0.003)),
-    (20_000, 64, (40, 0.005), (40, 0.005)),
-    (math.inf, 64, (15, 0.005), (15, 0.005)),
+# Settings that depend on the size of the data set, for methods with their own schedule: upper bound of the number of
+# graphs; width; epochs and learning rate for one class column, for yes/no tasks, and for measured values. Small sets
+# need many epochs to get enough steps, measured values most of all. Chosen on validation parts.
+KINDS = ("classification", "multilabel", "regression")
+SIZES: tuple[tuple[float, int, dict[str, tuple[int, float]]], ...] = (
+    (500, 32, dict.fromkeys(KINDS, (150, 0.003))),
+    (2_000, 32, {"classification": (20, 0.001), "multilabel": (60, 0.003), "regression": (120, 0.003)}),
+    (20_000, 64, dict.fromkeys(KINDS, (40, 0.005))),
+    (math.inf, 64, dict.fromkeys(KINDS, (15, 0.005))),
 )
 
 
@@ -232,8 +230,8 @@ def preset(
 ) -> dict[str, dict[str, Any]]:
     """The tables [model] and [train] for a data set of that name, size and kind of target, and a method.
 
-    A method with a schedule of its own has that one on every data set, with a width and a number of epochs that follow
-    from the number of graphs; the others have the authors' settings of the data sets that the authors used.
+    A method with its own schedule uses it on every data set, with a width and a number of epochs that depend on
+    the number of graphs; the others get the authors' settings on the authors' data sets.
 
     >>> preset("DD")
     {'model': {'hidden': 16, 'attention_dropout': 0.3}, 'train': {'batch_size': 64, 'lr': 0.01}}
@@ -242,15 +240,15 @@ def preset(
     >>> preset("DD", "asap+", graphs=1178)["model"], preset("DD", "asap+", graphs=1178)["train"]["schedule"]
     ({'hidden': 32}, 'onecycle')
     >>> [preset("", "asap+", graphs, "regression")["train"]["epochs"] for graphs in (200, 1128, 4200)]
-    [150, 60, 40]
+    [150, 120, 40]
     """
     entry = find_method(method, "model.method")
     if entry.schedule:
         train = dict(entry.schedule)
         if graphs is None:
             return {"model": {}, "train": train}
-        _, hidden, classes, others = next(row for row in SIZES if graphs < row[0])
-        epochs, lr = classes if kind == "classification" else others
+        hidden, schedules = next((width, schedules) for bound, width, schedules in SIZES if graphs < bound)
+        epochs, lr = schedules[kind]
         return {"model": {"hidden": hidden}, "train": train | {"epochs": epochs, "lr": lr}}
     known = {key.lower(): value for key, value in _TABLE.items()}
     if name.lower() not in known:
@@ -260,7 +258,7 @@ def preset(
 
 
 def seeds(count: int) -> tuple[int, ...]:
-    """The first of the authors' seeds; beyond their twenty, numbers that follow from the count alone.
+    """The first of the authors' seeds; beyond their twenty, fixed further numbers.
 
     >>> seeds(2), len(set(seeds(30)))
     ((8971, 85688), 30)

@@ -1,4 +1,4 @@
-"""Where and how precisely a model computes: the CPU, a GPU of CUDA, or Apple's (mps); float32 or bfloat16."""
+"""Device and precision of computation: CPU, CUDA or Apple GPU (mps); float32 or bfloat16."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def resolve_device(name: str) -> torch.device:
     if not present[name]:
         available = ", ".join(k for k, exists in present.items() if exists)
         raise ConfigError(
-            f"the device {name!r} is not there; this machine and this torch have {available}. Use one of these"
+            f"the device {name!r} is not available; this machine and this torch have {available}. Use one of these"
         )
     return torch.device(name)
 
@@ -50,12 +50,12 @@ def products_in(precision: str, device: torch.device) -> AbstractContextManager[
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """Where the weights of a model are; the CPU for one without weights."""
+    """The device of a model's weights; the CPU for a model without weights."""
     weight = next(model.parameters(), None)
     return torch.device("cpu") if weight is None else weight.device
 
 
 def on_device_of(model: nn.Module, batch: Batch) -> Batch:
-    """The batch where the model is."""
+    """The batch on the device of the model."""
     device = device_of(model)
     return batch if device.type == "cpu" else batch.to(device)

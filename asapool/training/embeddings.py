@@ -1,4 +1,4 @@
-"""Vectors of graphs and of pooled nodes: what a network's head reads; and such vectors as Parquet, CSV or npz."""
+"""Embeddings of graphs (the input of a network's head) and of pooled nodes, and their files: Parquet, CSV, npz."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class NodeVectors(NamedTuple):
-    """The pooled nodes of some graphs at one level.
+    """The pooled nodes of several graphs at one level.
 
     Args:
         graph: the graph of every pooled node, its number in the set, (K,).
@@ -38,7 +38,7 @@ class NodeVectors(NamedTuple):
 
 
 def embed(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None = None) -> Floats:
-    """The vector of every graph (or of those named), as it enters the head of the network.
+    """The embedding of every graph (or of those in `indices`), as it enters the head of the network.
 
     Args:
         model: a network, from asapool.models.build or a checkpoint.
@@ -46,7 +46,7 @@ def embed(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None = N
         indices: numbers of graphs; None = all.
 
     Returns:
-        Vectors (G, W), rows in the order of the graphs.
+        Embeddings (G, W), rows in the order of the graphs.
 
     >>> from asapool.data import load
     >>> from asapool.models import ModelConfig, build
@@ -59,12 +59,12 @@ def embed(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None = N
 
     def vectors(piece: Ints) -> Floats:
         batch = cut(model, graphs, piece)
-        made: Floats = model.embed(*batch.inputs, **model.more(batch)).float().numpy()
-        return made
+        rows: Floats = model.embed(*batch.inputs, **model.more(batch)).float().numpy()
+        return rows
 
     with torch.inference_mode():
         rows = in_pieces(graphs, indices, vectors)
-    if not rows:  # the width is known from a graph only
+    if not rows:  # without a graph the width is unknown
         raise ConfigError(f"{graphs.name}: there are no graphs to embed")
     return np.concatenate(rows)
 
@@ -95,12 +95,12 @@ def embed_nodes(model: GraphModel, graphs: GraphSet, level: int, indices: npt.Ar
 
 
 def _steps(model: GraphModel) -> Any:
-    """The function that gives the poolings of a batch, or the reason why there are none."""
+    """The function that yields the pooling steps of a batch; ConfigError if the method has none."""
     why = method(model.config.method).no_levels
     steps = getattr(getattr(model, "encoder", None), "steps", None)
     if why is not None or steps is None:
         why = why or f"The method {model.config.method} does not report its levels"
-        raise ConfigError(f"{why}, so it has no pooled nodes. Leave --level out to get one vector per graph")
+        raise ConfigError(f"{why}, so it has no pooled nodes. Leave out --level to get one vector per graph")
     return steps
 
 
@@ -117,7 +117,7 @@ def _level_of(steps: Any, batch: Any, level: int, piece: Ints) -> NodeVectors:
 
 
 class Vectors(NamedTuple):
-    """Some rows of a table of vectors.
+    """Rows of a table of vectors.
 
     Args:
         id: of the graph, (R,).
@@ -144,7 +144,7 @@ def vectors_of(model: GraphModel, graphs: GraphSet, level: int | None = None) ->
 
 
 def save_vectors(path: str | PathLike[str], parts: Iterable[Vectors]) -> tuple[int, int]:
-    """Write vectors to a file, whole or not at all.
+    """Write vectors to a file, atomically.
 
     Args:
         path: Name that ends in .parquet, .npz or .csv.
@@ -170,7 +170,7 @@ Writer = Callable[[IO[bytes], Iterable[Vectors]], None]
 
 
 def vector_writer(path: str | PathLike[str]) -> Writer:
-    """The writer for the ending of a file name; any other ending is refused before anything is computed.
+    """The writer for the suffix of a file; an unknown suffix is refused before anything is computed.
 
     >>> vector_writer("v.txt")
     Traceback (most recent call last):
@@ -184,11 +184,11 @@ def vector_writer(path: str | PathLike[str]) -> Writer:
 
 def print_vectors(out: Any, parts: Iterable[Vectors]) -> None:
     """Write the table as CSV to an open stream; numbers have the digits that float32 needs."""
-    table, begun = csv_writer(out), False
+    table, has_header = csv_writer(out), False
     for part in parts:
-        if not begun:
+        if not has_header:
             table.writerow(part.names)
-            begun = True
+            has_header = True
         nodes: Sequence[list[Any]] = [[]] * len(part.id) if part.node is None else [[n] for n in part.node.tolist()]
         for graph_id, node, row in zip(part.id, nodes, part.x, strict=True):
             table.writerow([graph_id, *node, *(f"{v:.9g}" for v in row.tolist())])
@@ -204,12 +204,12 @@ def _csv(out: IO[bytes], parts: Iterable[Vectors]) -> None:
 
 
 def _npz(out: IO[bytes], parts: Iterable[Vectors]) -> None:
-    held = list(parts)
-    arrays: dict[str, Any] = {"id": np.array([graph_id for part in held for graph_id in part.id])}
-    nodes = [part.node for part in held if part.node is not None]
+    all_parts = list(parts)
+    arrays: dict[str, Any] = {"id": np.array([graph_id for part in all_parts for graph_id in part.id])}
+    nodes = [part.node for part in all_parts if part.node is not None]
     if nodes:
         arrays["node"] = np.concatenate(nodes)
-    np.savez_compressed(out, **arrays, x=np.concatenate([part.x for part in held]))
+    np.savez_compressed(out, **arrays, x=np.concatenate([part.x for part in all_parts]))
 
 
 def _parquet(out: IO[bytes], parts: Iterable[Vectors]) -> None:
@@ -222,9 +222,9 @@ def _parquet(out: IO[bytes], parts: Iterable[Vectors]) -> None:
     try:
         for part in parts:
             columns = [pa.array(part.id, pa.string()), *([] if part.node is None else [pa.array(part.node)])]
-            made = pa.table([*columns, *(pa.array(column) for column in part.x.T)], names=part.names)
-            table = ParquetWriter(out, made.schema) if table is None else table
-            table.write_table(made)
+            rows = pa.table([*columns, *(pa.array(column) for column in part.x.T)], names=part.names)
+            table = ParquetWriter(out, rows.schema) if table is None else table
+            table.write_table(rows)
     finally:
         if table is not None:
             table.close()

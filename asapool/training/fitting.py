@@ -1,4 +1,4 @@
-"""Train a model on some graphs of a set, and keep the weights that did best on others."""
+"""Train a model on some graphs of a set, and keep the weights of the epoch that is best on others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OnEpoch = Callable[[Epoch, Progress], None]
 
 
 class TrainedParts(Protocol):
-    """Which graphs to train on and which to choose the epoch by; asapool.data's Split is one."""
+    """The training graphs and those that choose the epoch, such as an asapool.data.Split."""
 
     @property
     def train(self) -> Any: ...
@@ -48,16 +48,16 @@ class TrainedParts(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """The result of a training; the model itself holds the weights of best_epoch.
+    """The result of training; the model itself has the weights of best_epoch.
 
     Args:
         best_epoch: number of the epoch, from 1.
         best_score: its validation score, None without a validation part.
         selected_by: the score by which the epoch was chosen, see TrainConfig.select_by.
         history: one Epoch per epoch.
-        stopped: why the training ended before the last epoch, if it did.
-        diverged: the loss was not a number; best_epoch is the best before that.
-        notes: what the user should know, one sentence each.
+        stopped: why training ended before the last epoch, if it did.
+        diverged: the loss became NaN or infinite; best_epoch is the best before that.
+        notes: for the user, one sentence each.
     """
 
     best_epoch: int
@@ -85,22 +85,22 @@ def fit(
     """Train by gradient descent, and leave the weights of the best epoch in the model.
 
     loss = mean over graphs (and tasks) of ℓ + penalty, where ℓ is the cross entropy of classes, the binary cross
-    entropy of yes/no tasks, or the squared error of measured values, scaled by the training part. The best epoch is
-    that of the best validation score (config.select_by). Without a validation part the last epoch's weights stay. The
-    same seed gives the same bytes, also where trainings run side by side in threads, and torch's global generator is
-    left alone.
+    entropy of yes/no tasks, or the squared error of measured values, scaled by the training part. The best epoch is the
+    one with the best validation score (config.select_by). Without a validation part the weights of the last epoch are
+    kept. The same seed gives the same bytes, even if several models are trained in parallel threads; torch's global
+    generator is not used.
 
     Args:
-        model: from asapool.models.build; one that is not trained by gradient fits itself.
+        model: from asapool.models.build; a DirectModel is fitted without gradients.
         graphs: the whole set.
         split: train and val, lists of graph numbers.
         config: the settings.
         sample_weight: how much each graph counts in the training loss, (G,), at least 0; None = all the same.
         on_epoch: called after every epoch.
-        state_file: written after every epoch; where it exists, training continues from it.
-        owner: what must be the same to continue (see state.save_state).
-        mix_versions: continue from the state of a version whose trainings give other numbers.
-        shard: which of the processes that share every batch this is (see training/parallel.py); rank 0 alone writes.
+        state_file: written after every epoch; if it exists, training continues from it.
+        owner: digests that must be the same to continue (see state.save_state).
+        mix_versions: continue from the state of a version that gives different numbers.
+        shard: the rank of this process if several share every batch (see training/parallel.py); only rank 0 writes.
 
     Returns:
         The history, the best epoch, and notes.
@@ -113,7 +113,7 @@ def fit(
     target = task.scaled(graphs.target, graphs.y[train], graphs.name)
     if target.outputs != model.num_classes:
         raise ConfigError(
-            f"the model has {model.num_classes} outputs, and the target of {graphs.name} needs {target.outputs}. "
+            f"the model has {model.num_classes} outputs, but the target of {graphs.name} needs {target.outputs}. "
             "Build it with graphs.target.outputs"
         )
     model.target = target
@@ -128,7 +128,7 @@ def fit(
         model.freeze_encoder()
     home, device = device_of(model), resolve_device(config.device)
     if shard is not None and device.type != "cpu":
-        raise ConfigError("processes share a batch on the CPU only. Leave -j out, or choose --device cpu")
+        raise ConfigError("-j works on the CPU only. Leave out -j, or use --device cpu")
     check_precision(config.precision, device)
     model.to(device)
     checks = Validation.prepare(model, graphs, val, shard)
@@ -137,7 +137,7 @@ def fit(
         decoupled=config.optimizer == "adamw",
     )  # fmt: skip
     generator = torch.Generator(device).manual_seed(config.seed)
-    # a layer of another package may use torch's own dropout: then all of torch's functions are redirected
+    # a layer of another package may use torch's own dropout, so all of torch's functions are redirected
     everything = not method(model.config.method).builtin
     with drawing_from(generator, all_functions=everything), _threads(config.threads), flush_denormals():
         progress = Progress()
@@ -179,7 +179,7 @@ def fit(
 
 
 def order(train: Ints, seed: int, epoch: int) -> Ints:
-    """The order of the training graphs in an epoch, which seed and epoch alone decide.
+    """The order of the training graphs in an epoch, determined by seed and epoch alone.
 
     >>> order(np.arange(5), seed=1, epoch=1).tolist() == order(np.arange(5), seed=1, epoch=1).tolist()
     True
@@ -203,15 +203,15 @@ def _train_epoch(
     model: GraphModel, graphs: GraphSet, train: Ints, config: TrainConfig, epoch: int,
     adam: Adam, loss_of: Loss, shard: Shard | None,
 ) -> float:  # fmt: skip
-    """One pass over the training graphs; returns the mean loss, NaN as soon as it is not a number."""
+    """One pass over the training graphs; returns the mean loss, or NaN as soon as a loss is not finite."""
     model.train()
     shuffled, total = order(train, config.seed, epoch), 0.0
     for start in range(0, len(shuffled), config.batch_size):
         indices = shuffled[start : start + config.batch_size]
         if loss_of.graphs is not None and not loss_of.graphs[torch.from_numpy(indices)].any():
-            continue  # graphs of weight 0 only
+            continue  # all graphs have weight 0
         adam.zero_grad()
-        # a batch with fewer graphs than processes is not shared: each computes all of it, and rank 0 counts
+        # a batch with fewer graphs than processes is not shared: each computes all of it, and only rank 0 counts
         shared = shard if shard is not None and len(indices) >= shard.size else None
         parts = [indices] if shared is None else own_part(graphs, indices, shared)
         batch = on_device_of(model, cut(model, graphs, parts[0 if shared is None else shared.rank]))
@@ -219,11 +219,11 @@ def _train_epoch(
             with sharing_batches(shared), products_in(config.precision, batch.x.device):
                 outputs = model.forward_with_penalty(*batch.inputs, **model.more(batch))
         except GraphTooLargeError as error:
-            mine = parts[0 if shared is None else shared.rank]
-            raise refused_graphs(graphs, {int(mine[error.graph]): error.reason}) from None
+            own = parts[0 if shared is None else shared.rank]
+            raise refused_graphs(graphs, {int(own[error.graph]): error.reason}) from None
         # a few numbers per graph, in the precision of the weights; the loss is computed here
         logits, penalty = (t.to("cpu", torch.promote_types(t.dtype, torch.float32)) for t in outputs)
-        if shared is not None:  # every process has the loss of the whole batch, and the gradient of its own graphs
+        if shared is not None:  # every process gets the loss of the whole batch and the gradient of its own graphs
             penalty = sum_of(penalty * (len(batch) / len(indices)))
             logits = all_rows(logits, [len(part) for part in parts], shared)
         loss = loss_of(logits, graphs.targets(indices), indices) + penalty
@@ -260,17 +260,17 @@ def _validate(
 
 
 def _is_better(val_score: float | None, val_loss: float | None, progress: Progress, selection: Selection) -> bool:
-    """Whether the weights of an epoch take the place of the best so far."""
+    """Whether the weights of an epoch replace the best so far."""
     if val_score is None or val_loss is None or progress.best_score is None:
         return True  # without a validation part the last epoch counts
     return selection.better(val_score, val_loss, progress.best_score, progress.best_loss)
 
 
 def _not_finite(model: nn.Module, loss: float, val_loss: float | None) -> str | None:
-    """What went out of bounds, if anything did."""
+    """Which value is not finite, if any."""
     if not math.isfinite(loss) or (val_loss is not None and not math.isfinite(val_loss)):
         return "the loss was"
-    # a maximum or a ReLU may hide a weight that is not a number from the loss
+    # a maximum or a ReLU may keep a weight that is NaN from affecting the loss
     return None if all(bool(p.isfinite().all()) for p in model.parameters()) else "a weight was"
 
 
@@ -299,7 +299,7 @@ def _fit_direct(
     model: DirectModel, graphs: GraphSet, train: Ints, val: Ints, config: TrainConfig, selection: Selection,
     by_graph: Tensor | None, on_epoch: OnEpoch | None,
 ) -> Fit:  # fmt: skip
-    """Fit a model that needs no epochs; its history is one line, with the log loss or RMSE of both parts."""
+    """Fit a model without epochs; its history is one line, with the log loss or RMSE of both parts."""
     began = time.perf_counter()
     task, target = selection.task, selection.target
     w = task.graph_weights(graphs, train, config)

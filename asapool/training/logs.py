@@ -1,6 +1,6 @@
-"""Where the curves of a training can go besides history.csv: TensorBoard, MLflow, Weights & Biases.
+"""Loggers of training curves besides history.csv: TensorBoard, MLflow, Weights & Biases.
 
-Each is an extra that is loaded when it is asked for. A log sees what history.csv sees; it decides nothing.
+Each is an optional dependency, imported on first use. Logs get the values of history.csv, and do not affect training.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LogEntry(NamedTuple):
     """One entry of the table.
 
     Args:
-        sentence: what it is.
+        sentence: describes it.
         open: (folder, settings) → send and close.
     """
 
@@ -75,7 +75,7 @@ def _wandb(folder: Path, settings: RunSettings) -> tuple[Send, Callable[[], None
 
 LOGS: dict[str, LogEntry] = {
     "tensorboard": LogEntry("event files in FOLDER/tensorboard", _tensorboard),
-    "mlflow": LogEntry("a run of MLflow, where MLFLOW_TRACKING_URI says", _mlflow),
+    "mlflow": LogEntry("a run of MLflow at MLFLOW_TRACKING_URI", _mlflow),
     "wandb": LogEntry("a run of Weights & Biases in the project asapool", _wandb),
 }
 
@@ -84,17 +84,17 @@ LOGS: dict[str, LogEntry] = {
 def logging_to(
     names: list[str], folder: str | PathLike[str], settings: RunSettings
 ) -> Iterator[tuple[Callable[[Epoch, Progress], None], Callable[[Mapping[str, Any]], None]]]:
-    """Open the logs of those names; gives a hook for `on_epoch`, and one for the metrics at the end.
+    """Open the named logs; yields a hook for `on_epoch`, and one for the metrics at the end.
 
     Args:
         names: of LOGS.
         folder: of the run.
-        settings: of the run, which the logs show beside the curves.
+        settings: of the run, logged with the curves.
     """
     for name in names:
         choose("--log", name, tuple(LOGS))
     if names:
-        with working_in(folder):  # makes it, or says why that cannot be
+        with working_in(folder):  # makes the folder, or reports why it cannot
             pass
     opened: list[tuple[Send, Callable[[], None]]] = []
 

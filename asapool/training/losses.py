@@ -1,4 +1,4 @@
-"""Losses of a training: cross entropy of classes, and masked losses of several tasks with missing entries."""
+"""Training losses: cross entropy of classes, and masked losses of several tasks with missing entries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Loss(Protocol):
     def __call__(self, logits: Tensor, y: Tensor, indices: Ints) -> Tensor: ...
 
     def plain(self) -> Loss:
-        """The same without what is for training only: weights of graphs and label smoothing."""
+        """The same without graph weights and label smoothing, which are for training only."""
 
     def size(self, indices: Ints) -> float:
         """How much a part counts in a mean over parts."""
@@ -58,7 +58,7 @@ class CrossEntropy(NamedTuple):
 
 
 class MaskedLoss(NamedTuple):
-    """Weighted mean over the entries: Σ_bt w_b v_bt ℓ(z_bt, y_bt) / Σ_bt w_b v_bt, v = 0 where one is missing."""
+    """Weighted mean over the entries: Σ_bt w_b v_bt ℓ(z_bt, y_bt) / Σ_bt w_b v_bt, v = 0 for missing entries."""
 
     each: Each  # ℓ
     y: Tensor  # (G, T) of the whole set, scaled; any number where missing
@@ -100,7 +100,8 @@ def huber(z: Tensor, y: Tensor) -> Tensor:
 
 
 def class_weights(y: Ints, C: int) -> Tensor:
-    """Weights that let every class count the same: w_c = G / (C · G_c), 0 for a class without graphs.
+    """Weights with which every class counts the same: w_c = G / (C · G_c), 0 for a class without graphs,
+    where C is the number of classes that have graphs.
 
     >>> class_weights(np.array([0, 0, 0, 1]), 2)
     tensor([0.6667, 2.0000])

@@ -1,6 +1,6 @@
 """Scores of a classifier: one table of metrics, and one record that train, cv, compare, evaluate and reports share.
 
-A score that has no meaning for a part of the data (ROC-AUC where only one class occurs) is None, and `notes` says why.
+A score that is undefined for a part of the data (ROC-AUC if only one class occurs) is None, and `notes` says why.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from asapool.errors import InputError
 
 Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.integer[Any]]
-BINS = 15  # of the calibration error, as in Guo et al. 2017
+BINS = 15  # for the calibration error, as in Guo et al. 2017
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +27,9 @@ class Metric:
         name: key in Scores, in JSON and of train.select_by.
         label: name for tables and pages.
         compute: `compute(y, p, w)` of class numbers (G,), probabilities (G, C) and counts (G,): how often each graph
-            occurs, None = once; returns None where the metric is undefined.
+            occurs, None = once; returns None if the metric is undefined.
         greater: whether greater is better.
-        compares: it compares classes, so it is undefined where only one occurs.
+        compares: it compares classes, so it is undefined if only one occurs.
     """
 
     name: str
@@ -51,13 +51,13 @@ def confusion_matrix(y: Ints, p: Floats, w: Ints | None = None) -> npt.NDArray[n
 
 
 def accuracy(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
-    """Share of graphs whose most probable class is right."""
+    """Share of graphs whose most probable class is correct."""
     M = confusion_matrix(y, p, w)
     return float(np.trace(M) / M.sum()) if M.sum() else None
 
 
 def balanced_accuracy(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
-    """Mean over the classes of the share of their graphs that is right."""
+    """Mean over the classes of the accuracy on their graphs (recall)."""
     M = confusion_matrix(y, p, w)
     support = M.sum(axis=1)
     present = np.flatnonzero(support)
@@ -65,9 +65,9 @@ def balanced_accuracy(y: Ints, p: Floats, w: Ints | None = None) -> float | None
 
 
 def mcc(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
-    """Matthews correlation: (s·c − Σ_k t_k a_k) / √((s² − Σ t_k²)(s² − Σ a_k²)); 0 where one class is answered for all.
+    """Matthews correlation: (s·c − Σ_k t_k a_k) / √((s² − Σ t_k²)(s² − Σ a_k²)); 0 if one class is predicted for all.
 
-    c right of s graphs, t_k graphs of class k, a_k answers k.
+    c of s graphs are correct, t_k are of class k, a_k are predicted as k.
 
     >>> mcc(np.array([0, 0, 1, 1]), np.array([[1, 0], [1, 0], [0, 1], [1, 0.0]])).__round__(4)
     0.5774
@@ -81,7 +81,7 @@ def mcc(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
 
 
 def f1(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
-    """F1 = 2·TP / (2·TP + FP + FN): of the second class of two, else the mean over the classes that occur."""
+    """F1 = 2·TP / (2·TP + FP + FN): for the second class of two, else the mean over the classes that occur."""
     M = confusion_matrix(y, p, w).astype(np.float64)
     t, a, right = M.sum(axis=1), M.sum(axis=0), np.diag(M)
     if np.count_nonzero(t) < 2:
@@ -98,12 +98,12 @@ def log_loss(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
 
 
 def roc_auc(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
-    """ROC-AUC: of either class of two; of more the mean over the classes that occur, each against the rest."""
+    """ROC-AUC: for either class of two; for more, the mean over the classes that occur, each against the rest."""
     return _mean_over_classes(_area_under_roc, y, p, w)
 
 
 def pr_auc(y: Ints, p: Floats, w: Ints | None = None) -> float | None:
-    """Average precision: of the second class of two; of more the mean over the classes that occur."""
+    """Average precision: for the second class of two; for more, the mean over the classes that occur."""
     return _mean_over_classes(_average_precision, y, p, w)
 
 
@@ -134,20 +134,20 @@ METRICS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """How well probabilities fit the labels of G graphs."""
+    """How well predicted probabilities match the labels of G graphs."""
 
     graphs: int  # graphs with a label
-    accuracy: float | None  # share of graphs whose most probable class is right
-    balanced_accuracy: float | None  # mean over the classes of the share of their graphs that is right
-    roc_auc: float | None  # of either class of two; of more the mean over the classes, each against the rest
-    pr_auc: float | None  # average precision, of pr_auc_class; of more than two the mean over the classes
-    calibration_error: float | None  # expected difference between the probability of the answer and its being right
-    majority: float | None  # accuracy of always answering with the most frequent class of this part
-    confusion: list[list[int]]  # (C, C), row = true class, column = answer
+    accuracy: float | None  # share of graphs whose most probable class is correct
+    balanced_accuracy: float | None  # mean over the classes of the accuracy on their graphs
+    roc_auc: float | None  # for either class of two; for more, the mean over the classes, each against the rest
+    pr_auc: float | None  # average precision, for pr_auc_class; for more than two, the mean over the classes
+    calibration_error: float | None  # expected difference between confidence and accuracy
+    majority: float | None  # accuracy of always predicting the most frequent class of this part
+    confusion: list[list[int]]  # (C, C), row = true class, column = predicted class
     class_names: list[str]
     pr_auc_class: str | None = None  # the second of two classes; None = the mean over all
     mcc: float | None = None  # Matthews correlation coefficient
-    f1: float | None = None  # of pr_auc_class; of more than two the mean over the classes
+    f1: float | None = None  # for pr_auc_class; for more than two, the mean over the classes
     log_loss: float | None = None  # mean of −ln p of the true class
     notes: dict[str, str] = field(default_factory=dict)  # name of a score that is None or partial -> reason
 
@@ -171,7 +171,7 @@ def score(y: npt.ArrayLike, probability: npt.ArrayLike, class_names: Sequence[st
     >>> s.confusion, s.balanced_accuracy, s.roc_auc, s.pr_auc_class
     ([[1, 0], [1, 1]], 0.75, 1.0, 'yes')
     >>> score([1, 1], [[0.9, 0.1], [0.2, 0.8]], ["no", "yes"]).notes["roc_auc"]
-    "all 2 graphs are of the class 'yes', and the score compares classes"
+    "all 2 graphs are of class 'yes', but the score compares classes"
     """
     truth, p, C = np.asarray(y, np.int64), np.asarray(probability, np.float64), len(class_names)
     if p.ndim != 2 or p.shape != (len(truth), C):
@@ -187,11 +187,11 @@ def score(y: npt.ArrayLike, probability: npt.ArrayLike, class_names: Sequence[st
     support = confusion.sum(axis=1)
     present, notes = np.flatnonzero(support), {}
     if len(present) == 1:
-        only = f"all {G} graphs are of the class {class_names[present[0]]!r}, and the score compares classes"
+        only = f"all {G} graphs are of class {class_names[present[0]]!r}, but the score compares classes"
         notes = dict.fromkeys(_COMPARING, only)
     if 1 < len(present) < C:
         absent = ", ".join(repr(class_names[c]) for c in range(C) if support[c] == 0)
-        partial = f"no graph is of the class {absent}, and the mean is over the other classes"
+        partial = f"no graph is of class {absent}, so the mean is over the other classes"
         notes = dict.fromkeys(_COMPARING, partial)
     return Scores(
         graphs=G,
@@ -207,7 +207,7 @@ _COMPARING = tuple(metric.name for metric in METRICS.values() if metric.compares
 
 
 def calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int = BINS) -> float:
-    """Expected calibration error: Σ_b |b|/G · |mean confidence of bin b − share of right answers in b|.
+    """Expected calibration error: Σ_b |b|/G · |mean confidence of bin b − share of correct predictions in b|.
 
     confidence (G,) in [0, 1]; right (G,) booleans; bins of equal width, each with its upper bound.
 
@@ -221,7 +221,7 @@ def calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int
 
 
 class CalibrationBins(NamedTuple):
-    """The bins that hold graphs: how many, their mean confidence, and the share that is right."""
+    """The non-empty bins: number of graphs, their mean confidence, and their accuracy."""
 
     graphs: Ints
     confidence: Floats
@@ -240,7 +240,7 @@ def calibration_bins(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int 
 
 
 def _bin_sums(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int) -> tuple[Ints, Floats, Floats]:
-    """Graphs, sum of confidence and number of right answers of every bin."""
+    """Graphs, sum of confidence and number of correct predictions per bin."""
     c, r = np.asarray(confidence, np.float64), np.asarray(right, np.float64)
     place = np.clip(np.ceil(c * bins).astype(np.int64) - 1, 0, bins - 1)
     sums = [np.asarray(np.bincount(place, weights, bins), np.float64) for weights in (c, r)]
@@ -248,7 +248,7 @@ def _bin_sums(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int) -> tup
 
 
 def percent(share: float | None) -> str:
-    """A share of graphs in percent with two decimals; a dash where there is none.
+    """A share of graphs in percent with two decimals; a dash for None.
 
     >>> percent(0.73968), percent(None)
     ('73.97', '–')

@@ -1,4 +1,4 @@
-"""The model that a training begins with: fresh weights for the sizes of the data, or those of another model."""
+"""The model at the start of training: new weights for the sizes of the data, or those of another model."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from asapool.training.config import TrainConfig
 
 
 class Taken(NamedTuple):
-    """What was taken from another model.
+    """The weights that were copied from another model.
 
     Args:
-        encoder: weights of the encoder, how many tensors.
-        head: names of the weights of the head that were taken.
-        left: names of those that start anew, because they have another shape.
+        encoder: number of weight tensors of the encoder.
+        head: names of the weights of the head that were copied.
+        left: names of those that are newly initialised, because their shapes differ.
     """
 
     encoder: int
@@ -30,45 +30,46 @@ class Taken(NamedTuple):
     left: tuple[str, ...]
 
     def sentence(self, source: str) -> str:
-        """What happened, for a user."""
+        """A description for the user."""
         if not self.left:
-            return f"all weights start from those of {source}"
-        kept = f"{', '.join(self.head)} as well; " if self.head else ""
-        return f"the encoder starts from that of {source} ({self.encoder} tensors); {kept}{', '.join(self.left)} anew"
+            return f"all weights were copied from {source}"
+        head = f" and {', '.join(self.head)}" if self.head else ""
+        new = ", ".join(self.left)
+        return f"copied the encoder ({self.encoder} tensors){head} from {source}; newly initialised: {new}"
 
 
 def take_weights(model: GraphModel, source: GraphModel, where: str = "the other model") -> Taken:
     """Copy weights into a new model.
 
     Args:
-        model: the new one, which is changed.
-        source: a trained one with the same encoder; its head may differ.
+        model: the new model, which is changed.
+        source: a trained model with the same encoder; its head may differ.
         where: the source, for messages.
 
     Returns:
-        What was taken.
+        What was copied.
     """
     if not model.head_layers or model.config.method != source.config.method:
         raise ConfigError(
-            f"{where}: holds a model of the method {source.config.method!r}, and the weights of "
-            f"{model.config.method!r} cannot start from it. Leave --method out, or choose another model"
+            f"{where}: contains a model of the method {source.config.method!r}, and {model.config.method!r} "
+            "cannot start from its weights. Leave out --method, or choose another model"
         )
-    ours, theirs = model.state_dict(), source.state_dict()
+    new, trained = model.state_dict(), source.state_dict()
     head: list[str] = []
     left: list[str] = []
     encoder = 0
     with no_grad():
-        for name, value in ours.items():
+        for name, value in new.items():
             if name.startswith("descriptors."):
-                continue  # the scale of descriptors is that of the new training graphs
-            fits = name in theirs and theirs[name].shape == value.shape
+                continue  # descriptors are standardised on the new training graphs
+            fits = name in trained and trained[name].shape == value.shape
             if fits:
-                value.copy_(theirs[name])
+                value.copy_(trained[name])
             elif not model.is_head(name):
-                shape = tuple(theirs[name].shape) if name in theirs else "none"
+                shape = tuple(trained[name].shape) if name in trained else "none"
                 raise ConfigError(
-                    f"{where}: {name} has the shape {shape}, and this model needs {tuple(value.shape)}. Its settings "
-                    "and the features of the graphs must be those of the model to start from"
+                    f"{where}: {name} has the shape {shape}, but this model needs {tuple(value.shape)}. Use the model "
+                    "settings and node features of the model to start from"
                 )
             if model.is_head(name):
                 (head if fits else left).append(name)
@@ -84,10 +85,10 @@ def new_model(config: ModelConfig, graphs: GraphSet, train: npt.ArrayLike, setti
         config: what kind of model.
         graphs: the whole set, whose features and target decide the sizes.
         train: numbers of the training graphs.
-        settings: of the training: the seed, and the model to start from.
+        settings: of training: the seed, and the model to start from.
 
     Returns:
-        The model before its training.
+        The untrained model.
     """
     model = build(
         config, graphs.num_features, graphs.target.outputs, seed=settings.seed,
@@ -108,20 +109,20 @@ def start_from(model: GraphModel, graphs: GraphSet, path: str) -> Taken:
         path: a model file or run folder.
 
     Returns:
-        What was taken.
+        What was copied.
     """
     source = checkpoint.load(path)
-    ours, theirs = dict(graphs.recipe), dict(source.recipe)
-    for key in MAKES_X if ours and theirs else ():
-        if ours.get(key) != theirs.get(key):
+    new, trained = dict(graphs.recipe), dict(source.recipe)
+    for key in MAKES_X if new and trained else ():
+        if new.get(key) != trained.get(key):
             raise ConfigError(
-                f"{path}: was trained on node features made with another {key}, so its weights mean something else for "
+                f"{path}: was trained on node features made with another {key}, so its weights do not fit "
                 f"{graphs.name}. Start from a model of graphs with the same features"
             )
     return take_weights(model, source.model, path)
 
 
 def typical_nodes(graphs: GraphSet, train: npt.ArrayLike) -> int:
-    """Mean number of nodes of the training graphs: what diffpool's number of clusters follows from."""
+    """Mean number of nodes of the training graphs, from which diffpool derives its number of clusters."""
     sizes = np.diff(graphs.ptr)[np.asarray(train, dtype=np.int64)]
     return max(1, round(float(sizes.mean()))) if len(sizes) else 1

@@ -1,8 +1,8 @@
-"""One training in several processes that share every batch, with torch.distributed.
+"""One training run in several processes that share every batch, with torch.distributed.
 
 Rank 0 is the process of the command. It reads the graphs, writes all files, and sends the work to the others, which
 compute their part of every batch and write nothing. The others are started here (`asapool train -j N`) or by torchrun,
-on this machine or on several; both ways are the same from there on.
+on this machine or on several.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, distributed, nn
-from torch._C._distributed_c10d import TCPStore  # torch.distributed has it too, without a declared export
+from torch._C._distributed_c10d import TCPStore  # torch.distributed re-exports it, but not for type checkers
 
 from asapool.data import GraphSet
 from asapool.errors import AsapoolError, ConfigError, TrainingError
@@ -35,12 +35,12 @@ LOCAL = "127.0.0.1"
 
 
 def is_follower() -> bool:
-    """Whether torchrun started this process as another rank than 0."""
+    """Whether torchrun started this process with a rank other than 0."""
     return _by_torchrun() and int(os.environ["RANK"]) > 0
 
 
 def follow() -> None:
-    """Do the share of a process that torchrun started, and return when the training has ended."""
+    """Do the work of a process that torchrun started, and return when training has ended."""
     torch.set_num_threads(1)
     try:
         _do_share(_joined(None, int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])))
@@ -51,10 +51,10 @@ def follow() -> None:
 
 
 class Processes:
-    """The processes of one training; a context manager.
+    """The processes of one training run; a context manager.
 
     Args:
-        jobs: how many; 1 = this process alone. Under torchrun it is torchrun's number, and jobs must be 1.
+        jobs: how many; 1 = this process alone. Under torchrun, which sets the number itself, jobs must be 1.
 
     >>> with Processes(1) as processes, processes.sharing(print) as shard:
     ...     print(shard)
@@ -66,7 +66,7 @@ class Processes:
             raise ConfigError(f"the number of processes must be at least 1, got {jobs}")
         self.torchrun = _by_torchrun()
         if self.torchrun and jobs > 1:
-            raise ConfigError("torchrun has started the processes already. Leave -j out")
+            raise ConfigError("torchrun has started the processes already. Leave out -j")
         self.size = int(os.environ["WORLD_SIZE"]) if self.torchrun else jobs
         self.used = False
 
@@ -76,18 +76,18 @@ class Processes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.torchrun and not self.used and self.size > 1:  # the others wait for work: there is none
+        if self.torchrun and not self.used and self.size > 1:  # tell the waiting processes that there is no work
             with suppress(RuntimeError), _joined(None, 0, self.size):
                 _broadcast(None)
 
     @contextmanager
     def sharing(self, work: Callable[..., object], *arguments: Any, advice: str = "") -> Iterator[Shard | None]:
-        """Let all other processes call work(shard, *arguments), and yield the shard of this one; None = it is alone.
+        """Let all other processes call work(shard, *arguments), and yield the shard of this one; None if it is alone.
 
         Args:
-            work: a function of a module, which takes part in all that this process does inside.
+            work: a module-level function that joins in every collective operation of the with block.
             arguments: sent once to every process.
-            advice: the next step for the user, where a process is lost.
+            advice: the next step for the user if a process is lost.
         """
         if self.size == 1:
             yield None
@@ -117,14 +117,14 @@ class Processes:
 
 
 def own_part(graphs: GraphSet, indices: Ints, shard: Shard) -> list[Ints]:
-    """Cut a batch into one stretch of graphs per process, about equal in nodes and edges (the entries of A + I).
+    """Cut a batch into one contiguous part per process, about equal in nodes and edges (the entries of A + I).
 
     >>> four = GraphSet(x=np.ones((8, 1)), ptr=[0, 5, 6, 7, 8], rowptr=[0] * 9, col=[])
     >>> [part.tolist() for part in own_part(four, np.arange(4), Shard(0, 2))]
     [[0], [1, 2, 3]]
     """
     ends = np.cumsum(graphs.entries(indices))
-    middle = ends - np.diff(ends, prepend=0) / 2  # a graph belongs where its middle lies
+    middle = ends - np.diff(ends, prepend=0) / 2  # a graph belongs to the part that contains its midpoint
     cuts = np.searchsorted(middle, ends[-1] * np.arange(1, shard.size) / shard.size)
     rank = np.arange(1, shard.size)
     cuts = np.maximum.accumulate(np.clip(cuts, rank, len(indices) - shard.size + rank) - rank) + rank
@@ -133,24 +133,24 @@ def own_part(graphs: GraphSet, indices: Ints, shard: Shard) -> list[Ints]:
 
 def sum_gradients(model: nn.Module, scale: float = 1.0) -> None:
     """Replace every gradient by the sum over all processes, each multiplied by its scale."""
-    held = [p for p in model.parameters() if p.requires_grad]
-    flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in held])
+    trained = [p for p in model.parameters() if p.requires_grad]
+    flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in trained])
     if scale != 1.0:
         flat *= scale
     distributed.all_reduce(flat)
-    for p, grad in zip(held, torch.split(flat, [p.numel() for p in held]), strict=True):
+    for p, grad in zip(trained, torch.split(flat, [p.numel() for p in trained]), strict=True):
         p.grad = grad.view_as(p)
 
 
 def sum_of(value: Tensor) -> Tensor:
-    """The sum over all processes of a scalar, whose own part keeps its gradient."""
+    """The sum of a scalar over all processes; the value of this process keeps its gradient."""
     total = value.detach().clone()
     distributed.all_reduce(total)
     return value + (total - value.detach())
 
 
 def of_rank_0(values: Sequence[float | None]) -> list[float | None]:
-    """The numbers that rank 0 has, on every process: decisions must be the same everywhere, to the last bit."""
+    """The numbers of rank 0, on every process: decisions must be the same everywhere, to the last bit."""
     sent = torch.tensor([float("nan") if v is None else v for v in values], dtype=torch.float64)
     missing = torch.tensor([v is None for v in values])
     distributed.broadcast(sent, 0)
@@ -164,7 +164,7 @@ def _by_torchrun() -> bool:
 
 @contextmanager
 def _joined(store: Any, rank: int, size: int) -> Iterator[Shard]:
-    """Be one of the processes; without a store the environment says where the others are."""
+    """Join the process group; without a store, the environment says where the others are."""
     options = {} if store is None else {"store": store}
     try:
         distributed.init_process_group("gloo", rank=rank, world_size=size, timeout=timedelta(hours=12), **options)
@@ -181,7 +181,7 @@ def _joined(store: Any, rank: int, size: int) -> Iterator[Shard]:
 
 
 def _start(size: int) -> tuple[Any, list[Any]]:
-    """Start size − 1 processes on this machine, and wait until each of them is there."""
+    """Start size − 1 processes on this machine, and wait until all are ready."""
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
     try:
         store = TCPStore(LOCAL, 0, size, is_master=True, wait_for_workers=False)
@@ -205,7 +205,7 @@ def _start(size: int) -> tuple[Any, list[Any]]:
 
 
 def _serve(rank: int, size: int, port: int) -> None:
-    """A process that _start started."""
+    """The main function of a process started by _start."""
     become_worker()
     store = TCPStore(LOCAL, port, size, is_master=False)
     store.set(f"ready{rank}", "1")
@@ -215,7 +215,7 @@ def _serve(rank: int, size: int, port: int) -> None:
         with suppress(RuntimeError):
             store.set("error", str(error))
         sys.exit(1)
-    except RuntimeError as error:  # when rank 0 ends early, the connection is closed, and that is no error of ours
+    except RuntimeError as error:  # if rank 0 ends early, the connection is closed, which is not an error here
         if "gloo" not in str(error) and not isinstance(error, distributed.DistError):
             raise
         sys.exit(1)
@@ -248,7 +248,7 @@ def _reason(workers: Sequence[Any], store: Any, patience: float = 5.0) -> str | 
             with suppress(RuntimeError):
                 if store.check(["error"]):
                     return str(store.get("error").decode())
-            code, rank = min(ended)  # a signal first: the others end because the connection is closed
+            code, rank = min(ended)  # signals first: the others ended because the connection was closed
             return f"training process {rank + 1} of {len(workers) + 1}: {exit_cause(code)}"
         if not workers or time.monotonic() >= until:
             return None

@@ -1,4 +1,4 @@
-"""Predictions as files: CSV, JSON lines or Parquet, chosen by the ending of the name.
+"""Files of predictions: CSV, JSON lines or Parquet, chosen by the suffix.
 
 All are written set by set, so memory does not grow with the source. Parquet has typed columns: `graph` is an integer,
 and the probabilities are float64 at full precision.
@@ -29,18 +29,18 @@ Columns = Mapping[str, Any]  # name → a list of texts (None = empty), or an ar
 
 
 class Further(NamedTuple):
-    """Columns besides the place, the id and the answers.
+    """Columns besides the position, the id and the predictions.
 
     Args:
-        before: behind the id, such as the SMILES.
-        after: behind the answers, such as how sure they are.
+        before: after the id, such as the SMILES.
+        after: after the predictions, such as their uncertainty.
     """
 
     before: Columns
     after: Columns
 
 
-MakeFurther = Callable[[GraphSet, Any], Further]  # of a set and the answers to it
+MakeFurther = Callable[[GraphSet, Any], Further]  # of a set and its predictions
 
 
 @dataclass(kw_only=True)
@@ -52,13 +52,13 @@ class PredictionCounts:
 
 
 def columns_of(pair: Pair, target: Target, labels: bool = False, further: MakeFurther | None = None) -> dict[str, Any]:
-    """The columns of a set: place and id of each graph, its true values if known, the answers.
+    """The columns of a set: position and id of each graph, its true values if known, the predictions.
 
     Args:
-        pair: the graphs and the answers to them.
-        target: what the answers mean.
-        labels: with the true values.
-        further: makes more columns.
+        pair: the graphs and their predictions.
+        target: what was predicted.
+        labels: include the true values.
+        further: makes additional columns.
 
     >>> graphs = GraphSet(x=np.ones((2, 1)), ptr=[0, 2], rowptr=[0, 1, 2], col=[1, 0], ids=("m1",))
     >>> list(columns_of((graphs, np.array([[0.2, 0.8]])), Target(classes=("no", "yes"))))
@@ -67,20 +67,20 @@ def columns_of(pair: Pair, target: Target, labels: bool = False, further: MakeFu
     graphs, p = pair
     task = task_of(target)
     more = Further({}, {}) if further is None else further(graphs, p)
-    made: dict[str, Any] = {"graph": graphs.places, "id": list(graphs.ids)}
+    columns: dict[str, Any] = {"graph": graphs.places, "id": list(graphs.ids)}
     answers = task.columns(p, target)
-    taken = {*made, *answers, *more.after}
-    made |= {f"{name} (input)" if name in taken else name: cells for name, cells in more.before.items()}
-    return made | (task.labels(graphs.y, target) if labels else {}) | dict(answers) | dict(more.after)
+    taken = {*columns, *answers, *more.after}
+    columns |= {f"{name} (input)" if name in taken else name: cells for name, cells in more.before.items()}
+    return columns | (task.labels(graphs.y, target) if labels else {}) | dict(answers) | dict(more.after)
 
 
 def text_rows(columns: Columns, number: Callable[[float], str]) -> Iterator[tuple[str, ...]]:
-    """The rows as text: whole numbers as they are, others by `number`."""
+    """The rows as text: integers as they are, other numbers formatted by `number`."""
     return zip(*([_text(cell, number) for cell in _cells(column)] for column in columns.values()), strict=True)
 
 
 def json_rows(columns: Columns, number: Callable[[float], str]) -> Iterator[dict[str, Any]]:
-    """The rows as plain data: numbers are numbers, rounded as in the text; what JSON has no word for is null."""
+    """The rows as plain data: numbers rounded as in the text, null for NaN and infinity."""
     for row in zip(*map(_cells, columns.values()), strict=True):
         yield dict(zip(columns, (_plain(cell, number) for cell in row), strict=True))
 
@@ -88,7 +88,7 @@ def json_rows(columns: Columns, number: Callable[[float], str]) -> Iterator[dict
 def write_predictions(
     path: str | PathLike[str], pairs: Iterable[Pair], target: Target, labels: bool = False
 ) -> PredictionCounts:
-    """Write the table as CSV, whole or not at all, one set at a time."""
+    """Write the table as CSV, atomically, one set at a time."""
     with writing(path, durable=True) as out:
         return _as_text(out, lambda text: print_predictions(text, pairs, target, labels))
 
@@ -97,12 +97,12 @@ def print_predictions(
     out: TextIO, pairs: Iterable[Pair], target: Target, labels: bool = False, further: MakeFurther | None = None
 ) -> PredictionCounts:
     """Write the table as CSV to an open stream."""
-    table, summary, begun = csv_writer(out), PredictionCounts(), False
-    for pair in _begun(pairs):
+    table, summary, has_header = csv_writer(out), PredictionCounts(), False
+    for pair in _first_read(pairs):
         columns = columns_of(pair, target, labels, further)
-        if not begun:
+        if not has_header:
             table.writerow(list(columns))
-            begun = True
+            has_header = True
         table.writerows(text_rows(columns, task_of(target).number))
         count_predictions(summary, pair, target)
     return summary
@@ -111,8 +111,8 @@ def print_predictions(
 def print_json(
     out: TextIO, pairs: Iterable[Pair], target: Target, further: MakeFurther | None = None
 ) -> PredictionCounts:
-    """The same as one JSON document, written as the sets come."""
-    pairs = _begun(pairs)
+    """Write the table as one JSON document, one set at a time."""
+    pairs = _first_read(pairs)
     summary, comma = PredictionCounts(), ""
     out.write('{"predictions": [')
     for pair in pairs:
@@ -129,13 +129,13 @@ Writer = Callable[[IO[bytes], Iterable[Pair], Target, "MakeFurther | None"], Pre
 def save_predictions(
     path: str | PathLike[str], pairs: Iterable[Pair], target: Target, further: MakeFurther | None = None
 ) -> PredictionCounts:
-    """Write a row per graph to a file, whole or not at all.
+    """Write a row per graph to a file, atomically.
 
     Args:
         path: Name that ends in .csv, .jsonl or .parquet; a device or pipe gets CSV.
         pairs: Sets of graphs with their probabilities, as predict_source yields them.
-        target: What the answers mean, that of the model.
-        further: Makes more columns.
+        target: That of the model.
+        further: Makes additional columns.
 
     Returns:
         How many graphs were predicted, and as what.
@@ -146,7 +146,7 @@ def save_predictions(
 
 
 def writer_for(path: str | PathLike[str]) -> Writer:
-    """The writer for the ending of a file name; any other ending is refused before anything is computed.
+    """The writer for the suffix of a file; an unknown suffix is refused before anything is computed.
 
     >>> writer_for("out.csv").__name__
     '_csv'
@@ -195,9 +195,9 @@ def _parquet(out: IO[bytes], pairs: Iterable[Pair], target: Target, further: Mak
                 texts = isinstance(column, list)
                 cells = [None if cell is None else str(cell) for cell in column] if texts else column
                 arrays[name] = pa.array(cells, pa.string() if texts else None)
-            made = pa.table(arrays)
-            table = ParquetWriter(out, made.schema) if table is None else table
-            table.write_table(made)
+            rows = pa.table(arrays)
+            table = ParquetWriter(out, rows.schema) if table is None else table
+            table.write_table(rows)
             count_predictions(summary, pair, target)
     finally:
         if table is not None:
@@ -235,10 +235,10 @@ def _plain(cell: Any, number: Callable[[float], str]) -> Any:
     return cell if cell is None or isinstance(cell, (int, str)) else str(cell)
 
 
-def _begun(pairs: Iterable[Pair]) -> Iterable[Pair]:
-    """The same sets, the first of them read: what is wrong with the source mostly shows before anything is written."""
-    left = iter(pairs)
-    return chain(list(islice(left, 1)), left)
+def _first_read(pairs: Iterable[Pair]) -> Iterable[Pair]:
+    """The same sets with the first one already read, so that most errors occur before anything is written."""
+    rest = iter(pairs)
+    return chain(list(islice(rest, 1)), rest)
 
 
 def count_predictions(summary: PredictionCounts, pair: Pair, target: Target) -> None:

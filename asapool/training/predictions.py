@@ -1,4 +1,4 @@
-"""A trained model and graphs: probabilities for a set in memory or a source of any size, scores, validation."""
+"""Predictions of a trained model for a set in memory or a source of any size, their scores, and validation."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from asapool.training.assessment import intervals_of
 from asapool.training.device import on_device_of
 from asapool.training.tasks import task_of
 
-Pair = tuple[GraphSet, npt.NDArray[np.float64]]  # a set and the answers to it (G, K)
+Pair = tuple[GraphSet, npt.NDArray[np.float64]]  # a set and its predictions (G, K)
 CHUNK = 2000  # graphs in memory at a time
-PIECE = 8_192  # nodes that go through the model at once: enough to be fast, few enough to stay in the cache
+PIECE = 8_192  # nodes per forward pass: enough to be fast, few enough to stay in the cache
 
 
 def pieces(graphs: GraphSet, indices: npt.ArrayLike | None = None, nodes: int = PIECE) -> list[npt.NDArray[np.int64]]:
@@ -52,13 +52,13 @@ Result = TypeVar("Result")
 def in_pieces(
     graphs: GraphSet, indices: npt.ArrayLike | None, run: Callable[[npt.NDArray[np.int64]], Result]
 ) -> list[Result]:
-    """run(piece) of all pieces; graphs whose pooling would take too much memory are refused together, by name."""
+    """run(piece) for all pieces; graphs whose pooling would need too much memory are refused in one error."""
     results, refused = [], dict[int, str]()
     for piece in pieces(graphs, indices):
         try:
             results.append(run(piece))
         except GraphTooLargeError:
-            for i in piece.tolist():  # those that are not too large alone are answered by themselves
+            for i in piece.tolist():  # try the graphs of the piece one at a time
                 try:
                     results.append(run(np.array([i])))
                 except GraphTooLargeError as error:
@@ -69,19 +69,19 @@ def in_pieces(
 
 
 def refused_graphs(graphs: GraphSet, refused: dict[int, str]) -> RefusedGraphsError:
-    """The error about graphs to which a model cannot answer: number in the set → reason."""
+    """The error for graphs that a model cannot process: number in the set → reason."""
     named = {i: f"id {graphs.ids[i]!r} {reason}" for i, reason in refused.items()}
     first, more = min(named), f" (and {len(named) - 1} more)" if len(named) > 1 else ""
     return RefusedGraphsError(f"{graphs.name}, graph {graphs.places[first]}{more}: {named[first]}", named)
 
 
 def logits_of(model: GraphModel, batch: Batch, vectors: list[Tensor] | None = None) -> Tensor:
-    """The model's answer to a batch, without gradients or dropout, (B, C).
+    """The logits for a batch, without gradients or dropout, (B, C).
 
     Args:
         model: the network.
         batch: the graphs.
-        vectors: a list to which the vectors (B, W) of the graphs are added; None = they are not wanted.
+        vectors: a list to which the embeddings (B, W) are appended, or None.
     """
     if any(part.training for part in model.modules()):
         model.eval()
@@ -98,10 +98,10 @@ def logits_of(model: GraphModel, batch: Batch, vectors: list[Tensor] | None = No
 
 
 def predict(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
-    """The answers to every graph (or those named), in their order, (G, K).
+    """The predictions for every graph (or those in `indices`), in their order, (G, K).
 
     Classes: the probability of every class, p = softmax(logits). Yes/no tasks: that of yes. Measured values: the values
-    in their unit. A graph to which the model's answer is no number is refused.
+    in their unit. A graph for which the logits are not finite is refused.
     """
     mean: npt.NDArray[np.float64] = predict_members(model, graphs, indices).mean(axis=0)
     return mean
@@ -110,7 +110,7 @@ def predict(model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None =
 def _predict(
     model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None = None, vectors: list[Tensor] | None = None
 ) -> npt.NDArray[np.float64]:
-    """The answers of one model (G, K); the vectors of the graphs are added to a list, where there is one."""
+    """The predictions of one model (G, K); the embeddings are appended to `vectors` if it is given."""
     if isinstance(model, DirectModel):
         chosen = np.arange(len(graphs)) if indices is None else np.asarray(indices, dtype=np.int64)
         return model.predict_graphs(graphs, chosen)
@@ -124,22 +124,22 @@ def _predict(
             i = int(piece[int(unknown[0])])
             raise DataError(
                 f"{graphs.name}, graph {graphs.places[i]} (id {graphs.ids[i]!r}): finite logits expected, the model "
-                f"gave {logits[int(unknown[0])].tolist()}. Look for huge features or edge weights in this graph; where "
+                f"gave {logits[int(unknown[0])].tolist()}. Look for huge features or edge weights in this graph; if "
                 "there are none, train the model again with a lower train.lr"
             )
-        made: npt.NDArray[np.float64] = task.answers(logits, target).numpy()
-        return made
+        p: npt.NDArray[np.float64] = task.answers(logits, target).numpy()
+        return p
 
     rows = in_pieces(graphs, indices, answers)
     return np.concatenate(rows) if rows else np.zeros((0, model.num_classes))
 
 
 class Answered(NamedTuple):
-    """The answers to some graphs, and the vectors of the graphs.
+    """Predictions and embeddings of graphs.
 
     Args:
-        members: the answers of every member of an ensemble, or of the one model, (N, G, K).
-        vectors: as `embed` gives them, (G, W); of an ensemble those of all members side by side.
+        members: the predictions of every member of an ensemble, or of the single model, (N, G, K).
+        vectors: the embeddings, (G, W); for an ensemble those of all members, concatenated.
     """
 
     members: npt.NDArray[np.float64]
@@ -147,19 +147,19 @@ class Answered(NamedTuple):
 
 
 def predict_with_vectors(model: GraphModel, graphs: GraphSet) -> Answered:
-    """The answers to every graph and its vector, in one pass through the network; the graphs are at least one."""
+    """The predictions for and embeddings of at least one graph, in one pass through the network."""
     answers, vectors = [], []
     for member in _members(model):
-        seen: list[Tensor] = []
-        answers.append(_predict(member, graphs, vectors=seen))
-        vectors.append(torch.cat(seen).numpy())
+        embedded: list[Tensor] = []
+        answers.append(_predict(member, graphs, vectors=embedded))
+        vectors.append(torch.cat(embedded).numpy())
     return Answered(np.stack(answers), np.concatenate(vectors, axis=1))
 
 
 def predict_members(
     model: GraphModel, graphs: GraphSet, indices: npt.ArrayLike | None = None
 ) -> npt.NDArray[np.float64]:
-    """The answers of every member of an ensemble, (N, G, K); another model is its own only member."""
+    """The predictions of every member of an ensemble, (N, G, K); N = 1 for other models."""
     return np.stack([_predict(member, graphs, indices) for member in _members(model)])
 
 
@@ -176,18 +176,18 @@ def predict_source(
     on_reading: Callable[[Reading], None] | None = None,
     **options: Any,
 ) -> Iterator[Pair]:
-    """Sets of graphs with their probabilities, in the order of the source.
+    """Sets of graphs with their predictions, in the order of the source.
 
-    JSON lines and tables of molecules come in sets of chunk graphs, so memory does not grow with the file; other
-    sources come whole. A source without any graph is refused.
+    JSON lines and tables of molecules are read in sets of `chunk` graphs, so memory does not grow with the file; other
+    sources are read at once. A source without any graph is refused.
 
     Args:
-        trained: the model, with the recipe of its features.
+        trained: the model, with its feature recipe.
         source: whatever asapool.load takes.
-        labels: read labels too, to score by.
+        labels: read labels too, for scoring.
         chunk: graphs in memory at a time.
         on_reading: called with every Reading, before its graphs are predicted.
-        options: further ones of asapool.load.
+        options: other options of asapool.load.
     """
 
     def answer(reading: Reading) -> Pair:
@@ -208,8 +208,8 @@ def answer_source(
 ) -> Iterator[Result]:
     """answer(reading) for all graphs of a source, with the features that the model was trained on.
 
-    With skip_invalid, graphs to which the model cannot answer are left out and are in the `refused` of a Reading; other
-    arguments as of predict_source.
+    With skip_invalid, graphs that the model cannot process are left out and listed in the `refused` of a Reading; other
+    arguments as in predict_source.
     """
     chosen = {name: value for name, value in options.items() if value is not None}
     readings = read_pieces(
@@ -234,7 +234,7 @@ def answer_source(
 
 
 def answer_or_skip(reading: Reading, answer: Callable[[Reading], Result], skip: bool) -> tuple[Reading, Result | None]:
-    """The answer to a reading; with `skip`, to the graphs that the model can answer, None where there are none."""
+    """answer(reading); with `skip`, only for the graphs that the model can process, None if there are none."""
     try:
         return reading, answer(reading)
     except RefusedGraphsError as error:
@@ -245,29 +245,29 @@ def answer_or_skip(reading: Reading, answer: Callable[[Reading], Result], skip: 
 
 
 def nothing_to_predict(source: str | PathLike[str], skipped: int) -> DataError:
-    """The error about a source without any graph that can be answered."""
-    why = f"none of the {skipped} rows could be read" if skipped else "it has none"
-    return DataError(f"{source}: graphs to predict expected, {why}. Check that this is the right file")
+    """The error for a source without any graph to predict."""
+    why = f"none of the {skipped} rows could be read" if skipped else "got none"
+    return DataError(f"{source}: expected graphs to predict, {why}. Check that this is the right file")
 
 
 def evaluate(pairs: Iterable[Pair], target: Target, name: str) -> dict[str, Any]:
     """Score predictions against the labels of their graphs; those without a label are left out.
 
     Args:
-        pairs: sets of graphs and the answers to them.
+        pairs: sets of graphs and their predictions.
         target: of the model.
         name: of the source, for messages.
 
     Returns:
-        The scores of the kind of target; "intervals", 95 % bootstrap intervals over graphs; "trivial", the scores of
+        The scores for the kind of target; "intervals", 95 % bootstrap intervals over graphs; "trivial", the scores of
         the trivial baseline and a test of the difference; and "warnings".
     """
-    held = [(graphs.y[graphs.labelled], p[graphs.labelled]) for graphs, p in pairs]
-    if not sum(len(y) for y, _ in held):
+    labelled = [(graphs.y[graphs.labelled], p[graphs.labelled]) for graphs, p in pairs]
+    if not sum(len(y) for y, _ in labelled):
         raise DataError(f"{name}: there are no labels to score by. Use asapool predict for graphs without labels")
-    y, p = np.concatenate([y for y, _ in held]), np.concatenate([p for _, p in held])
+    y, p = np.concatenate([y for y, _ in labelled]), np.concatenate([p for _, p in labelled])
     task = task_of(target)
-    # the mean of the training graphs, where the model knows it; else the best constant answer to these graphs
+    # the mean of the training graphs if the model file has it, else the best constant prediction for these graphs
     answer = np.array(target.mean) if target.mean else task.trivial(y, target)
     trivial = task.compare(y, p, answer, target)
     return task.score(y, p, target) | {
@@ -282,9 +282,9 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Validation:
-    """The validation part in pieces; processes take turns with them.
+    """The validation part in pieces, distributed over the processes.
 
-    Batches are cut once and used in every epoch, those of a set that is not in memory anew in every epoch.
+    Batches are cut once and reused in every epoch; those of a mapped set are cut again in every epoch.
     """
 
     pieces: list[Ints]
@@ -294,27 +294,27 @@ class Validation:
 
     @classmethod
     def prepare(cls, model: GraphModel, graphs: GraphSet, val: Ints, shard: Shard | None) -> Validation:
-        """Cut the graphs named by val; with several processes only the pieces of this one."""
+        """Cut the validation graphs; with several processes only the pieces of this one."""
         all_pieces = pieces(graphs, val)
         first, step = (0, 1) if shard is None else shard
-        mine = all_pieces[first::step]
-        held = None if graphs.mapped is not None else [cut(model, graphs, piece) for piece in mine]
+        own = all_pieces[first::step]
+        cached = None if graphs.mapped is not None else [cut(model, graphs, piece) for piece in own]
 
         def batches() -> Iterable[Batch]:
-            return (cut(model, graphs, piece) for piece in mine) if held is None else held
+            return (cut(model, graphs, piece) for piece in own) if cached is None else cached
 
         return cls(all_pieces, [graphs.targets(piece) for piece in all_pieces], batches, shard)
 
     def logits(self, model: GraphModel) -> list[Tensor]:
-        """The model's answers, piece by piece."""
-        answers = [logits_of(model, batch) for batch in self.batches()]
+        """The logits of the model, piece by piece."""
+        own = [logits_of(model, batch) for batch in self.batches()]
         if self.shard is None or not self.pieces:
-            return answers
+            return own
         size = self.shard.size
         rows = [[len(piece) for piece in self.pieces[r::size]] for r in range(size)]
-        outputs = torch.cat(answers) if answers else torch.zeros(0, model.num_classes)
+        outputs = torch.cat(own) if own else torch.zeros(0, model.num_classes)
         everything = all_rows(outputs, [sum(counts) for counts in rows], self.shard)
         parts: list[Any] = [None] * len(self.pieces)
-        for r, held in enumerate(torch.split(everything, [sum(counts) for counts in rows])):
-            parts[r::size] = torch.split(held, rows[r])
+        for r, of_rank in enumerate(torch.split(everything, [sum(counts) for counts in rows])):
+            parts[r::size] = torch.split(of_rank, rows[r])
         return parts

@@ -1,4 +1,4 @@
-"""The results of a finished training: its scores (metrics.json), its files, and its model card (README.md)."""
+"""The results of a finished run: its scores (metrics.json), its files, and its model card (README.md)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def write_run(
     path: Path, settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit,
     metrics: dict[str, Any],
 ) -> None:  # fmt: skip
-    # nothing that depends on the time goes into the model file: the same run must give the same bytes
+    # nothing that depends on time goes into the model file: the same run must give the same bytes
     summary = {
         "train": settings.train.to_dict(),
         "best_epoch": done.best_epoch,
@@ -102,19 +102,19 @@ def write_run(
 def write_results(
     path: Path, graphs: GraphSet, split: Split, model: GraphModel, done: Fit, metrics: dict[str, Any]
 ) -> None:
-    """Write history.csv, predictions.csv and, as the mark of a finished run, metrics.json."""
+    """Write history.csv, predictions.csv and, to mark the run as finished, metrics.json."""
     write_csv(path / "history.csv", [f.name for f in fields(Epoch)], map(astuple, done.history), durable=True)
     if len(split.test):
         tested = graphs.subset(split.test)
         write_predictions(path / "predictions.csv", [(tested, predict(model, tested))], graphs.target, labels=True)
-    write_json(path / "metrics.json", metrics, durable=True)  # the mark of a finished run comes after all that it marks
+    write_json(path / "metrics.json", metrics, durable=True)  # last: it marks the run as finished
     remove(path / "state.safetensors")
 
 
 def write_card(
     path: Path, metrics: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]], classes: tuple[str, ...]
 ) -> None:
-    """Write the card, unless a README.md that is not ours is there."""
+    """Write the card, unless there is a README.md that asapool did not write."""
     try:
         if path.exists() and MARK not in path.read_text(encoding="utf-8", errors="replace"):
             return
@@ -146,10 +146,10 @@ def model_card(metrics: Mapping[str, Any], settings: Mapping[str, Mapping[str, A
     lines = [
         *front, "---", "", f"# {name} on {_md(data['name'])}", "",
         method(name).sentence, "",
-        f"Answers: {', '.join(_md(c) for c in classes)}.", "",
+        f"Predicts: {', '.join(_md(c) for c in classes)}.", "",
         "## Data", "",
-        f"{data['graphs']:,} graphs of `{_md(data['source'])}`: {parts['train']:,} to train on, {parts['val']:,} to "
-        f"choose the epoch by, {parts['test']:,} to test on ({_md(parts['split'])}).",
+        f"{data['graphs']:,} graphs of `{_md(data['source'])}`: {parts['train']:,} for training, {parts['val']:,} for "
+        f"validation, {parts['test']:,} for testing ({_md(parts['split'])}).",
         f"Fingerprint `{data['fingerprint']}`.",
         "", "## Scores on the test graphs", "",
     ]  # fmt: skip
@@ -166,8 +166,8 @@ def model_card(metrics: Mapping[str, Any], settings: Mapping[str, Mapping[str, A
     ]  # fmt: skip
     lines += [
         "", "## Limits", "",
-        "The scores are those of one split and one training. Graphs unlike the training data can get confident wrong "
-        "answers. Explanations describe the model, not nature.",
+        "The scores come from one split and one training run. Predictions for graphs unlike the training data can be "
+        "confident and wrong. Explanations describe the model, not nature.",
         "", "## Use", "", "```python", "import asapool", "", 'model = asapool.load_model("THIS_FOLDER")',
         "model.predict(new_graphs)", "```", "", f"Written by asapool {__version__}.", "",
     ]  # fmt: skip
@@ -180,11 +180,11 @@ def _interval(pair: Any) -> str:
 
 
 def _y(value: Any) -> str:
-    """A text in YAML: JSON's quoted texts are."""
+    """A quoted YAML string; JSON strings are valid YAML."""
     return json.dumps(str(value))
 
 
 def _md(value: Any) -> str:
-    """A text that cannot begin markup in Markdown."""
+    """Text without Markdown markup."""
     text = str(value).replace("\n", " ").replace("|", "\\|")
     return text.replace("<", "&lt;").replace("`", "'")

@@ -1,12 +1,12 @@
-"""A run: settings and graphs in, a folder with the model, its scores and everything needed to repeat it out.
+"""A run: from settings and graphs to a folder with the model, its scores and everything needed to repeat it.
 
     config.toml       the settings, all of them           split.json       which graph was in which part
-    state.safetensors the state after the last epoch, while it runs; removed at the end
+    state.safetensors the state after the last epoch; removed at the end
     model.safetensors the weights of the best epoch       history.csv      one line per epoch
     README.md         the model card
-    predictions.csv   the test graphs                     metrics.json     the scores; written last: the run is finished
+    predictions.csv   the test graphs                     metrics.json     the scores; written last
 
-`start` begins a run, `resume` goes on with one that was stopped in any way and ends in the same bytes of the model.
+`start` starts a run; `resume` continues one that was stopped in any way, and gives the same bytes of the model.
 """
 
 from __future__ import annotations
@@ -73,16 +73,16 @@ def start(
         settings: all four tables.
         graphs: the data set that the settings name.
         folder: where the files go.
-        overwrite: replace a run that is there.
+        overwrite: replace an existing run.
         on_epoch: called after every epoch.
-        reading: what reading left out of the data set, for the record.
+        reading: counts of what was left out of the data set, for metrics.json.
         processes: those that share every batch; None = this one alone.
 
     Returns:
         The content of metrics.json.
     """
     split = settings.split.make(graphs)
-    several = processes is not None and processes.size > 1  # with one thread each
+    several = processes is not None and processes.size > 1  # one thread each
     settings = settle(settings, graphs, split, threads=1 if several else torch.get_num_threads())
     with claimed(Path(folder), settings, split, overwrite=overwrite) as path:
         return _carry_out(settings, graphs, split, path, on_epoch, reading, False, processes)
@@ -90,16 +90,16 @@ def start(
 
 @contextmanager
 def claimed(folder: Path, settings: RunSettings, split: Split, *, overwrite: bool) -> Iterator[Path]:
-    """Hold the lock of a folder for a new run, and write its settings; one that holds a run is refused."""
+    """Lock a folder for a new run, and write its settings; a folder that contains a run is refused."""
     with working_in(folder) as path:
         if (path / "runs.jsonl").exists():
             raise ConfigError(
-                f"{path}: holds the trainings of a cross-validation or of tables, and a run takes a folder of its own. "
-                "Choose another with --out"
+                f"{path}: contains the training runs of a cross-validation or of tables, and a run needs its own "
+                "folder. Choose another with --out"
             )
         if any((path / name).exists() for name in FILES) and not overwrite:
             raise ConfigError(
-                f"{path}: already holds a run. Go on with it by --resume {path}, replace it by --overwrite, "
+                f"{path}: already contains a run. Continue it with --resume {path}, replace it with --overwrite, "
                 "or choose another folder with --out"
             )
         for name in (*FILES, "report.html"):  # metrics.json first, so that a kill in between leaves no finished run
@@ -113,12 +113,12 @@ def resume(
     folder: str | PathLike[str], *, on_epoch: OnEpoch | None = None, mix_versions: bool = False,
     processes: Processes | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Continue a run that was stopped, with any number of processes; one that is finished is only read.
+    """Continue a run that was stopped, with any number of processes; a finished one is only read.
 
     Args:
         folder: of the run.
         on_epoch: called after every epoch.
-        mix_versions: continue a run of a version whose trainings give other numbers.
+        mix_versions: continue a run of a version that gives different numbers.
         processes: those that share every batch; None = this one alone.
 
     Returns:
@@ -127,16 +127,16 @@ def resume(
     path = Path(folder)
     if not (path / "config.toml").exists():
         raise CheckpointError(
-            f"{path}: holds no run (there is no config.toml). Start one with: asapool train --out {path}"
+            f"{path}: contains no run (there is no config.toml). Start one with: asapool train --out {path}"
         )
     with working_in(path):
         if (path / "metrics.json").exists():
             metrics: dict[str, Any] = read_json(path / "metrics.json")
             return metrics
         settings, split = RunSettings.from_file(path / "config.toml"), Split.load(path / "split.json")
-        if settings.train.select_by == "auto":  # 0.1.0 wrote no rule, and had one only
+        if settings.train.select_by == "auto":  # 0.1.0 wrote no rule, because it had only one
             settings = replace(settings, train=replace(settings.train, select_by="paper"))
-        if settings.data.task is None:  # 0.1.0 knew classes only
+        if settings.data.task is None:  # 0.1.0 supported only classes
             settings = replace(settings, data=replace(settings.data, task="classification"))
         reading = read_for(settings.data, settings.split)
         graphs = reading.graphs
@@ -145,7 +145,7 @@ def resume(
 
 
 def extent(folder: str | PathLike[str]) -> tuple[int, int]:
-    """Epochs and graphs of a stopped run, for a progress bar; zeros where they are unknown."""
+    """Epochs and graphs of a stopped run, for a progress bar; zeros if unknown."""
     try:
         epochs = RunSettings.from_file(Path(folder) / "config.toml").train.epochs
         return epochs, int(read_json(Path(folder) / "split.json")["graphs"])
@@ -165,7 +165,7 @@ def new_folder(root: Path, name: str) -> Path:
 
 @dataclass(frozen=True)
 class _Work:
-    """What every process of a training needs to know."""
+    """What every process of a training run needs to know."""
 
     settings: RunSettings
     graphs: GraphSet
@@ -174,7 +174,7 @@ class _Work:
     mix_versions: bool
 
     def build(self) -> GraphModel:
-        """The model before the training."""
+        """The untrained model."""
         return new_model(self.settings.model, self.graphs, self.split.train, self.settings.train)
 
     def fit(self, model: GraphModel, state: Path | None, on_epoch: OnEpoch | None, shard: Shard | None) -> Fit:
@@ -186,7 +186,7 @@ class _Work:
 
 
 def follow(shard: Shard, work: _Work, state: bytes | None) -> None:
-    """What a process does that shares the batches of a training and writes no files."""
+    """The work of a process that shares the batches of a training run and writes no files."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "state.safetensors"
         if state is not None:
@@ -199,7 +199,7 @@ def _carry_out(
     reading: Reading | None, mix_versions: bool, processes: Processes | None,
 ) -> dict[str, Any]:  # fmt: skip
     train = settings.train.to_dict()
-    if train.get("select_by") == "paper":  # the only rule of 0.1.0, which wrote none
+    if train.get("select_by") == "paper":  # the only rule of 0.1.0, which did not write it
         del train["select_by"]
     train.pop("device", None)
     owner = {
@@ -209,13 +209,13 @@ def _carry_out(
     }
     work, state = _Work(settings, graphs, split, owner, mix_versions), path / "state.safetensors"
     model = work.build()
-    resolve_device(settings.train.device)  # refuses one that is not there before any process starts
+    resolve_device(settings.train.device)  # refuses an unavailable device before any process starts
     processes = Processes() if processes is None else processes
     if processes.size > 1:
         _check_shareable(model)
     advice = f"Continue with: asapool train --resume {path}"
-    begun = state.read_bytes() if processes.size > 1 and state.exists() else None
-    with processes.sharing(follow, work, begun, advice=advice) as shard:
+    saved = state.read_bytes() if processes.size > 1 and state.exists() else None
+    with processes.sharing(follow, work, saved, advice=advice) as shard:
         done = work.fit(model, state, on_epoch, shard)
     metrics = evaluate_run(settings, graphs, split, model, done)
     if model.origin is not None:
@@ -235,17 +235,17 @@ def _carry_out(
 
 
 def _check_shareable(model: GraphModel) -> None:
-    """Refuse a method whose trainings cannot be shared."""
+    """Refuse a method that cannot be trained in several processes."""
     if isinstance(model, DirectModel):
         raise ConfigError(
             f"the method {model.config.method!r} is not trained by gradient descent, so there are no batches to share "
-            "among processes. Leave -j out"
+            "among processes. Leave out -j"
         )
     unshared = [name for name, m in model.named_modules() if isinstance(m, _BatchNorm) and not isinstance(m, NodeNorm)]
     if unshared:
         logger.info(
-            "the batch normalisation %s of the method %r uses the graphs of each process alone: the numbers depend on "
-            "the number of processes", unshared[0], model.config.method,
+            "the batch normalisation %s of the method %r uses only the graphs of each process, so the results depend "
+            "on the number of processes", unshared[0], model.config.method,
         )  # fmt: skip
 
 
@@ -253,22 +253,22 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-# nodes and edges times epochs: a training of this size takes some ten seconds with the reference backend, and compiling
-# the loops of the fused one takes longer
+# (nodes + edges) × epochs: training of this size takes about ten seconds with the reference backend, less than
+# compiling the fused kernels
 SMALL_JOB = 750_000
 
 
 def settle(settings: RunSettings, graphs: GraphSet, split: Split, threads: int, trainings: int = 1) -> RunSettings:
-    """The settings with all that is decided when a run begins.
+    """Resolve the settings that depend on the data and the machine, so that they are recorded with the run.
 
-    The number of threads decides how sums are cut, so it is a setting like any other; so is the rule for the epoch, and
-    the backend, which model.backend = "auto" leaves open.
+    These are the number of threads (sums depend on it), the rule that chooses the epoch, and the backend if it is
+    "auto".
 
     Args:
         settings: as given.
         graphs: the data set.
         split: its parts.
-        threads: of torch, where the settings name none.
+        threads: of torch, if the settings have none.
         trainings: how many times the model is trained.
     """
     rule = resolve_rule(
@@ -283,13 +283,13 @@ def settle(settings: RunSettings, graphs: GraphSet, split: Split, threads: int, 
 
 
 def is_small(settings: RunSettings, size: int, trainings: int = 1) -> bool:
-    """Whether a training is too small to compile loops for.
+    """Whether training is too small to be worth compiling kernels.
 
-    Settings and sizes alone decide, never the state of a machine: the same command gives the same bytes everywhere. The
-    model keeps the backend, so its answers do not depend on how many graphs it is asked about.
+    Depends only on settings and sizes, never on the machine, so that the same command gives the same bytes everywhere.
+    The model keeps the backend, so its predictions do not depend on the number of graphs.
 
     Args:
-        settings: of the training.
+        settings: of the run.
         size: nodes and edges of all graphs together.
         trainings: how many times the model is trained.
 
@@ -300,7 +300,7 @@ def is_small(settings: RunSettings, size: int, trainings: int = 1) -> bool:
     chosen = method(settings.model.method)
     return (
         settings.model.backend == "auto"
-        and settings.model.max_neighbours is None  # bounds the memory of huge graphs, which only the loops can
+        and settings.model.max_neighbours is None  # for huge graphs, whose memory only the fused backend bounds
         and settings.train.device == "cpu"
         and chosen.builtin
         and chosen.trainer == "gradient"

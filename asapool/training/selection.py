@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Values = npt.NDArray[Any]
 ALL_METRICS = METRICS | REGRESSION_METRICS
-# "paper" is the authors' rule: the highest accuracy, and the first epoch that reached it. The others break ties by the
-# loss. "auto" is what the kind of target has as its default, see resolve_rule.
+# "paper" is the authors' rule: the first epoch with the highest accuracy. The others break ties by the
+# loss. "auto" is the default for the kind of target, see resolve_rule.
 SELECT_BY = ("auto", "paper", "loss", *(name for name in ALL_METRICS if name != "log_loss"))
 
 
@@ -27,10 +27,10 @@ class Selection:
     """The rule by which the epoch is chosen.
 
     Args:
-        name: one of SELECT_BY but "auto".
+        name: one of SELECT_BY except "auto".
         task: of the target.
         target: what the values mean.
-        note: why it is not the rule that was asked for, if so.
+        note: why the rule differs from the requested one, if it does.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Selection:
 
     @property
     def label(self) -> str:
-        """How messages call the score."""
+        """The name of the score in messages."""
         plain = {"paper": "validation accuracy", "loss": "validation loss"}
         return plain.get(self.name) or f"validation {ALL_METRICS[self.name].label}"
 
@@ -50,23 +50,22 @@ class Selection:
     ) -> Selection:
         """The rule for these parts.
 
-        Where the validation part has one class, or equal values, the loss takes the place of a score that compares
-        them.
+        If the validation part has only one class, or equal values, the loss replaces a score that compares them.
         """
         name = resolve_rule(select_by, task, y_train, weighted)
         if name in task.metrics and len(y_val) > 0 and not task.defined(name, y_val, target):
-            note = f"the validation part has {task.alike} only, so the epoch is chosen by the loss, not by"
+            note = f"the validation part has only {task.alike}, so the epoch is chosen by the loss, not by"
             return cls("loss", task, target, f"{note} {ALL_METRICS[name].label}")
         return cls(name, task, target)
 
     def score(self, y: Values, p: Values, accuracy: float | None, loss: float) -> float:
-        """The score of an epoch on the validation part, greater or smaller being better as the metric has it."""
+        """The score of an epoch on the validation part; the metric says whether greater is better."""
         if self.name == "paper" and accuracy is not None:
             return accuracy
         if self.name == "loss":
             return loss
         value = self.task.mean(self.name, y, p, self.target)
-        return -1.0 if value is None else value  # a correlation with answers that are all equal is none
+        return -1.0 if value is None else value  # a correlation with constant predictions is undefined
 
     def better(self, score: float, loss: float, best_score: float, best_loss: float) -> bool:
         """Whether an epoch is better than the best so far."""

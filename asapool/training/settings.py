@@ -1,8 +1,8 @@
-"""Everything that decides a run: where the graphs come from, how they are split, the model, the training.
+"""All settings of a run: the source of the graphs, their split, the model, the training.
 
-The command line, a TOML file and the presets each give some of the settings as tables of plain values; `resolve` lays
-them over each other (the command line wins, then the file, then the preset) and checks the result. What a run used is
-written to its config.toml, which is such a file again.
+The command line, a TOML file and the presets each give some of the settings as tables of plain values; `resolve` merges
+them (the command line overrides the file, and the file the preset) and checks the result. The settings of a run are
+written to its config.toml, which can be used as such a file again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LATER = (
     "edge_features",
     "descriptors",
     "rdkit_descriptors",
-)  # settings of [data] that 0.1.0 did not have
+)  # settings of [data] added after 0.1.0
 TABLES = ("data", "split", "model", "train")
 Tables = Mapping[str, Mapping[str, Any]]
 KINDS = ("stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds", "file")
@@ -65,15 +65,15 @@ class DataConfig:
             raise ConfigError(f"data.source must be a path or a name in quotes, got {self.source!r}")
         try:
             Path(self.source).exists()
-        except OSError as error:  # one that is too long, for example
+        except OSError as error:  # the name is too long, for example
             raise ConfigError(f"data.source: {self.source[:60]!r}… cannot be looked for ({error.strerror})") from None
         for name in ("target", "descriptors"):
             if isinstance(getattr(self, name), (list, tuple)):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
-        ReadOptions(**self._options())  # refuses what it does not know
+        ReadOptions(**self._options())  # refuses invalid options
 
     def read(self) -> Reading:
-        """Read the graphs, and what was left out."""
+        """Read the graphs, with a record of what was left out."""
         return read(self.source, labels="required", **self._options())
 
     def _options(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class DataConfig:
         return options | {"rdkit_descriptors": bool(self.rdkit_descriptors)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; settings that came after 0.1.0 are left out where they have no value."""
+        """Plain data; settings added after 0.1.0 are left out if they have no value."""
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {name: value for name, value in plain.items() if value is not None or name not in LATER}
 
@@ -91,7 +91,7 @@ class DataConfig:
         return self.read().graphs
 
     def settled(self) -> DataConfig:
-        """The same with a path that means the same from any folder."""
+        """The same with absolute paths."""
         path, root = Path(self.source).expanduser(), self.data_root
         values = asdict(self) | {"source": str(path.resolve()) if path.exists() else self.source}
         return DataConfig(**values | {"data_root": None if root is None else str(Path(root).expanduser().resolve())})
@@ -99,10 +99,11 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitConfig:
-    """Which graphs to train on, to choose the epoch by, and to test on.
+    """The split into training, validation and test graphs.
 
-    kind: "stratified" or "scaffold" with the shares val and test; "authors", "stratified-folds" or "scaffold-folds"
-    with one fold of many; "file" with a file of indices.
+    kind: "stratified" or "scaffold" with the fractions val and test; "authors", "stratified-folds" or "scaffold-folds"
+    with one fold of several; "file" with a file of indices. merge_validation: train on the validation part too, for a
+    final model whose settings are known; the weights of the last epoch are kept.
     """
 
     kind: Literal["stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds", "file"] = "stratified"
@@ -112,9 +113,12 @@ class SplitConfig:
     fold: int = 0
     folds: int = 10
     file: str | None = None
+    merge_validation: bool = False
 
     def __post_init__(self) -> None:
         choose("split.kind", self.kind, KINDS)
+        if not isinstance(self.merge_validation, bool):
+            raise ConfigError(f"split.merge_validation must be true or false, got {self.merge_validation!r}")
         if (self.kind == "file") != (self.file is not None):
             raise ConfigError(
                 f"split.file and split.kind = 'file' belong together, got kind {self.kind!r}, file {self.file!r}"
@@ -122,6 +126,10 @@ class SplitConfig:
 
     def make(self, graphs: GraphSet) -> Split:
         """The split of these graphs."""
+        split = self._parts(graphs)
+        return split.merged() if self.merge_validation else split
+
+    def _parts(self, graphs: GraphSet) -> Split:
         if self.file is not None:
             return given(graphs, self.file)
         if self.kind == "scaffold":
@@ -130,6 +138,10 @@ class SplitConfig:
             return stratified_split(graphs, self.seed, val=self.val, test=self.test)
         makers = {"authors": authors_folds, "stratified-folds": stratified_folds, "scaffold-folds": scaffold_folds}
         return makers[self.kind](graphs, self.seed, self.fold, self.folds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; merge_validation, which 0.1.0 did not have, only if it is set."""
+        return {name: value for name, value in asdict(self).items() if value or name != "merge_validation"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +157,7 @@ class RunSettings:
         """Plain data for TOML and JSON."""
         plain = {
             "data": self.data.to_dict(),
-            "split": asdict(self.split),
+            "split": self.split.to_dict(),
             "model": self.model.to_dict(),
             "train": self.train.to_dict(),
         }
@@ -157,7 +169,7 @@ class RunSettings:
 
     @classmethod
     def from_dict(cls, tables: Tables) -> RunSettings:
-        """Settings from tables of plain values; what is missing keeps its default.
+        """Settings from tables of plain values; missing ones get their defaults.
 
         >>> RunSettings.from_dict({"model": {"method": "topk"}}).model.method
         'topk'
@@ -171,29 +183,26 @@ class RunSettings:
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> RunSettings:
-        """Settings of a TOML file, and nothing else."""
+        """Settings of a TOML file, without presets."""
         return cls.from_dict(read_toml(path, TABLES))
 
 
 def resolve(chosen: Tables, file: str | PathLike[str] | None = None) -> tuple[RunSettings, GraphSet]:
-    """Settings from the command line's tables and a file, over the preset of the data set; and the graphs."""
+    """Merge the tables of the command line, a file and the preset of the data set; return settings and graphs."""
     settings, reading = resolve_reading(chosen, file)
     return settings, reading.graphs
 
 
 def resolve_reading(chosen: Tables, file: str | PathLike[str] | None = None) -> tuple[RunSettings, Reading]:
-    """As resolve, with what was learned from reading the data set.
-
-    Settings from the command line's tables and a file, over the preset of the data set; and that data set.
-    """
+    """Like resolve, but return the Reading of the data set, which also says what was left out."""
     from_file = read_toml(file, TABLES) if file is not None else {}
     default, start = {"model": {"method": DEFAULT_METHOD}}, _start(overlay(from_file, chosen))
     default = overlay(default, {"model": start.get("model", {})})
-    first = RunSettings.from_dict(overlay(default, from_file, chosen))  # refuses mistakes before anything large is read
+    first = RunSettings.from_dict(overlay(default, from_file, chosen))  # reports errors before anything large is read
     data = first.data.settled()
     reading = read_for(data, first.split)
     graphs = reading.graphs
-    # what the values decided is written down, so that a run that is repeated or resumed reads the same
+    # what was inferred from the data is recorded, so that a repeated or resumed run reads it the same way
     read_as = {"target": data.target or class_column(data.source, graphs), "task": graphs.target.kind}
     resolved = {"data": asdict(data) | read_as}
     usual = preset(graphs.name, first.model.method, len(graphs), graphs.target.kind)
@@ -202,21 +211,21 @@ def resolve_reading(chosen: Tables, file: str | PathLike[str] | None = None) -> 
 
 
 def _start(chosen: Tables) -> dict[str, dict[str, Any]]:
-    """The settings of the model that a training starts from, and its path, which means the same from any folder."""
+    """The settings of the model that training starts from, and its absolute path."""
     path = chosen.get("train", {}).get("init_from")
     if not isinstance(path, str):
         return {}
     from asapool.models import checkpoint
 
     model = checkpoint.load(path).config.to_dict()
-    model.pop("backend")  # it follows from the size of the new training
+    model.pop("backend")  # chosen again for the size of the new data
     return {"model": model, "train": {"init_from": str(Path(path).resolve())}}
 
 
 def settings_of_methods(
     names: Sequence[str], graphs: GraphSet, chosen: Tables, file: str | PathLike[str] | None = None
 ) -> dict[str, RunSettings]:
-    """The settings of several methods on the same graphs; what is given holds for all of them."""
+    """The settings of several methods on the same graphs; `chosen` and `file` apply to all of them."""
     given = overlay(read_toml(file, TABLES) if file is not None else {}, chosen)
     usual = {name: preset(graphs.name, name, len(graphs), graphs.target.kind) for name in names}
     return {name: RunSettings.from_dict(overlay(usual[name], given, {"model": {"method": name}})) for name in names}
@@ -228,27 +237,27 @@ def read_graphs(data: DataConfig, split: SplitConfig) -> GraphSet:
 
 
 def read_for(data: DataConfig, split: SplitConfig) -> Reading:
-    """The graphs of a run: those with a label, or all of them where a file says which belong to which part."""
+    """The graphs of a run: those with a label, or all of them if the split is a file of indices."""
     reading = data.read()
     return reading if split.kind == "file" else reading.labelled()
 
 
 def overlay(*layers: Tables) -> dict[str, dict[str, Any]]:
-    """Lay tables over each other; a later one wins, and None says nothing.
+    """Merge tables; later ones override earlier ones, and None is ignored.
 
     >>> overlay({"train": {"lr": 0.1, "clip": 1}}, {"train": {"lr": 0.2, "clip": None}})["train"]
     {'lr': 0.2, 'clip': 1}
     """
-    made: dict[str, dict[str, Any]] = {}
+    merged: dict[str, dict[str, Any]] = {}
     for layer in layers:
         for table, values in layer.items():
-            made.setdefault(table, {}).update({name: value for name, value in values.items() if value is not None})
-    return made
+            merged.setdefault(table, {}).update({name: value for name, value in values.items() if value is not None})
+    return merged
 
 
 def _known(kind: type, table: str, tables: Tables) -> dict[str, Any]:
     names = [f.name for f in fields(kind)]
     for name in tables.get(table, {}):
         if name not in names:
-            raise ConfigError(f"{table}.{name} is not a setting. Known are {', '.join(names)}")
+            raise ConfigError(f"{table}.{name} is not a setting. The settings are {', '.join(names)}")
     return dict(tables.get(table, {}))

@@ -1,11 +1,11 @@
-"""Where a training stands after an epoch: weights, Adam's moments, RNG state, the best weights, the history.
+"""The state of training after an epoch: weights, Adam's moments, RNG state, the best weights, the history.
 
-Everything is in one safetensors file (no pickle), so that one rename makes it appear whole: a process killed at any
-moment leaves the state of the last finished epoch, and going on from there gives the bytes of an undisturbed run.
+Everything is in one safetensors file (no pickle), which is renamed into place: a process killed at any moment leaves
+the state of the last finished epoch, and continuing from it gives the same bytes as an uninterrupted run.
 
-A loss of power may cost the state: it is not waited for until it is on the disk, which would make every epoch of a
-small data set longer. Settings, split, model, metrics and the records of a store are waited for, so what is lost is one
-unfinished training and never a finished one.
+A power failure may destroy the state: it is not synced to disk, which would slow down every epoch on a small data set.
+Settings, split, model, metrics and the records of a store are synced, so only an unfinished run can be lost, never a
+finished one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Epoch:
-    """One line of the history; the validation columns are None when there is no validation part."""
+    """One line of the history; the validation columns are None without a validation part."""
 
     epoch: int
     lr: float
@@ -41,19 +41,19 @@ class Epoch:
     val_loss: float | None
     val_accuracy: float | None
     seconds: float
-    val_score: float | None = None  # what train.select_by chooses by
+    val_score: float | None = None  # the score of train.select_by
 
 
 @dataclass(kw_only=True)
 class Progress:
-    """What a training has reached."""
+    """The progress of training."""
 
     best: dict[str, Tensor] = field(default_factory=dict)  # weights of the best epoch
     best_epoch: int = 0
-    best_score: float | None = None  # on the validation part, of what train.select_by names
+    best_score: float | None = None  # on the validation part, by train.select_by
     best_loss: float = math.inf  # validation loss of the best epoch
     history: list[Epoch] = field(default_factory=list)
-    mean: dict[str, Tensor] = field(default_factory=dict)  # of the weights of the last epochs, where train.average > 0
+    mean: dict[str, Tensor] = field(default_factory=dict)  # of the weights of the last epochs, if train.average > 0
 
     @property
     def epoch(self) -> int:
@@ -74,8 +74,8 @@ def save_state(
 
     Args:
         path: the file.
-        model, adam, generator, progress: what is written; the generator is the one that dropout draws from.
-        owner: digests of settings, data and split, which must be the same when the state is read.
+        model, adam, generator, progress: what is saved; dropout draws from the generator.
+        owner: digests of settings, data and split, which must be the same when the state is loaded.
     """
     from safetensors.torch import save
 
@@ -84,7 +84,7 @@ def save_state(
     tensors |= {f"mean.{name}": value for name, value in progress.mean.items()}
     tensors |= {f"adam.{name}": value for name, value in adam.state().items()}
     tensors["chance"] = generator.get_state()  # the name is that of 0.1.0
-    # a table of numbers and not text: it is written after every epoch, and grows with every epoch
+    # a tensor rather than text, because it is written after every epoch and grows with every epoch
     tensors["history"] = torch.tensor([_row(epoch) for epoch in progress.history], dtype=torch.float64)
     vectors, index = pack(tensors)
     header = {
@@ -109,34 +109,34 @@ def load_state(
     """Restore model, optimiser and generator.
 
     Args:
-        path: a file that save_state wrote.
+        path: a file written by save_state.
         model, adam, generator: what is restored.
         owner: as given to save_state.
-        mix_versions: take the state of a version whose trainings give other numbers.
+        mix_versions: accept the state of a version that gives different numbers.
 
     Returns:
-        What the training has reached.
+        The progress.
     """
     tensors, header = _read(path)
     if header.get("version") != VERSION:
-        raise CheckpointError(f"{path}: has version {header.get('version')!r}, expected {VERSION}. Train anew")
+        raise CheckpointError(f"{path}: has version {header.get('version')!r}, expected {VERSION}. Train again")
     numerics, writer = header.get("numerics", 1), header.get("asapool", "0.1.0")
     if numerics != NUMERICS and not mix_versions:
         raise CheckpointError(
-            f"{path}: was written by asapool {writer}, whose trainings give other numbers than those of {__version__}. "
+            f"{path}: was written by asapool {writer}, which gives different numbers than {__version__}. "
             "Finish the run with that version, or continue it with mix_versions (--mix-versions)"
         )
     if writer != __version__:
-        numbers = "the same numbers" if numerics == NUMERICS else "other numbers"
+        numbers = "the same numbers" if numerics == NUMERICS else "different numbers"
         warnings.warn(
-            f"{path}: was begun by asapool {writer} and is continued by {__version__}, which gives {numbers}",
+            f"{path}: was started by asapool {writer} and is continued by {__version__}, which gives {numbers}",
             stacklevel=2,
         )
     for name, value in owner.items():
         if header["owner"].get(name) != value:
             raise CheckpointError(
                 f"{path}: belongs to a run with another {name} ({header['owner'].get(name)!r}, now {value!r}). "
-                "Continue with the settings and data of that run, or train anew in another folder"
+                "Continue with the settings and data of that run, or start a new one in another folder"
             )
     try:
         model.load_state_dict(_part(tensors, "model."))
@@ -151,13 +151,15 @@ def load_state(
             history=[_epoch(row) for row in tensors["history"].tolist()],
         )
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"{path}: does not fit this model ({error}). Train anew in another folder") from None
+        raise CheckpointError(
+            f"{path}: does not match this model ({error}). Start a new run in another folder"
+        ) from None
 
 
 def pack(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], list[list[Any]]]:
-    """Lay tensors end to end, one vector per dtype; the index lists name, dtype and shape in that order.
+    """Concatenate tensors into one vector per dtype; the index lists name, dtype and shape in that order.
 
-    A model has a few hundred small tensors, and a file of few large ones is written several times faster.
+    A model has a few hundred small tensors, and a file with a few large ones is written several times faster.
 
     >>> pack({"a": torch.ones(2), "b": torch.zeros(1, 1)})
     ({'float32': tensor([1., 1., 0.])}, [['a', 'float32', [2]], ['b', 'float32', [1, 1]]])
@@ -172,7 +174,7 @@ def pack(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], list[list[Any]]
 
 
 def unpack(vectors: dict[str, Tensor], index: list[list[Any]]) -> dict[str, Tensor]:
-    """The tensors that pack was given, in memory of their own."""
+    """The tensors that pack was given, as copies."""
     place = dict.fromkeys(vectors, 0)
     tensors = {}
     for name, kind, shape in index:
@@ -182,13 +184,13 @@ def unpack(vectors: dict[str, Tensor], index: list[list[Any]]) -> dict[str, Tens
 
 
 def _row(epoch: Epoch) -> list[float]:
-    """An epoch as numbers; what is None becomes NaN."""
+    """An epoch as numbers; None becomes NaN."""
     return [math.nan if value is None else float(value) for value in vars(epoch).values()]
 
 
 def _epoch(row: list[float]) -> Epoch:
     """The epoch that _row was given."""
-    names = [f.name for f in fields(Epoch)][: len(row)]  # 0.1.0 has one column less
+    names = [f.name for f in fields(Epoch)][: len(row)]  # 0.1.0 has one column fewer
     values: dict[str, Any] = {k: None if math.isnan(v) else v for k, v in zip(names, row, strict=True)}
     return Epoch(**values | {"epoch": int(row[0])})
 
@@ -202,7 +204,7 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]
             vectors = {kind: file.get_tensor(kind) for kind in file.keys()}  # noqa: SIM118 (not a dict)
             return unpack(vectors, header["index"]), header
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
-        raise CheckpointError(f"{path}: is not a training state ({error}). Remove the file and train anew") from None
+        raise CheckpointError(f"{path}: is not a training state ({error}). Delete it and train again") from None
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -210,12 +212,12 @@ def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def average_weights(progress: Progress, model: nn.Module, epochs: int) -> None:
-    """Take the weights of a finished epoch into the mean: m ← m + (w − m) / min(e, epochs), e counted from 1.
+    """Update the mean with the weights of a finished epoch: m ← m + (w − m) / min(e, epochs), e counted from 1.
 
-    Statistics of batch norms are averaged like weights; whole numbers are taken as they are.
+    Statistics of batch norms are averaged like weights; integers are copied.
 
     Args:
-        progress: where the mean is kept; it has the history of the epochs before this one.
+        progress: has the mean, and the history of the epochs before this one.
         model: the model after the epoch.
         epochs: about how many epochs count; 0 = no mean is kept.
     """
@@ -230,7 +232,7 @@ def average_weights(progress: Progress, model: nn.Module, epochs: int) -> None:
 
 @contextmanager
 def averaged(progress: Progress, model: nn.Module) -> Iterator[None]:
-    """Within it the model has the mean of the weights, if there is one."""
+    """Context in which the model has the mean weights, if there are any."""
     if not progress.mean:
         yield
         return

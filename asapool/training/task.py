@@ -1,4 +1,4 @@
-"""Task: what depends on the kind of target, as one interface; asapool.training.tasks has the kinds."""
+"""Task: the interface for everything that depends on the kind of target; asapool.training.tasks lists the kinds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class EvaluatedParts(Protocol):
-    """Which graphs are trained and tested on."""
+    """The training and test graphs."""
 
     @property
     def train(self) -> Any: ...
@@ -37,7 +37,7 @@ Values = npt.NDArray[Any]
 
 
 class Task:
-    """What a kind of target decides.
+    """Everything that depends on the kind of target.
 
     Args:
         kind: as in Target.
@@ -45,10 +45,10 @@ class Task:
         headline: the score that is shown first and that cross-validations compare.
         shown: the scores that commands print.
         rules: what may choose the epoch besides the metrics.
-        probabilities: whether the answers are probabilities.
-        column: what the column of the values is called.
-        alike: what a part has that has nothing to compare.
-        fitting: the score that stands for the loss of a model that is not trained by gradient.
+        probabilities: whether the predictions are probabilities.
+        column: the name of the label column in messages.
+        alike: describes a part in which there is nothing to compare.
+        fitting: the score reported as the loss of a model that is not trained by gradient descent.
     """
 
     kind: ClassVar[str]
@@ -68,7 +68,7 @@ class Task:
         return target
 
     def answers(self, outputs: Tensor, target: Target) -> Tensor:
-        """What the outputs of a model mean, (B, K)."""
+        """The predictions from the outputs of a model, (B, K)."""
         raise NotImplementedError
 
     def loss(self, graphs: GraphSet, train: Ints, target: Target, config: TrainConfig, weight: Tensor | None) -> Loss:
@@ -80,7 +80,7 @@ class Task:
         return None
 
     def default_rule(self, y: Values, weighted: bool) -> str:
-        """The score that chooses the epoch where train.select_by is "auto"."""
+        """The score that chooses the epoch if train.select_by is "auto"."""
         raise NotImplementedError
 
     # scores
@@ -90,7 +90,7 @@ class Task:
         raise NotImplementedError
 
     def mean(self, name: str, y: Values, p: Values, target: Target, w: Ints | None = None) -> float | None:
-        """A score, as the mean over the tasks where it is defined."""
+        """The mean of a score over the tasks for which it is defined."""
         return mean_score(self.parts(y, p, target), self.metrics[name], w)
 
     def defined(self, name: str, y: Values, target: Target) -> bool:
@@ -105,11 +105,11 @@ class Task:
         return score_tasks(self.parts(y, p, target), self.metrics, labelled, self.kind)
 
     def trivial(self, y: Values, target: Target) -> Floats:
-        """The same answer for every graph that uses the training values only, (K,)."""
+        """The trivial prediction, computed from the training values alone and the same for every graph, (K,)."""
         raise NotImplementedError
 
     def compare(self, y: Values, p: Values, trivial: Floats, target: Target) -> dict[str, Any]:
-        """A test of whether the model is better than the trivial baseline, and the scores of that answer."""
+        """A test of whether the model is better than the trivial baseline, and the scores of the baseline."""
         constant = np.repeat(trivial[None], len(y), axis=0)
         scores = {name: self.mean(name, y, constant, target) for name in self.metrics}
         return self.test(y, p, trivial, target) | {"answer": trivial.tolist(), "scores": scores}
@@ -155,21 +155,21 @@ class Task:
         ]
 
     def error_size(self, part: Part, target: Target) -> Floats:
-        """How wrong each entry of a task is, 0 where it is right; comparable between tasks."""
+        """How wrong each entry of a task is, 0 if it is correct; comparable between tasks."""
         raise NotImplementedError
 
     def explained(self, outputs: Tensor, k: int, target: Target) -> Tensor:
-        """The number that explanations of output k are about, (B,): here the log odds of yes, which is the output."""
+        """The quantity that explanations of output k attribute, (B,): here the log odds of yes, which is the output."""
         return outputs[:, k]
 
     def shown_answer(self, p: Values, k: int, target: Target) -> str:
-        """The answer to one graph as explanations show it; p (K,), k the output that is explained."""
+        """The prediction for one graph as shown in explanations; p (K,), k the output that is explained."""
         raise NotImplementedError
 
     # predictions
 
     def predicted(self, p: Values, target: Target) -> Values:
-        """The answers in a user's terms: names of classes (G,), values (G,) or (G, T), 0 and 1 (G, T)."""
+        """The predictions for the user: names of classes (G,), values (G,) or (G, T), 0 and 1 (G, T)."""
         raise NotImplementedError
 
     def columns(self, p: Values, target: Target) -> dict[str, Sequence[Any]]:
@@ -177,19 +177,19 @@ class Task:
         raise NotImplementedError
 
     def labels(self, y: Values, target: Target) -> dict[str, list[str]]:
-        """The columns of true values of such a file, "" where missing."""
+        """The columns of true values of such a file, "" for missing ones."""
         raise NotImplementedError
 
     def read_labels(self, rows: Sequence[Sequence[str]], target: Target) -> Values:
-        """The true values that labels wrote, row by row."""
+        """The true values written by `labels`, row by row."""
         raise NotImplementedError
 
     def number(self, value: float) -> str:
-        """A number of such a file."""
+        """A number as written to such a file."""
         return f"{value:.6f}"
 
     def count(self, counts: dict[str, Any], graphs: int, p: Values, target: Target) -> None:
-        """Add predictions to a summary of a file, after that many graphs."""
+        """Add predictions to the summary of a file that already counts `graphs` graphs."""
         raise NotImplementedError
 
     def describe(self, counts: Mapping[str, Any], graphs: int) -> str:
@@ -198,7 +198,7 @@ class Task:
 
 
 def refuse_task_weights(config: TrainConfig, target: Target) -> None:
-    """Refuse weights of tasks that the target does not have."""
+    """Raise ConfigError for weights of unknown tasks."""
     unknown = [name for name in config.task_weights if name not in target.names]
     if unknown:
         known = ", ".join(map(repr, target.names[:8]))
@@ -208,7 +208,7 @@ def refuse_task_weights(config: TrainConfig, target: Target) -> None:
 def masked_loss(
     each: Any, y: Values, entries: Values, target: Target, config: TrainConfig, weight: Tensor | None, smoothing: float
 ) -> Loss:
-    """A loss over the entries that are there, with the weights of tasks."""
+    """A loss over the entries that are not missing, with task weights."""
     import torch
 
     from asapool.training.losses import MaskedLoss

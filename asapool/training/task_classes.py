@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from asapool.training.config import TrainConfig
     from asapool.training.losses import Loss
 
-UNEVEN = 3  # classes are far from even where the largest has at least this many times the graphs of the smallest
+UNEVEN = 3  # classes are imbalanced if the largest has at least this many times the graphs of the smallest
 
 
 class Classification(Task):
@@ -53,9 +53,9 @@ class Classification(Task):
         return None if by_class is None else by_class.double().numpy()[graphs.y[train]]
 
     def default_rule(self, y: Values, weighted: bool) -> str:
-        """The paper's rule, or ROC-AUC where classes are weighted or far from even.
+        """The paper's rule, or ROC-AUC if classes are weighted or imbalanced.
 
-        There accuracy prefers a model that answers with the largest class.
+        In that case accuracy favours a model that always predicts the largest class.
         """
         count = np.unique(y, return_counts=True)[1]
         uneven = len(count) > 0 and count.max() >= UNEVEN * count.min()
@@ -71,13 +71,13 @@ class Classification(Task):
         return score(y, p, target.classes).to_dict()
 
     def trivial(self, y: Values, target: Target) -> Floats:
-        """The class shares, of which the most frequent class is the answer."""
+        """The class shares; the most frequent class is predicted."""
         count = np.bincount(y[y >= 0], minlength=target.outputs).astype(np.float64)
         shares: Floats = count / max(count.sum(), 1)
         return shares
 
     def trivial_scores(self, y: Values, split: EvaluatedParts, target: Target) -> dict[str, Any]:
-        """Nothing: the confusion matrix has it."""
+        """Nothing, because they follow from the confusion matrix."""
         return {}
 
     def test(self, y: Values, p: Values, trivial: Floats, target: Target) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Classification(Task):
         return against_trivial(y, p, int(trivial.argmax()))
 
     def warnings(self, y: Values, p: Values, target: Target, part: str, trivial: dict[str, Any]) -> list[str]:
-        """One class only, one answer only, no better than the most frequent class."""
+        """Only one class, only one predicted class, or no better than the most frequent class."""
         return warnings_for(y, p, target.classes, part, trivial)
 
     def extras(self, y: Values, trivial: Floats, target: Target) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class Classification(Task):
         return [WrongAnswer(k, None, f"{self.shown_answer(p[k], 0, target)}, p = {p[k].max():.3f}") for k in places]
 
     def explained(self, outputs: Tensor, k: int, target: Target) -> Tensor:
-        """The log odds of a class, ln p_k/(1 − p_k) = z_k − ln Σ_{j≠k} e^{z_j}; of a single class the output."""
+        """The log odds of a class, ln p_k/(1 − p_k) = z_k − ln Σ_{j≠k} e^{z_j}; for a single class, the output."""
         import torch
 
         others = torch.cat([outputs[:, :k], outputs[:, k + 1 :]], dim=1)

@@ -1,4 +1,4 @@
-"""The tasks whose labels are columns of numbers with gaps: measured values (regression), and yes/no (multilabel)."""
+"""The tasks whose labels are columns with missing entries: measured values (regression), and yes/no (multilabel)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Regression(Task):
     probabilities = False
 
     def scaled(self, target: Target, y: Values, where: str) -> Target:
-        """Mean and standard deviation of the training values; 1 where they are all equal."""
+        """Mean and standard deviation of the training values; the latter is 1 if they are all equal."""
         with np.errstate(all="ignore"):
             mean = [float(np.mean(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0 for column in y.T]
             scale = [float(np.std(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 1.0 for column in y.T]
@@ -54,17 +54,17 @@ class Regression(Task):
         from asapool.training.losses import huber, squared_error
 
         if config.weighted:
-            raise ConfigError("train.class_weights is for classes, and the target is measured values. Leave it out")
+            raise ConfigError("train.class_weights is for classes, but the target is measured values. Leave it out")
         with np.errstate(over="ignore"):
             z = (graphs.y - np.array(target.mean)) / np.array(target.scale)
         for t, name in enumerate(target.names):
-            if (np.abs(z[:, t]) > np.finfo(np.float32).max).any():  # NaN, a missing value, is not
+            if (np.abs(z[:, t]) > np.finfo(np.float32).max).any():  # False for NaN, a missing value
                 raise self._too_large(graphs.name, name)
         each = huber if config.loss == "huber" else squared_error
         return masked_loss(each, z, np.ones_like(z), target, config, weight, 0.0)
 
     def default_rule(self, y: Values, weighted: bool) -> str:
-        """RMSE; of several tasks, whose units differ, the loss."""
+        """RMSE; for several tasks, whose units differ, the loss."""
         return "rmse" if y.shape[1] == 1 else "loss"
 
     def parts(self, y: Values, p: Values, target: Target) -> list[Part]:
@@ -83,7 +83,7 @@ class Regression(Task):
         return against_mean(self.parts(y, p, target), trivial)
 
     errors_title = "Largest errors"
-    errors_lead = "The test graphs whose predicted value is farthest from the measured one, and what decided it."
+    errors_lead = "The test graphs with the largest difference between predicted and measured value, explained."
 
     def error_size(self, part: Part, target: Target) -> Floats:
         """|predicted − measured| in units of the scale."""
@@ -116,7 +116,7 @@ class Regression(Task):
         }
 
     def read_labels(self, rows: Sequence[Sequence[str]], target: Target) -> Values:
-        """Values, NaN where missing."""
+        """Values, NaN if missing."""
         values = [[float(cell) if cell else np.nan for cell in row] for row in rows]
         return np.array(values, np.float64).reshape(len(rows), target.tasks)
 
@@ -129,9 +129,9 @@ class Regression(Task):
         if not len(p):
             return
         for name, column in zip(target.names, p.T, strict=True):
-            held = counts.setdefault(name, {"mean": 0.0, "min": np.inf, "max": -np.inf})
-            held["mean"] = float((held["mean"] * graphs + column.sum()) / (graphs + len(column)))
-            held["min"], held["max"] = min(held["min"], float(column.min())), max(held["max"], float(column.max()))
+            old = counts.setdefault(name, {"mean": 0.0, "min": np.inf, "max": -np.inf})
+            old["mean"] = float((old["mean"] * graphs + column.sum()) / (graphs + len(column)))
+            old["min"], old["max"] = min(old["min"], float(column.min())), max(old["max"], float(column.max()))
 
     def describe(self, counts: Mapping[str, Any], graphs: int) -> str:
         """Mean and range of every task."""
@@ -186,7 +186,7 @@ class Multilabel(Task):
         return "roc_auc"
 
     def parts(self, y: Values, p: Values, target: Target) -> list[Part]:
-        """The answers of each task as probabilities of no and yes."""
+        """The predictions of each task as probabilities of no and yes."""
         parts = []
         for t, name in enumerate(target.names):
             rows = np.flatnonzero(~np.isnan(y[:, t]))
@@ -194,7 +194,7 @@ class Multilabel(Task):
         return parts
 
     def trivial(self, y: Values, target: Target) -> Floats:
-        """The share of yes of each task."""
+        """The share of yes in each task."""
         present = ~np.isnan(y)
         shares: Floats = (y == 1).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
         return shares
@@ -204,17 +204,17 @@ class Multilabel(Task):
         return against_shares(self.parts(y, p, target))
 
     def error_size(self, part: Part, target: Target) -> Floats:
-        """The probability of a wrong answer."""
+        """The probability of the predicted class if it is wrong, else 0."""
         wrong = part.p.argmax(axis=1) != part.y
         size: Floats = np.where(wrong, part.p.max(axis=1), 0.0)
         return size
 
     def shown_answer(self, p: Values, k: int, target: Target) -> str:
-        """The task and its more probable answer."""
+        """The task and its more probable class."""
         return f"{target.names[k]}: {target.classes[int(p[k] >= 0.5)]}"
 
     def predicted(self, p: Values, target: Target) -> Values:
-        """1 where yes is at least as probable as no."""
+        """1 if yes is at least as probable as no."""
         answers: Ints = (p >= 0.5).astype(np.int64)
         return answers
 
@@ -230,11 +230,11 @@ class Multilabel(Task):
         }
 
     def read_labels(self, rows: Sequence[Sequence[str]], target: Target) -> Values:
-        """0 and 1, NaN where missing."""
+        """0 and 1, NaN if missing."""
         values = [[float(target.classes.index(cell)) if cell else np.nan for cell in row] for row in rows]
         return np.array(values, np.float64).reshape(len(rows), target.tasks)
 
     def count(self, counts: dict[str, Any], graphs: int, p: Values, target: Target) -> None:
-        """Graphs that are predicted yes, for every task."""
+        """The number of graphs predicted as yes, for every task."""
         for name, number in zip(target.names, (p >= 0.5).sum(axis=0).tolist(), strict=True):
             counts[name] = counts.get(name, 0) + int(number)

@@ -1,4 +1,4 @@
-"""Scores of measured values (RMSE, MAE, R², correlations), and of one or several tasks with the mean over them."""
+"""Scores of measured values (RMSE, MAE, R², correlations), and the scores of several tasks with their mean."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def mae(y: Floats, p: Floats, w: Ints | None = None) -> float | None:
 
 
 def r2(y: Floats, p: Floats, w: Ints | None = None) -> float | None:
-    """Share of the variance that is explained, 1 − Σ (y − p)² / Σ (y − ȳ)²; None where all y are equal.
+    """Share of the variance that is explained, 1 − Σ (y − p)² / Σ (y − ȳ)²; None if all y are equal.
 
     >>> r2(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 2.0]))
     0.5
@@ -41,7 +41,7 @@ def r2(y: Floats, p: Floats, w: Ints | None = None) -> float | None:
 
 
 def pearson(y: Floats, p: Floats, w: Ints | None = None) -> float | None:
-    """Correlation of measured and predicted values; None where either are all equal.
+    """Correlation of measured and predicted values; None if either are all equal.
 
     >>> pearson(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0])).__round__(4)
     1.0
@@ -50,7 +50,7 @@ def pearson(y: Floats, p: Floats, w: Ints | None = None) -> float | None:
         return None
     a, b = y - np.average(y, weights=w), p - np.average(p, weights=w)
     size = np.sqrt(np.average(a * a, weights=w) * np.average(b * b, weights=w))
-    # rounding leaves a little spread in numbers that are all equal
+    # rounding leaves a little variance even if all numbers are equal
     flat = min(np.abs(a).max() / (np.abs(y).max() or 1), np.abs(b).max() / (np.abs(p).max() or 1)) < 1e-12
     return float(np.clip(np.average(a * b, weights=w) / size, -1, 1)) if size > 0 and not flat else None
 
@@ -73,7 +73,7 @@ def _ranks(values: Floats) -> npt.NDArray[np.float64]:
     return ranks
 
 
-# the table of metrics of measured values, as METRICS in asapool.training.metrics is that of classes
+# the metrics of measured values; METRICS in asapool.training.metrics has those of classes
 REGRESSION_METRICS = {
     metric.name: metric
     for metric in (
@@ -91,9 +91,9 @@ class Part(NamedTuple):
 
     Args:
         name: of the task.
-        rows: the graphs, as places in y, (n,).
+        rows: the graphs, as indices into y, (n,).
         y: true values (n,): class numbers, or measured values.
-        p: answers: probabilities (n, C), or predicted values (n,).
+        p: predictions: probabilities (n, C), or values (n,).
     """
 
     name: str
@@ -103,7 +103,7 @@ class Part(NamedTuple):
 
 
 def mean_score(parts: Sequence[Part], metric: Metric, w: Ints | None = None) -> float | None:
-    """The mean of a metric over the tasks where it is defined; w: how often each graph counts, (G,)."""
+    """The mean of a metric over the tasks for which it is defined; w: how often each graph counts, (G,)."""
     values = []
     for part in parts:
         count = None if w is None else w[part.rows]
@@ -115,7 +115,7 @@ def mean_score(parts: Sequence[Part], metric: Metric, w: Ints | None = None) -> 
 
 
 def score_tasks(parts: Sequence[Part], metrics: Mapping[str, Metric], graphs: int, kind: str) -> dict[str, Any]:
-    """Every metric as the mean over the tasks and for each of them.
+    """Every metric for each task, and its mean over the tasks.
 
     Args:
         parts: one per task.
@@ -147,12 +147,12 @@ def score_tasks(parts: Sequence[Part], metrics: Mapping[str, Metric], graphs: in
 
 
 class WrongAnswer(NamedTuple):
-    """A wrong answer.
+    """A wrong prediction.
 
     Args:
-        place: among the graphs.
+        place: index of the graph.
         output: the task that is wrong; None = the class that was predicted.
-        text: in a few words.
+        text: a short description.
     """
 
     place: int
@@ -161,7 +161,7 @@ class WrongAnswer(NamedTuple):
 
 
 def most_confident_errors(y: Ints, probability: npt.NDArray[Any], count: int) -> list[int]:
-    """Places of the wrong predictions, highest probability first; graphs without a label (y = −1) do not count.
+    """Indices of the wrong predictions, highest probability first; graphs without a label (y = −1) do not count.
 
     >>> most_confident_errors(np.array([0, 0, 1, -1]), np.array([[0.4, 0.6], [0.9, 0.1], [0.8, 0.2], [0.0, 1.0]]), 9)
     [2, 0]
@@ -173,11 +173,11 @@ def most_confident_errors(y: Ints, probability: npt.NDArray[Any], count: int) ->
 
 
 def why_undefined(part: Part) -> str:
-    """The reason why a score of a task has no value."""
+    """The reason why a score of a task is undefined."""
     if len(part.y) == 0:
         return f"no graph has a value of {part.name!r}"
     if len(part.y) == 1:
         return f"only one graph has a value of {part.name!r}"
     if len(np.unique(part.y)) == 1:
         return f"all {len(part.y)} values of {part.name!r} are equal"
-    return f"the model answers with the same value of {part.name!r} for all graphs"
+    return f"the model predicts the same value of {part.name!r} for all graphs"

@@ -1,6 +1,6 @@
-"""TASKS: everything that depends on the kind of target, in one table that training, scores and files iterate over.
+"""TASKS: everything that depends on the kind of target, in one table used by training, scores and files.
 
-kind             outputs      answers                     loss                          trivial baseline
+kind             outputs      predictions                 loss                          trivial baseline
 classification   (G, C)       softmax                     cross entropy                 class shares
 regression       (G, T)       outputs · scale + mean      squared error or Huber        mean
 multilabel       (G, T)       sigmoid                     binary cross entropy          share of yes
@@ -30,6 +30,6 @@ def task_of(target: Target | None) -> Task:
 
 
 def check_target(graphs: GraphSet, train: Ints, config: TrainConfig) -> None:
-    """Refuse values that cannot be scaled, and weights that do not fit the target, before anything is written."""
+    """Refuse values that cannot be scaled, and weights of unknown classes or tasks, before anything is written."""
     task = task_of(graphs.target)
     task.loss(graphs, train, task.scaled(graphs.target, graphs.y[train], graphs.name), config, None)

@@ -1,7 +1,8 @@
-"""Trust: what a model file holds so that predictions can say how sure they are, made from the validation graphs alone.
+"""Trust: the data in a model file from which the uncertainty of predictions is computed.
 
-For every task the sorted conformal scores and the calibrations of its probabilities; and the vectors of the training
-graphs, to tell a graph that is unlike them. `trust_of` makes it after a training, `Uncertainty` turns it into columns.
+For every task, the sorted conformal scores and the calibrations of its probabilities, from the validation graphs; and
+the embeddings of the training graphs, to detect graphs unlike them. `trust_of` computes it after training,
+`Uncertainty` turns it into columns.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # coverages that a run measures on its
 
 @dataclass(frozen=True, kw_only=True)
 class TaskTrust:
-    """What is known about the answers to one task.
+    """Uncertainty data of one task.
 
     Args:
         scores: conformal scores of the validation graphs, sorted.
@@ -59,11 +60,11 @@ class TaskTrust:
 
 @dataclass(frozen=True, kw_only=True)
 class Trust:
-    """What is known about the answers of a model.
+    """Uncertainty data of a model.
 
     Args:
         tasks: one per task of the target.
-        references: the training vectors of the model, or of each member of an ensemble; empty where it has none.
+        references: the training embeddings of the model, or of each member of an ensemble; empty if it has none.
     """
 
     tasks: tuple[TaskTrust, ...]
@@ -83,10 +84,10 @@ class Trust:
                 for t in values["tasks"]
             ]
             if not all(np.isfinite(task.scores).all() and is_calibration(task.calibration) for task in tasks):
-                raise ValueError("a score or a calibration is no number")
+                raise ValueError("a score or a calibration is not a number")
             return cls(tasks=tuple(tasks), references=tuple(map(Reference.from_dict, values["references"])))
         except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"what the model file says about trust is damaged ({error}). Train again") from None
+            raise CheckpointError(f"the uncertainty data of the model are damaged ({error}). Train again") from None
 
 
 def trust_of(model: GraphModel, graphs: GraphSet, split: Any) -> dict[str, Any]:
@@ -104,10 +105,10 @@ def trust_of(model: GraphModel, graphs: GraphSet, split: Any) -> dict[str, Any]:
 
 
 def trust_in_answers(parts: Sequence[Part]) -> tuple[TaskTrust, ...]:
-    """The trust in answers to graphs that the model was not trained on.
+    """The uncertainty data from predictions for graphs that the model was not trained on.
 
     Args:
-        parts: the true values and the answers of each task, from `Task.parts`.
+        parts: the true values and the predictions of each task, from `Task.parts`.
     """
     return tuple(
         TaskTrust(scores=np.sort(nonconformity(part.y, part.p)), calibration=fit_calibration(part.y, part.p))
@@ -116,7 +117,7 @@ def trust_in_answers(parts: Sequence[Part]) -> tuple[TaskTrust, ...]:
 
 
 def measured_coverage(values: Mapping[str, Any], graphs: GraphSet, indices: Any, model: GraphModel) -> dict[str, Any]:
-    """What conformal answers cover on graphs that played no part in their calibration.
+    """The coverage of conformal sets and intervals on graphs that were not used for calibration.
 
     Args:
         values: the trust of the model, as plain data.
@@ -125,9 +126,9 @@ def measured_coverage(values: Mapping[str, Any], graphs: GraphSet, indices: Any,
         model: the model.
 
     Returns:
-        validation: graphs of the task with the fewest; levels: for every coverage the share of answers that hold the
-        truth, `covered`, and the mean number of classes in a set or the mean width of an interval, `size` (None where
-        the validation part is too small).
+        validation: number of validation graphs of the task with the fewest; levels: for every coverage, the share of
+        sets or intervals that contain the truth, `covered`, and the mean number of classes in a set or the mean width
+        of an interval, `size` (None if the validation part is too small).
     """
     trust = Trust.from_dict(values)
     target = graphs.target if model.target is None else model.target
@@ -151,11 +152,11 @@ def measured_coverage(values: Mapping[str, Any], graphs: GraphSet, indices: Any,
 
 
 class Uncertainty:
-    """Columns that say how sure predictions are: calibrated, conformal, and how far from the training graphs.
+    """Uncertainty columns: calibrated probabilities, conformal sets or intervals, distance from the training graphs.
 
     Args:
         trained: the model.
-        coverage: of the conformal answers; None = no such columns.
+        coverage: of the conformal sets and intervals; None = no such columns.
         calibration: "temperature" or "isotonic".
     """
 
@@ -165,16 +166,17 @@ class Uncertainty:
             check_coverage(coverage)
         if KEY not in trained.extra:
             raise CheckpointError(
-                f"{trained.path}: says nothing about how sure its answers are, because it was trained by an older "
-                "version or without asapool train. Train it again"
+                f"{trained.path}: has no uncertainty data, because it was trained by an older version or without "
+                "asapool train. Train it again"
             )
         self.trained, self.coverage, self.calibration = trained, coverage, calibration
         self.trust = Trust.from_dict(trained.extra[KEY])
         if len(self.trust.tasks) != trained.target.tasks:
-            raise CheckpointError(f"{trained.path}: has trust for {len(self.trust.tasks)} tasks only. Train again")
+            tasks = len(self.trust.tasks)
+            raise CheckpointError(f"{trained.path}: has uncertainty data for {tasks} tasks only. Train again")
         if coverage is not None and all(len(task.scores) == 0 for task in self.trust.tasks):
             raise ConfigError(
-                f"{trained.path}: was trained without validation graphs, on which conformal answers are calibrated. "
+                f"{trained.path}: was trained without validation graphs, which conformal prediction needs. "
                 "Train again with a validation part (--val 0.1)"
             )
 
@@ -197,44 +199,44 @@ class Uncertainty:
             return []
         need = needed_graphs(self.coverage)
         return [
-            f"a coverage of {self.coverage:g} takes {need} validation graphs, so these tasks have answers that hold "
-            f"everything: {', '.join(short)}"
+            f"a coverage of {self.coverage:g} needs {need} validation graphs; sets or intervals of tasks with fewer "
+            f"contain everything: {', '.join(short)}"
         ]
 
     @property
     def reads_vectors(self) -> bool:
-        """Whether a column is computed from the vectors of the graphs."""
+        """Whether a column is computed from the embeddings of the graphs."""
         return bool(self.trust.references)
 
     def columns(self, p: Floats, vectors: npt.NDArray[np.float32] | None) -> dict[str, Any]:
         """Names and values of the columns for predicted graphs.
 
         Args:
-            p: the answers to them, (G, K).
-            vectors: their vectors (G, W), from asapool.training.predict_with_vectors; None = without the distance.
+            p: their predictions, (G, K).
+            vectors: their embeddings (G, W), from predict_with_vectors; None = without the distance.
         """
-        target, made = self.trained.target, dict[str, Any]()
+        target, columns = self.trained.target, dict[str, Any]()
         views = answers_of_tasks(p, target)
         calibrated = [
             None if view.ndim == 1 else calibrate(task.calibration, view, self.calibration)
             for view, task in zip(views, self.trust.tasks, strict=True)
         ]
         if calibrated[0] is not None:
-            # of yes/no tasks the output is the probability of yes, of classes those of all
+            # yes/no tasks have one output, the probability of yes; classes have one each
             several = target.outputs == len(views)
             table = np.stack([q[:, 1] for q in calibrated if q is not None], axis=1) if several else calibrated[0]
-            made |= {f"calibrated({name})": c for name, c in zip(target.output_names, table.T, strict=True)}
+            columns |= {f"calibrated({name})": c for name, c in zip(target.output_names, table.T, strict=True)}
         if self.coverage is not None:
             for name, view, q in zip(target.names, views, self.quantiles, strict=True):
-                made |= _conformal(view, q, target, name)
+                columns |= _conformal(view, q, target, name)
         if vectors is not None and self.trust.references:
             quantile = self.distance_quantile(vectors)
-            made["distance_quantile"] = quantile
-            made["unlike_training"] = ["yes" if far else "no" for far in (quantile > UNLIKE).tolist()]
-        return made
+            columns["distance_quantile"] = quantile
+            columns["unlike_training"] = ["yes" if far else "no" for far in (quantile > UNLIKE).tolist()]
+        return columns
 
     def distance_quantile(self, vectors: npt.NDArray[np.float32]) -> Floats:
-        """The share of training graphs that lie closer to the training set than each graph, mean over members, (G,)."""
+        """The share of training graphs closer to the training set than each graph, mean over members, (G,)."""
         start, quantiles = 0, []
         for reference in self.trust.references:
             width = len(reference.mean)
@@ -245,13 +247,13 @@ class Uncertainty:
 
 
 def answers_of_tasks(p: Floats, target: Target) -> list[Floats]:
-    """The answers of each task: probabilities of all classes (G, C), or values (G,)."""
+    """The predictions of each task: probabilities of all classes (G, C), or values (G,)."""
     empty = np.zeros(len(p), np.int64) if target.tasks == 1 and target.outputs > 1 else np.zeros((len(p), target.tasks))
     return [part.p for part in task_of(target).parts(empty, p, target)]
 
 
 def _conformal(view: Floats, q: float, target: Target, name: str) -> dict[str, Any]:
-    """The conformal answers of one task."""
+    """The conformal sets or intervals of one task."""
     if view.ndim == 1:
         return {f"lower({name})": view - q, f"upper({name})": view + q}
     label = "set" if target.outputs != target.tasks else f"set({name})"
@@ -259,8 +261,8 @@ def _conformal(view: Floats, q: float, target: Target, name: str) -> dict[str, A
 
 
 def _references(model: GraphModel, graphs: GraphSet, train: Any) -> tuple[Reference, ...]:
-    """The vectors of the training graphs, where the model makes any."""
+    """The embeddings of the training graphs; empty for a model without any."""
     if isinstance(model, DirectModel) or type(model).embed is GraphModel.embed or not len(train):
         return ()
-    made = Reference.fit(embed(model, graphs, train))
-    return () if made is None else (made,)
+    reference = Reference.fit(embed(model, graphs, train))
+    return () if reference is None else (reference,)

@@ -1,4 +1,4 @@
-"""warm_up: compile the loops that trainings use, ahead of the first training."""
+"""warm_up: compile the CPU kernels before the first training run."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from asapool.training.predictions import predict
 
 
 def warm_up(methods: Sequence[str] = ("asap+", "asap")) -> float:
-    """Train and predict a few small graphs with each method, so that its loops are compiled and cached.
+    """Train and predict a few small graphs with each method, so that its kernels are compiled and cached.
 
     Each method is trained on graphs without edge features and on the same graphs with some.
 
     Args:
-        methods: Names of methods; those that fit themselves have no loops and are passed over.
+        methods: Names of methods; those without gradient descent have no kernels and are skipped.
 
     Returns:
-        Seconds that it took; about a second where the loops were cached already.
+        Seconds that it took; about one if the kernels were already cached.
     """
     start = perf_counter()
     plain = load("synthetic:motifs?graphs=8&nodes=9")

@@ -1,4 +1,4 @@
-"""What worker processes of every kind have in common: they end with their parent, and their end has a reason."""
+"""Worker processes: they exit with their parent, and the cause of their exit is reported."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from multiprocessing.connection import wait
 
 
 def become_worker() -> None:
-    """Make this process a worker: one torch thread, no reaction to Ctrl-C, and an end when its parent is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
+    """Make this process a worker: one torch thread, Ctrl-C ignored, and exit when the parent is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent handles it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ["OMP_NUM_THREADS"] = "1"  # for a torch that is loaded later
     if "torch" in sys.modules:
@@ -20,7 +20,7 @@ def become_worker() -> None:
 
 
 def exit_cause(code: int) -> str:
-    """How a process ended.
+    """Why a process ended.
 
     >>> exit_cause(-9)
     'the process was ended by signal 9 (SIGKILL): the machine may be out of memory, try fewer jobs'
@@ -33,7 +33,7 @@ def exit_cause(code: int) -> str:
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent is killed: nothing would receive its results."""
+    """Exit when the parent is killed, because nothing would receive the results."""
     parent = mp.parent_process()
     if parent is not None:
         wait([parent.sentinel])

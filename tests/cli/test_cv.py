@@ -45,7 +45,7 @@ def test_compare_tests_the_others_against_the_first(tmp_path):
     assert [cell["against"] and cell["against"]["n"] for cell in table["cells"]] == [None, 3]
     assert "majority class" in output.stdout
     assert "ahead of" in output.stdout
-    with pytest.raises(ConfigError, match="--methods takes different words"):
+    with pytest.raises(ConfigError, match="--methods takes distinct names"):
         call("compare", *SMALL, "--methods", "mlp,mlp")
 
 
@@ -53,7 +53,7 @@ def test_failed_folds_end_with_code_1_and_their_reason(tmp_path):
     output = call("cv", *SMALL, "--method", "mlp", "--lr", 1e30, "--out", tmp_path)
     assert output.exit_code == 1
     assert "mlp, synthetic:cycles, seed 8971, fold 0: failed in attempt 1" in output.stderr
-    assert "3 of 3 trainings failed" in output.stderr
+    assert "3 of 3 training runs failed" in output.stderr
     with pytest.raises(ConfigError, match=r"--address is the address of a Ray cluster\. Add --engine ray"):
         call("cv", *SMALL, "--address", "127.0.0.1:6379")
 

@@ -114,7 +114,8 @@ def test_the_old_words_of_data_split_mean_what_they_meant(asapool, tmp_path, old
     expected = (tmp_path / "s.json").read_bytes()
     code, _, err = asapool(*words, "--method", old)
     assert code == 0
-    assert err == f"--method of data split is now called --split, with the words of train: write --split {new}\n"
+    note = f"data split --method is now called --split and takes the same values as in train: write --split {new}\n"
+    assert err == note
     assert (tmp_path / "s.json").read_bytes() == expected
 
 

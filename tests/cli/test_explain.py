@@ -81,7 +81,7 @@ def test_the_ending_of_the_file_decides_what_it_is(model, tmp_path):
     assert (tmp_path / "b.svg").read_text() == one.to_svg(2, width=960)
     with pytest.raises(ConfigError, match=r"x\.jpg: an explanation ends in one of \.html, \.json, \.svg, \.png, \.pdf"):
         call("explain", model, SOURCE, "-o", tmp_path / "x.jpg")
-    with pytest.raises(ConfigError, match="a picture is of one graph, got 2"):
+    with pytest.raises(ConfigError, match="a picture shows one graph, got 2"):
         call("explain", model, SOURCE, "--graph", 0, "--graph", 1, "-o", tmp_path / "x.png")
     assert not list(tmp_path.glob("x.*"))
 
@@ -127,7 +127,7 @@ def test_against_writes_a_page_and_refuses_its_own_class(model, tmp_path):
     assert "A small change" in (tmp_path / "c.html").read_text()
     (plain,) = json.loads(call(*words, tmp_path / "c.json", "--json").stdout)
     assert plain["against"] == other
-    for more, says in ((("--class", other), "its own class"), (("--check",), "two pages")):
+    for more, says in ((("--class", other), "its own class"), (("--check",), "different pages")):
         with pytest.raises(ConfigError, match=says):
             call(*words, tmp_path / "x.html", *more)
     assert not (tmp_path / "x.html").exists()

@@ -40,7 +40,7 @@ def test_an_option_has_one_help_text_in_all_commands():
         "--semantics": "reproduce has another default",
         "--json": "explain prints a list",
         "--compare": "a flag of results",
-        "--jobs": "processes of one training, trainings at the same time, or processes that predict",
+        "--jobs": "processes of one training, training runs at a time, or processes that predict",
         "--level": "explain draws it, embed writes its nodes",
         "--max-nodes": "of a substructure, or of a tree",
         "--workers": "processes that read, or that serve",

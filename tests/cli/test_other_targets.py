@@ -55,7 +55,7 @@ def test_a_measured_column_is_detected_and_every_command_follows(tmp_path):
     result = call("train", file, "--method", "majority", "--out", run, "--no-report")
     assert result.exit_code == 0, result.stderr
     assert "'logS' has 30 different numbers and is treated as measured values (regression)" in result.stderr
-    assert "is not shown to be better than the trivial baseline" in result.stderr
+    assert "is not significantly better than the trivial baseline" in result.stderr
     assert "test RMSE" in result.stdout
     lines = call("predict", run, file).stdout.splitlines()
     assert lines[0].split(",")[-1] == "predicted(logS)"

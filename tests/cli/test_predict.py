@@ -66,7 +66,7 @@ def test_nothing_is_printed_when_nothing_can_be_predicted(folder, tmp_path, json
     bad, empty = tmp_path / "bad.csv", tmp_path / "empty.csv"
     bad.write_text("id,smiles\nn2,C1CC\n")
     empty.write_text("id,smiles\n")
-    for words, says in (((bad,), "line 2"), ((bad, "--skip-invalid"), "none of the 1 rows"), ((empty,), "it has none")):
+    for words, says in (((bad,), "line 2"), ((bad, "--skip-invalid"), "none of the 1 rows"), ((empty,), "got none")):
         code, out, err = fork("predict", folder / "run", *words, *json)
         assert (code, out) == (2, "")
         assert says in err
@@ -129,7 +129,7 @@ def test_a_run_folder_stands_for_its_model(folder, tmp_path):
         == call("predict", model, folder / "train.csv").stdout
     )
     assert "balanced accuracy" in call("evaluate", folder / "run", folder / "train.csv").stdout
-    with pytest.raises(CheckpointError, match=r"the folder holds no model\.safetensors"):
+    with pytest.raises(CheckpointError, match=r"the folder contains no model\.safetensors"):
         call("predict", tmp_path, folder / "new.csv")
 
 

@@ -49,5 +49,5 @@ def test_a_report_that_cannot_be_written_does_not_spoil_the_run(tmp_path, monkey
 
 
 def test_a_folder_that_holds_nothing_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="holds neither a run"):
+    with pytest.raises(CheckpointError, match="contains neither a run"):
         call("report", tmp_path)

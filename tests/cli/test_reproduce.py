@@ -100,11 +100,11 @@ def test_killed_worker_ctrl_c_killed_driver_and_a_torn_line_end_in_the_same_byte
     code, out, err = finish(process)
     assert (code, out) == (130, "")
     assert "failed in attempt 1: the process was ended by signal 9 (SIGKILL)" in err
-    assert f"Resume with: the same command; finished trainings are in {tmp_path}" in err
+    assert f"Resume with: the same command; finished training runs are in {tmp_path}" in err
     assert "Traceback" not in err
     at = lines(tmp_path)
     assert 3 <= at < 13
-    assert b"trainings of the cell" in (tmp_path / "mine.md").read_bytes()  # the table so far, for a person to look at
+    assert b"training runs of the cell" in (tmp_path / "mine.md").read_bytes()  # the table so far
 
     process = begin(*args)
     wait_for(lambda: lines(tmp_path) > at, process, 120)
@@ -115,7 +115,7 @@ def test_killed_worker_ctrl_c_killed_driver_and_a_torn_line_end_in_the_same_byte
 
     output = call(*args)
     assert output.exit_code == 0, output.stderr
-    assert "of 12 trainings were finished before" in output.stderr
+    assert "of 12 training runs were already finished" in output.stderr
     assert "Two widths" in output.stdout
     assert tables(tmp_path) == undisturbed
     records = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
@@ -168,7 +168,7 @@ def test_failed_trainings_are_reported_with_their_reason(tmp_path):
     output = call(*args, "--no-report")
     assert output.exit_code == 1
     assert output.stderr.count("asapool: cycles, mlp, seed 8971, fold 1: cycles: the loss was not a number") == 1
-    assert "3 of 3 trainings failed; the same command tries them again" in output.stderr
+    assert "3 of 3 training runs failed; the same command tries them again" in output.stderr
     assert {record.attempts for record in Store.read(tmp_path / "o").values()} == {2}
 
 
@@ -227,11 +227,11 @@ def test_the_live_table_fills_in_and_says_how_long(tmp_path):
     with Store.open(tmp_path) as store, watch:
         watch.start(store)
         assert "– 0/3" in drawn().replace("  ", " ")
-        assert "left: unknown yet" in drawn()
+        assert "left: unknown" in drawn()
         execute(plan, graphs, store, engine, lambda r: (watch.record(r), seen.append(drawn())), watch.progress)
-    assert "1/12 trainings" in seen[0]
-    assert "left: unknown yet" not in seen[3]
-    assert "12/12 trainings" in seen[-1]
+    assert "1/12 training runs" in seen[0]
+    assert "left: unknown" not in seen[3]
+    assert "12/12 training runs" in seen[-1]
     assert "left: 0 s" in seen[-1]
     records = list(Store.read(tmp_path).values())
     mine = [r.test["accuracy"] for r in records if (r.run.data, r.run.model.method) == ("a", "none")]

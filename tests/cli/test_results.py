@@ -1,4 +1,4 @@
-"""`asapool results`: what a folder of trainings holds, merged and compared."""
+"""`asapool results`: what a folder of training runs holds, merged and compared."""
 
 import json
 
@@ -44,7 +44,7 @@ def test_reproduce_carries_on_from_committed_results(tmp_path):
     output = call("results", tmp_path / "results", "--merge", tmp_path / "second")
     assert f"{len(records) - 1} records were added to {tmp_path / 'second'}" in output.stderr
     output = call(*smoke, tmp_path / "second")
-    assert f"{len(records) - 1} of {len(records)} trainings were finished before" in output.stderr
+    assert f"{len(records) - 1} of {len(records)} training runs were already finished" in output.stderr
     for name in ("table-edges.md", "table-edges.csv", "table-edges.json"):
         assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
     assert "report.html" in call("report", tmp_path / "second").stdout
@@ -52,7 +52,7 @@ def test_reproduce_carries_on_from_committed_results(tmp_path):
 
 
 def test_mistakes_are_refused_in_a_sentence(tmp_path):
-    with pytest.raises(DataError, match=r"holds no runs\.jsonl"):
+    with pytest.raises(DataError, match=r"contains no runs\.jsonl"):
         call("results", tmp_path)
     with pytest.raises(ConfigError, match="--compare takes two folders"):
         call("results", tmp_path, "--compare")

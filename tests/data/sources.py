@@ -37,7 +37,7 @@ def zip_folder(folder: Path, path: Path, prefix: str = "") -> Path:
 
 
 def random_set(seed: int = 0, graphs: int = 7, weighted: bool = True) -> GraphSet:
-    """Random directed weighted graphs with everything a set can hold."""
+    """Random directed weighted graphs with every field that a set can have."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 6, graphs)
     ptr = np.concatenate([[0], np.cumsum(sizes)])

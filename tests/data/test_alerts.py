@@ -9,44 +9,46 @@ from asapool.data import alerts, load
 
 
 @pytest.fixture(scope="module")
-def made():
+def molecules():
     return alerts.make_alerts()
 
 
-def test_the_set(made):
-    assert (len(made), made.class_names) == (4991, ("clean", "alert"))
-    assert np.array_equal(made.y == 1, np.bincount(np.repeat(np.arange(len(made)), np.diff(made.ptr)), made.truth) > 0)
+def test_the_set(molecules):
+    assert (len(molecules), molecules.class_names) == (4991, ("clean", "alert"))
+    assert np.array_equal(
+        molecules.y == 1, np.bincount(np.repeat(np.arange(len(molecules)), np.diff(molecules.ptr)), molecules.truth) > 0
+    )
 
 
-def test_the_atoms_of_an_alert_are_those_that_match(made):
+def test_the_atoms_of_an_alert_are_those_that_match(molecules):
     # NSC 3: both nitro groups (the last six atoms) are an alert; the ring, its chlorine and its hydroxyl are not
-    i = made.ids.index("NSC 3")
-    assert made.source_text[i] == "OC1=C(Cl)C=C(C=C1[N+]([O-])=O)[N+]([O-])=O"
-    assert made.truth[made.ptr[i] : made.ptr[i + 1]].tolist() == [0] * 8 + [1] * 6
+    i = molecules.ids.index("NSC 3")
+    assert molecules.source_text[i] == "OC1=C(Cl)C=C(C=C1[N+]([O-])=O)[N+]([O-])=O"
+    assert molecules.truth[molecules.ptr[i] : molecules.ptr[i + 1]].tolist() == [0] * 8 + [1] * 6
 
 
-def test_the_cache(made, tmp_path, monkeypatch):
+def test_the_cache(molecules, tmp_path, monkeypatch):
     calls = []
     monkeypatch.setenv("ASAPOOL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(alerts, "make_alerts", lambda: calls.append(1) or made)
-    assert load("nci-alerts").fingerprint == load("nci-alerts").fingerprint == made.fingerprint
+    monkeypatch.setattr(alerts, "make_alerts", lambda: calls.append(1) or molecules)
+    assert load("nci-alerts").fingerprint == load("nci-alerts").fingerprint == molecules.fingerprint
     assert len(calls) == 1
     [kept] = (tmp_path / "cache").iterdir()
     kept.write_bytes(kept.read_bytes()[:1000])  # damaged: made again
-    assert load("nci-alerts").fingerprint == made.fingerprint
+    assert load("nci-alerts").fingerprint == molecules.fingerprint
     assert len(calls) == 2
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(made, tmp_path, monkeypatch):
+def test_a_cache_that_cannot_be_written_is_ignored(molecules, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("ASAPOOL_CACHE", str(tmp_path / "file" / "cache"))
-    monkeypatch.setattr(alerts, "make_alerts", lambda: made)
+    monkeypatch.setattr(alerts, "make_alerts", lambda: molecules)
     assert len(load("nci-alerts")) == 4991
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_its_recipe_reads_molecules_from_a_table(made, tmp_path):
+def test_its_recipe_reads_molecules_from_a_table(molecules, tmp_path):
     (tmp_path / "new.csv").write_text("name,smiles\nnitro,C[N+](=O)[O-]\n")
-    new = load(tmp_path / "new.csv", recipe=made.recipe)
-    assert new.feature_names == made.feature_names
-    assert new.class_names == made.class_names
+    new = load(tmp_path / "new.csv", recipe=molecules.recipe)
+    assert new.feature_names == molecules.feature_names
+    assert new.class_names == molecules.class_names

@@ -1,4 +1,4 @@
-"""Zips that would do harm, and files that appear whole or not at all."""
+"""Zips that would do harm, and atomic writes."""
 
 import zipfile
 
@@ -24,11 +24,11 @@ def test_a_zip_with_paths_outside_its_folder(tmp_path, name):
 def test_a_zip_bomb(tmp_path, monkeypatch):
     path = zip_folder(write_tu(tmp_path, A="1, 2\n" * 400_000), tmp_path / "TINY.zip")
     monkeypatch.setattr(archive, "FREE", 1 << 20)
-    with pytest.raises(DataError, match=r"would unpack to 2,000,\d+ bytes, more than the bound of 1,048,576\. If you"):
+    with pytest.raises(DataError, match=r"would unpack to 2,000,\d+ bytes, more than the limit of 1,048,576\. If you"):
         load(path)
 
 
-def test_a_large_zip_that_is_no_bomb(tmp_path, monkeypatch):
+def test_a_large_zip_that_is_not_a_bomb(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "FREE", 10)
     assert len(load(zip_folder(write_tu(tmp_path), tmp_path / "TINY.zip"))) == 2
 

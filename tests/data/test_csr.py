@@ -28,7 +28,7 @@ def test_rows_hold_the_sums_of_the_edges_into_them(edges):
 
 
 @given(EDGES)
-def test_turning_edges_around_twice_changes_nothing(edges):
+def test_reversing_edges_twice_changes_nothing(edges):
     source, target, weight = (np.array([e[k] for e in edges], np.int64) for k in range(3))
     packed = pack_edges(source, target, 6, weight.astype(np.float32))
     back = transposed(*transposed(*packed))

@@ -22,7 +22,7 @@ GOOD = {"x": np.ones((3, 1)), "ptr": [0, 2, 3], "rowptr": [0, 1, 2, 2], "col": [
         ({"col": [2, 0]}, "edge 2 -> 0 joins graph 1 to graph 0"),
         ({"col": [7, 0]}, "an edge names node 7, but there are 3 nodes"),
         ({"rowptr": [0, 2, 2, 2], "col": [1, 0]}, "the columns of a row must ascend"),
-        ({"x": np.full((3, 1), np.nan)}, "x holds NaN or infinity"),
+        ({"x": np.full((3, 1), np.nan)}, "x contains NaN or infinity"),
         ({"x": np.ones(3)}, "x must be 2-dimensional numbers"),
         ({"x": [["a"], ["b"], ["c"]]}, "x must be 2-dimensional numbers"),
         ({"y": [0, 1]}, "class number 1, expected -1 .no label. to -1"),
@@ -49,7 +49,7 @@ def test_arrays_are_read_only_and_the_callers_stay_writable():
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 50), st.lists(st.integers(-7, 6), max_size=12), st.booleans())
-def test_a_subset_holds_the_graphs_named_in_their_order(seed, indices, weighted):
+def test_a_subset_has_the_chosen_graphs_in_order(seed, indices, weighted):
     graphs = random_set(seed, weighted=weighted)
     part = graphs.subset(indices)
     assert len(part) == len(indices)
@@ -62,7 +62,7 @@ def test_a_subset_holds_the_graphs_named_in_their_order(seed, indices, weighted)
         assert part.ids[k] == graphs.ids[i]
         assert part.source_text[k] == graphs.source_text[i]
         assert part.y[k] == graphs.y[i]
-    GraphSet(**{f: getattr(part, f) for f in part.__dataclass_fields__})  # whatever subset gives would pass the checks
+    GraphSet(**{f: getattr(part, f) for f in part.__dataclass_fields__})  # every subset passes the checks
 
 
 @settings(max_examples=40, deadline=None)
@@ -111,9 +111,9 @@ def test_choosing_graphs():
     assert graphs[2:4].ids == ("g2", "g3")
     assert graphs[-1].num_nodes == graphs.ptr[-1] - graphs.ptr[-2]
     assert len(list(graphs)) == len(graphs)
-    with pytest.raises(DataError, match="graph 7 was asked for, but random has 7 graphs"):
+    with pytest.raises(DataError, match="graph 7 was requested, but random has 7 graphs"):
         graphs.subset([7])
-    with pytest.raises(DataError, match="graph -8 was asked for"):
+    with pytest.raises(DataError, match="graph -8 was requested"):
         graphs.batch([-8])
     with pytest.raises(DataError, match="a list of whole numbers, got float64"):
         graphs.batch([0.5])

@@ -1,4 +1,4 @@
-"""Sources at the edges: repeated edges, empty graphs, huge counts, text that is none, tables without a header."""
+"""Edge cases of sources: repeated edges, empty graphs, huge counts, invalid text, tables without a header."""
 
 import json
 import os
@@ -50,18 +50,18 @@ def test_graphs_without_nodes_are_left_out_with_a_note(tmp_path):
 def test_nodes_are_limited_in_total_by_the_size_of_the_file(tmp_path):
     path = tmp_path / "bomb.jsonl"
     path.write_text('{"nodes": 9000000}\n' * 8)
-    with pytest.raises(DataError, match=r"line 2: 18,000,000 nodes so far, at most 10,000,000"):
+    with pytest.raises(DataError, match=r"line 2: 18,000,000 nodes so far, but .* at most 10,000,000"):
         load(path, labels="optional")
     with pytest.raises(DataError, match=r"line 2: 18,000,000 nodes"):
         list(stream(path, chunk=2))
 
 
 @pytest.mark.parametrize("key", ["id", "label", "text"])
-def test_half_a_surrogate_pair_is_refused_or_skipped(tmp_path, key):
+def test_an_unpaired_surrogate_is_refused_or_skipped(tmp_path, key):
     path = tmp_path / "a.jsonl"
     good = [{"nodes": 1, "label": label} for label in "ab"]
     path.write_text("\n".join([*map(json.dumps, good), json.dumps({"nodes": 1, "label": "a", key: "\ud800"})]))
-    with pytest.raises(DataError, match=r"line 3: half of a surrogate pair"):
+    with pytest.raises(DataError, match=r"line 3: an unpaired surrogate"):
         load(path)
     assert [row.line for row in read(path, skip_invalid=True).skipped] == [3]
     path.write_text(json.dumps({"nodes": 1, "label": "😀"}) + '\n{"nodes": 1, "label": "a"}')  # a whole pair is text
@@ -95,7 +95,7 @@ def test_one_long_node_label_takes_no_more_memory_than_it_is_long(tmp_path):
     assert int(done.stdout) < 500  # MiB; with fixed-width text it would be 16 GB
 
 
-def test_the_advice_on_features_names_only_what_there_is(tmp_path):
+def test_the_advice_on_features_names_only_what_exists(tmp_path):
     bare = {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n2\n", "graph_labels": "0\n1\n"}
     for name, more, features, advice in (
         ("NONE", {}, "labels", "'degree' or 'constant'"),
@@ -107,20 +107,20 @@ def test_the_advice_on_features_names_only_what_there_is(tmp_path):
             load(tu(tmp_path / name, **bare, **more), features=features)
 
 
-def test_a_table_without_a_header_line_is_called_that(tmp_path):
+def test_a_table_without_a_header_line_is_refused(tmp_path):
     for text in ("CCO,1\nCCC,0\n", "CCO,,\nCCC,,\n"):
         (tmp_path / "m.csv").write_text(text)
-        with pytest.raises(DataError, match=r"m.csv: the first line, 'CCO,.*', looks like data, and a header line"):
+        with pytest.raises(DataError, match=r"m.csv: expected a header line .* 'CCO,.*', looks like data"):
             load(tmp_path / "m.csv")
 
 
-def test_a_misspelt_column_is_answered_with_the_nearest_one(tmp_path):
+def test_the_error_for_a_misspelt_column_suggests_the_nearest_one(tmp_path):
     (tmp_path / "m.csv").write_text("smiles,herg_active,batch\nC,1,2\nCC,0,2\n")
     with pytest.raises(DataError, match=r"no column 'herg_activ'; .* Did you mean 'herg_active'\?"):
         load(tmp_path / "m.csv", target="herg_activ")
 
 
-def test_a_split_file_with_a_header_only_is_called_that(tmp_path):
+def test_a_split_file_with_only_a_header_is_refused(tmp_path):
     (tmp_path / "s.csv").write_text("id,part\n")
     with pytest.raises(DataError, match=r"s.csv: there are column names but no rows"):
         splits.given(load("synthetic:cycles?graphs=6"), tmp_path / "s.csv")

@@ -1,4 +1,4 @@
-"""JSON lines: the schema, the way back, streaming, and what is refused."""
+"""JSON lines: the schema, the round trip, streaming, and what is refused."""
 
 import json
 
@@ -36,7 +36,7 @@ def test_directions_weights_labels_truth_and_text(tmp_path):
              "text": "CN", "label": 1}  # fmt: skip
     bond = {"nodes": ["C", "O"], "edges": [[1, 0, 4]], "edge_features": [[9]], "label": 2.0}
     graphs = load(write(tmp_path / "g.jsonl", arrow, "", bond))
-    assert dense(graphs, 0).tolist() == [[0, 0], [2.5, 0]]  # 0 -> 1 stands in row 1
+    assert dense(graphs, 0).tolist() == [[0, 0], [2.5, 0]]  # 0 -> 1 is in row 1
     assert dense(graphs, 1).tolist() == [[0, 4], [4, 0]]
     assert graphs.edge_attr.tolist() == [[7], [9], [9]]
     assert graphs.feature_names == ("label=C", "label=N", "label=O")
@@ -52,7 +52,7 @@ def test_labels_and_features_together_and_neither(tmp_path):
 
 
 @pytest.mark.parametrize("weighted", [True, False])
-def test_a_set_comes_back_exactly(tmp_path, weighted):
+def test_a_set_survives_the_round_trip(tmp_path, weighted):
     graphs = random_set(5, weighted=weighted)
     write_jsonl(graphs, tmp_path / "r.jsonl")
     back = load(tmp_path / "r.jsonl", labels="optional")
@@ -95,12 +95,12 @@ BAD = {
     "an edge both ways": (
         PATH | {"id": "x", "edges": [[0, 1], [1, 0]]}, r"line 3: the undirected edge 0-1 is listed in both directions"),
     "an infinite weight": (PATH | {"edges": [[0, 1, 1e300]]}, r"line 3: an edge weight is NaN or infinite"),
-    "a feature too few": (PATH | {"features": [[1, 0]]}, r"line 3: 'features' must hold one list per .*got 1"),
-    "ragged features": (PATH | {"features": [[1], [1, 2], [1]]}, r"line 3: 'features' must hold lists of numbers"),
+    "a feature too few": (PATH | {"features": [[1, 0]]}, r"line 3: 'features' must have one list per .*got 1"),
+    "ragged features": (PATH | {"features": [[1], [1, 2], [1]]}, r"line 3: 'features' must be lists of numbers"),
     "features of another width": (
         PATH | {"features": [[1], [2], [3]]}, r"line 3: 1 features per node, but .*line 1 has 2"),
     "NaN": (json.dumps(PATH).replace("[1, 0]", "[NaN, 0]"), r"line 3: a node feature is NaN or infinite"),
-    "truth of 2": (PATH | {"truth": [0, 1, 2]}, r"line 3: 'truth' must be a list of 3 times 0 or 1"),
+    "truth of 2": (PATH | {"truth": [0, 1, 2]}, r"line 3: 'truth' must be a list of 3 numbers 0 or 1"),
     "an id twice": (PATH, r"line 3: id 'p' was used before, at .*bad.jsonl, line 1"),
     "a label list": (PATH | {"label": [1]}, r"line 3: 'label' must be text or a number"),
     "a measured label": (
@@ -139,7 +139,7 @@ def test_lines_that_cannot_be_read_are_skipped_on_request(tmp_path):
     assert skipped[1].reason.startswith("the graph has no nodes")
 
 
-def test_lines_keep_their_place_and_go_by_it_without_an_id(tmp_path):
+def test_graphs_keep_their_index_which_is_the_default_id(tmp_path):
     bare = {name: value for name, value in PATH.items() if name != "id"}
     path = write(tmp_path / "s.jsonl", bare, "{", {**LOOP, "id": None}, "", bare)
     graphs = load(path, skip_invalid=True)
@@ -148,7 +148,7 @@ def test_lines_keep_their_place_and_go_by_it_without_an_id(tmp_path):
     assert [(p.places.tolist(), p.ids) for p in pieces] == [([0], ("0",)), ([2], ("2",)), ([3], ("3",))]
 
 
-def test_an_id_may_come_twice_where_nothing_is_learned(tmp_path):
+def test_ids_may_repeat_in_data_to_predict(tmp_path):
     recipe = load(write(tmp_path / "two.jsonl", PATH, LOOP)).recipe
     path = write(tmp_path / "s.jsonl", PATH, LOOP, PATH)
     assert load(path, recipe=recipe).ids == ("p", "l", "p")
@@ -176,7 +176,7 @@ def test_streaming_skips_what_the_recipe_cannot_read(tmp_path):
         list(stream(write(tmp_path / "new.jsonl", {"nodes": ["Xe"]}), recipe=old.recipe))
 
 
-def test_streaming_holds_only_a_piece(tmp_path):
+def test_streaming_keeps_only_one_piece_in_memory(tmp_path):
     import tracemalloc
 
     line = json.dumps({"nodes": 200, "edges": [[k, k + 1] for k in range(199)]}) + "\n"
@@ -194,12 +194,12 @@ def test_streaming_holds_only_a_piece(tmp_path):
     assert peak(1000) < 1.5 * peak(150)
 
 
-def test_finished_sets_know_what_they_were_made_of(tmp_path):
+def test_finished_sets_keep_their_recipe(tmp_path):
     graphs = load("synthetic:cycles?graphs=4")
     write_jsonl(graphs, tmp_path / "c.jsonl")
-    with pytest.raises(DataError, match=r"the features are finished \(degree\), so features='constant' cannot be made"):
+    with pytest.raises(DataError, match=r"features are already made \(degree\), so features='constant' does not apply"):
         load(tmp_path / "c.jsonl", features="constant")
-    with pytest.raises(DataError, match="made by another recipe than the one asked for"):
+    with pytest.raises(DataError, match="made by another recipe than the one given"):
         load(tmp_path / "c.jsonl", recipe={**graphs.recipe, "max_degree": 7})
     assert load(tmp_path / "c.jsonl", recipe={**graphs.recipe, "classes": ["path", "cycle"]}).y.tolist() == [1, 0, 1, 0]
     assert isinstance(load(graphs), GraphSet)

@@ -1,4 +1,4 @@
-"""One door for every source: what is asked for, where names are looked up, and what is fetched."""
+"""Loading: every kind of source, where names are looked up, and downloads."""
 
 import pytest
 
@@ -12,10 +12,10 @@ from tests.data.sources import write_tu
     [
         ("gone.csv", r"gone.csv: there is no such file or folder\. Expected a TU folder, zip or name"),
         ("some/where", "some/where: there is no such file or folder"),
-        ("two words", "two words: there is no such file, and a data set's name has letters"),
+        ("two words", "two words: there is no such file, and a data set's name has only letters"),
     ],
 )
-def test_sources_that_are_not_there(source, sentence):
+def test_sources_that_do_not_exist(source, sentence):
     with pytest.raises(DataError, match=sentence):
         load(source)
 
@@ -81,7 +81,7 @@ def test_a_download_that_fails_leaves_nothing(tmp_path, monkeypatch):
         load("TINY")
     assert list((tmp_path / "tu").iterdir()) == []
     monkeypatch.setattr(download, "_download", lambda name, folder: None)
-    with pytest.raises(DataError, match=r"the download holds no TINY_A\.txt"):
+    with pytest.raises(DataError, match=r"the download contains no TINY_A\.txt"):
         load("TINY")
 
 
@@ -101,5 +101,5 @@ def test_too_little_memory_is_reported(tmp_path, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(loading, "_read", greedy)
-    with pytest.raises(DataError, match=r"huge\.zip: does not fit into the memory"):
+    with pytest.raises(DataError, match=r"huge\.zip: does not fit into memory"):
         load("huge.zip")

@@ -1,9 +1,11 @@
-"""Sets on disk: the graphs, batches and fingerprint of the set in memory; stopped, cut and changed folders."""
+"""Sets on disk equal those in memory; interrupted conversions, truncated and changed folders."""
 
 import csv
 import json
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -96,7 +98,7 @@ def test_batches_and_parts_are_those_of_the_set_in_memory(both, monkeypatch):
     same(memory.subset(range(10, 20)), pieces[1])
 
 
-def test_a_stopped_conversion_goes_on_and_processes_change_nothing(table, both, tmp_path, monkeypatch):
+def test_an_interrupted_conversion_continues_and_processes_change_nothing(table, both, tmp_path, monkeypatch):
     folder, options = (
         tmp_path / "set.graphs",
         {"target": "toxic", "skip_invalid": True, "descriptors": "dose", "chunk": 7},
@@ -121,7 +123,7 @@ def test_a_stopped_conversion_goes_on_and_processes_change_nothing(table, both, 
     with pytest.raises(WriteError, match="other options"):
         convert(table, folder, target="toxic", chunk=7)
     os.utime(table)
-    with pytest.raises(WriteError, match="another state of the file"):
+    with pytest.raises(WriteError, match="another version of the file"):
         convert(table, folder, **options)
 
 
@@ -136,6 +138,21 @@ def test_an_error_of_a_process_is_its_sentence(table, tmp_path):
         convert(table, tmp_path / "letters")
 
 
+def test_the_first_unreadable_line_is_reported_whichever_process_is_faster():
+    def process(seconds, text):
+        code = f"import sys, time; time.sleep({seconds}); print({text!r}, file=sys.stderr); sys.exit(2)"
+        return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
+
+    started = [process(1, "line 8"), process(0, "line 24")]
+    started[1].wait()
+    converting._check(started, [0, 1])  # piece 0 is still being read, so nothing is known about its lines
+    started[0].wait()
+    with pytest.raises(DataError, match="^line 8$"):
+        converting._check(started, [0, 1])
+    for one in started:
+        one.communicate()
+
+
 def test_names_that_are_not_unique_become_lines(tmp_path):
     file = tmp_path / "twice.csv"
     file.write_text("smiles,label,name\nCCO,a,x\nCC,b,y\nC,b,x\n")
@@ -147,7 +164,7 @@ def test_names_that_are_not_unique_become_lines(tmp_path):
         convert(file, tmp_path / "other.graphs", chunk=2)
 
 
-def test_a_map_that_was_cut_or_changed_is_refused(tmp_path):
+def test_a_map_that_was_truncated_or_changed_is_refused(tmp_path):
     source = "synthetic:motifs?graphs=20&nodes=6"
     graphs = convert(source, tmp_path / "a.graphs").graphs
     graphs.batch([1])
@@ -159,7 +176,7 @@ def test_a_map_that_was_cut_or_changed_is_refused(tmp_path):
     with pytest.raises(DataError, match="were changed"):
         load(tmp_path / "a.graphs")
     codes.write_bytes(content[:-3])
-    with pytest.raises(DataError, match="cut short"):
+    with pytest.raises(DataError, match="truncated"):
         load(tmp_path / "a.graphs")
     codes.unlink()
     with pytest.raises(DataError, match="No such file"):

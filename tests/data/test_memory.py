@@ -1,4 +1,4 @@
-"""Memory while reading: bounded by the packed result, and not by the text."""
+"""Peak memory while reading is bounded by the packed result, not by the text."""
 
 import re
 import subprocess

@@ -56,7 +56,7 @@ def test_odd_elements_charges_and_bonds():
     assert named(x[-3], ATOM_NAMES) >= {"element=H"}
 
 
-def test_large_molecules_take_the_other_way_to_the_same_bonds(monkeypatch):
+def test_both_ways_to_list_bonds_agree(monkeypatch):
     smiles = ["CC(=O)Oc1ccccc1C(=O)O", "C1CC2CCC1C2", "C", "[Na+].[Cl-]", "C#N"]
     by_matrix = read_smiles(smiles)
     monkeypatch.setattr(molecules, "LARGE", 0)
@@ -151,7 +151,7 @@ def test_columns_by_name(tmp_path):
     assert (graphs.y.tolist(), graphs.ids) == ([0, 1], ("k1", "k2"))
     with pytest.raises(DataError, match=r"m\.csv: there is no column 'c'; the columns are 'mol', 'a', 'b', 'key'"):
         load(path, smiles="mol", target="c")
-    with pytest.raises(DataError, match="molecules have atom features of their own, so features='degree' does not"):
+    with pytest.raises(DataError, match="molecules have fixed atom features, so features='degree' does not"):
         load(path, smiles="mol", target="a", features="degree")
 
 
@@ -166,7 +166,7 @@ def test_rows_that_cannot_be_read_are_skipped_on_request(tmp_path):
 
 
 def test_rows_keep_their_place_in_the_table(tmp_path):
-    """Whatever is left out, the number of a molecule is that of its row: empty lines are none."""
+    """The index of a molecule is that of its row, whichever rows are skipped; empty lines are not rows."""
     path = write(tmp_path / "m.csv", "smiles,label\nC,0\nC(,1\n\nCC,1,1\nCC,1\nCCC,0\n")
     graphs = load(path, skip_invalid=True)
     assert (graphs.places.tolist(), graphs.ids, graphs.named) == ([0, 3, 4], ("2", "6", "7"), False)
@@ -185,19 +185,19 @@ def test_the_lines_of_a_table_that_names_its_separator(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["NA", "n/a", "#N/A", "NaN", "nan", "NULL", "None", "?", "-", "<NA>"])
-def test_words_for_a_missing_class_are_no_class_and_are_reported(tmp_path, word):
+def test_values_for_a_missing_class_are_reported(tmp_path, word):
     reading = read(write(tmp_path / "m.csv", f"smiles,label\nC,0\nCC,{word}\nCCC,1\nCCO, {word}\n"))
     graphs = reading.graphs
     assert (graphs.y.tolist(), graphs.class_names, reading.missing) == ([0, -1, 1, -1], ("0", "1"), {word: 2})
 
 
-def test_a_word_that_a_model_knows_as_a_class_stays_one(tmp_path):
+def test_a_known_class_is_never_treated_as_missing(tmp_path):
     recipe = {"version": 1, "kind": "smiles", "smiles": "smiles", "target": "label", "classes": ["none", "some"]}
     reading = read(write(tmp_path / "m.csv", "smiles,label\nC,none\nCC,?\n"), recipe=recipe)
     assert (reading.graphs.y.tolist(), reading.missing) == ([0, -1], {"?": 1})
 
 
-def test_an_id_may_come_twice_where_nothing_is_learned(tmp_path):
+def test_ids_may_repeat_in_data_to_predict(tmp_path):
     path = write(tmp_path / "m.csv", "id,smiles,label\na,C,0\na,CC,1\n")
     recipe = {"version": 1, "kind": "smiles", "smiles": "smiles", "target": "label", "classes": ["0", "1"]}
     assert load(path, recipe=recipe).ids == ("a", "a")
@@ -205,7 +205,7 @@ def test_an_id_may_come_twice_where_nothing_is_learned(tmp_path):
         assert [i for piece in stream(path, recipe=recipe, chunk=chunk) for i in piece.ids] == ["a", "a"]
 
 
-def test_molecules_that_come_again_are_counted(tmp_path):
+def test_duplicate_molecules_are_counted(tmp_path):
     rows = "OCC,0\nCCO,0\nC,0\nc1ccccc1,1\nC1=CC=CC=C1,0\nCCO,0\n"
     assert duplicates(load(write(tmp_path / "m.csv", f"smiles,label\n{rows}"))) == (2, 5, 1)
     assert duplicates(load("synthetic:cycles?graphs=6")) == (0, 0, 0)
@@ -238,7 +238,7 @@ def test_streaming_a_table(tmp_path):
     assert next(stream(path, chunk=2)).y.tolist() == [-1, -1]  # without a recipe the classes are unknown
 
 
-def test_without_rdkit_the_way_to_get_it_is_reported(tmp_path, monkeypatch):
+def test_without_rdkit_the_error_says_how_to_install_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdkit", None)
     with pytest.raises(MissingExtraError, match=r'rdkit is not installed. Run: pip install "asapool\[chem\]"'):
         load(write(tmp_path / "m.csv", "smiles,label\nC,0\n"))

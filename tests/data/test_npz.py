@@ -1,4 +1,4 @@
-"""The .npz file: the way back, the same bytes, and refusals."""
+"""The .npz file: the round trip, reproducible bytes, and refusals."""
 
 import io
 import json
@@ -13,7 +13,7 @@ from tests.data.sources import random_set
 
 
 @pytest.mark.parametrize("weighted", [True, False])
-def test_a_saved_set_comes_back_whole(tmp_path, weighted):
+def test_a_saved_set_survives_the_round_trip(tmp_path, weighted):
     graphs = random_set(4, weighted=weighted)
     graphs.save(tmp_path / "a.npz")
     back = GraphSet.load(tmp_path / "a.npz")

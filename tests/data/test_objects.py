@@ -1,4 +1,4 @@
-"""PyG and NetworkX objects in and out, and folders of GraphML and GEXF."""
+"""Conversion from and to PyG and NetworkX, and folders of GraphML and GEXF."""
 
 import networkx as nx
 import numpy as np
@@ -11,10 +11,10 @@ from asapool.errors import DataError
 from tests.data.sources import dense, random_set
 
 
-def test_pyg_there_and_back():
+def test_pyg_round_trip():
     graphs = random_set(2)
     back = GraphSet.from_pyg(list(graphs), ids=graphs.ids, class_names=("no", "yes"), name="random")
-    # -1 is a label of its own to PyG: graphs without one come back with y = -1 only where Data has no y
+    # to PyG -1 is an ordinary label: graphs without a label have y = -1 again only if Data has no y
     for name in ("x", "ptr", "rowptr", "col", "weight", "edge_attr", "truth"):
         assert np.array_equal(getattr(back, name), getattr(graphs, name))
 
@@ -22,7 +22,7 @@ def test_pyg_there_and_back():
 def test_the_direction_of_an_edge_is_kept():
     arrow = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([3]))
     graphs = GraphSet.from_pyg([arrow])
-    assert dense(graphs, 0).tolist() == [[0, 0], [1, 0]]  # 0 -> 1 stands in row 1
+    assert dense(graphs, 0).tolist() == [[0, 0], [1, 0]]  # 0 -> 1 is in row 1
     assert graphs.to_pyg(0).edge_index.tolist() == [[0], [1]]
     assert list(graphs.to_networkx(0).edges) == [(0, 1)]
     assert graphs.class_names == ("3",)
@@ -78,7 +78,7 @@ def test_networkx_attributes_labels_and_truth():
     assert (chosen.feature_names, chosen.class_names) == (("size",), ("x", "y"))
 
 
-def test_networkx_there_and_back():
+def test_networkx_round_trip():
     graphs = load("synthetic:motifs?graphs=4")
     back = GraphSet.from_networkx(list(graphs.iter_networkx()), ids=graphs.ids)
     assert np.array_equal(back.x, graphs.x)
@@ -112,10 +112,10 @@ def test_networkx_objects_that_are_refused(graphs, options, sentence):
         GraphSet.from_networkx(graphs, **options)
 
 
-def test_things_that_are_no_graphs():
+def test_things_that_are_not_graphs():
     for thing, sentence in (
         (3, "a int is not a source"),
-        ([], "holds no graphs"),
+        ([], "contains no graphs"),
         ([3], "graph 0: expected a NetworkX"),
     ):
         with pytest.raises(DataError, match=sentence):

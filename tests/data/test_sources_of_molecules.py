@@ -39,7 +39,7 @@ def test_gzipped_tables_are_read_as_they_are(whole, tmp_path, monkeypatch):
         load(tmp_path / "cut.csv.gz")
     monkeypatch.setattr(tables, "FREE", 1000)
     (tmp_path / "bomb.smi.gz").write_bytes(gzip.compress(b"C" * 10**7))
-    with pytest.raises(DataError, match=r"unpacks to more than the bound"):
+    with pytest.raises(DataError, match=r"unpacks to more than the limit"):
         load(tmp_path / "bomb.smi.gz", labels="optional")
 
 

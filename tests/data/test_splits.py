@@ -102,7 +102,7 @@ def test_splits_made_elsewhere(graphs, tmp_path):
         ("a.csv", "id,part\nx,train\n", "line 2: no graph of synthetic:cycles has the id 'x'"),
         ("a.csv", "id,part\n1,sometimes\n", "line 2: part 'sometimes', expected train, val or test"),
         ("a.csv", "id,part\n1\n", "line 2: expected 2 fields, got 1"),
-        ("a.csv", "name,part\n1,train\n", r"the columns are 'name', 'part'\. Call the one that holds the ids 'id'"),
+        ("a.csv", "name,part\n1,train\n", r"columns are 'name', 'part'\. Rename the one that holds the ids to 'id'"),
     ],
 )
 def test_splits_that_are_refused(graphs, tmp_path, name, text, sentence):
@@ -128,3 +128,10 @@ def test_settings_that_make_no_sense(graphs):
         splits.stratified_split(load("synthetic:paths"), 0)
     with pytest.raises(DataError, match=r"gone.json: cannot be read \(No such file"):
         Split.load("gone.json")
+
+
+def test_a_merged_split_trains_on_the_validation_graphs_too():
+    split = splits.authors_folds(20, seed=0, fold=0)
+    merged = split.merged()
+    assert merged.train.tolist() == sorted([*split.train.tolist(), *split.val.tolist()])
+    assert (merged.val.tolist(), merged.test.tolist()) == ([], split.test.tolist())

@@ -185,7 +185,7 @@ def test_folds_are_stratified_by_quantile_or_by_the_rarest_task():
         assert (16 <= len(parts.val) <= 24, 16 <= len(parts.test) <= 24) == (True, True)
 
 
-def test_a_scaffold_split_takes_its_seed_seriously_and_shows_every_class(tmp_path):
+def test_a_scaffold_split_depends_on_its_seed_and_has_every_class(tmp_path):
     rings = [
         "c1ccccc1",
         "C1CCCCC1",
@@ -210,7 +210,7 @@ def test_a_scaffold_split_takes_its_seed_seriously_and_shows_every_class(tmp_pat
         assert set(graphs.y[split.val].tolist()) == {0, 1} or set(graphs.y[split.test].tolist()) == {0, 1}
 
 
-def test_scaffolds_that_occur_once_are_taken_from_the_end_of_the_file_and_stereo_is_no_scaffold(tmp_path):
+def test_scaffolds_that_occur_once_are_taken_from_the_end_of_the_file_and_ignore_stereo(tmp_path):
     """As DeepChem takes them: the test part of a file that is sorted by its target is not just the last class."""
     rows = [f"C1{'C' * k}1C,{k}.5" for k in range(2, 12)]
     graphs = load(write(tmp_path / "m.csv", "smiles,y\n" + "\n".join(rows)), task="regression")
@@ -220,7 +220,7 @@ def test_scaffolds_that_occur_once_are_taken_from_the_end_of_the_file_and_stereo
     assert len(set(scaffolds(pair))) == 1
 
 
-def test_a_frequent_scaffold_is_for_training_whatever_the_seed(tmp_path):
+def test_a_frequent_scaffold_is_for_training_with_any_seed(tmp_path):
     """Every third molecule has no ring, as in tables of solubility: that group must not become the test part."""
     rings = [f"C1{'C' * k}1" for k in range(2, 32)]
     rows = [f"{ring}{'C' * k},{len(ring) + k}.5" for ring in rings for k in range(1, 3)]

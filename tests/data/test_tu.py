@@ -1,4 +1,4 @@
-"""TU text: the values read, every choice of features, and a sentence for everything that can be wrong."""
+"""TU data sets: the values read, every choice of features, and an error message for everything that can be wrong."""
 
 import numpy as np
 import pytest
@@ -122,7 +122,7 @@ BAD = {
         {"A": "1, 2\n2, 1\n2, 9\n"}, r"TINY_A.txt, line 3: node 9, but TINY_graph_indicator.txt lists 5\. Fetch"),
     "an edge from node 0": ({"A": "1, 2\n0, 1\n"}, r"TINY_A.txt, line 2: node 0, but nodes are counted from 1"),
     "an edge into another graph": (
-        {"A": "1, 2\n3, 4\n"}, r"TINY_A.txt, line 2: nodes 3 and 4 are of graphs 1 and 2, and an edge must stay"),
+        {"A": "1, 2\n3, 4\n"}, r"TINY_A.txt, line 2: nodes 3 and 4 are in graphs 1 and 2, but an edge must stay"),
     "three numbers in an edge": ({"A": "1, 2\n2, 1, 3\n"}, r"TINY_A.txt, line 2: expected 2 numbers, got 3"),
     "numbers that balance out": ({"A": "1, 2, 3\n4\n1, 2\n"}, r"TINY_A.txt, line 1: expected 2 numbers, got 3"),
     "an empty line inside": ({"A": "1, 2\n\n2, 1\n"}, r"TINY_A.txt, line 2: expected 2 numbers, got nothing"),
@@ -137,8 +137,8 @@ BAD = {
     "a graph without nodes or label": (
         {"graph_indicator": "1\n1\n1\n3\n3\n"}, r"graph_labels.txt: 2 lines, but .*_indicator.txt lists 3 graphs"),
     "nodes out of order": (
-        {"graph_indicator": "1\n1\n2\n1\n2\n"}, r"line 4: graph 1 follows graph 2; numbers begin at 1 and never fall"),
-    "graphs counted from 0": ({"graph_indicator": "0\n0\n0\n1\n1\n"}, r"line 1: graph 0 follows .*numbers begin at 1"),
+        {"graph_indicator": "1\n1\n2\n1\n2\n"}, r"line 4: graph 1 follows graph 2, but numbers start at 1 and never"),
+    "graphs counted from 0": ({"graph_indicator": "0\n0\n0\n1\n1\n"}, r"line 1: graph 0 follows .*numbers start at 1"),
     "too few labels": ({"graph_labels": "1\n"}, r"TINY_graph_labels.txt: 1 lines, but .*_indicator.txt lists 2 graphs"),
     "no labels": ({"graph_labels": None}, r"TINY_graph_labels.txt is missing, so there are no class labels. Add"),
     "one class": ({"graph_labels": "1\n1\n"}, r"TINY_graph_labels.txt: all 2 labelled graphs are of one class"),
@@ -157,14 +157,14 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path, case):
 
 
 @pytest.mark.parametrize("word", ["nan", "-inf", "1e60", "1_0", "0x10", ""])
-def test_attributes_that_are_no_finite_numbers(tmp_path, word):
+def test_attributes_that_are_not_finite(tmp_path, word):
     text = TU["node_attributes"].replace("1e-1", word)
     sentence = rf"TINY_node_attributes.txt, line 3: expected a (finite )?number, got '{word}'"
     with pytest.raises(DataError, match=sentence):
         load(write_tu(tmp_path, node_attributes=text), features="attributes")
 
 
-def test_features_that_are_not_there(tmp_path):
+def test_features_that_do_not_exist(tmp_path):
     folder = write_tu(tmp_path, node_labels=None, node_attributes=None)
     with pytest.raises(DataError, match=r"TINY: there are no node labels\. Choose features='degree'"):
         load(folder, features="labels")
@@ -184,7 +184,7 @@ def test_a_label_the_recipe_does_not_know_is_named(tmp_path):
         load(write_tu(tmp_path / "new", graph_labels=None, edge_labels="0\n0\n4\n4\n0\n0\n"), recipe=recipe)
 
 
-def test_labels_may_be_missing_where_nothing_is_learnt(tmp_path):
+def test_labels_may_be_missing_in_data_to_predict(tmp_path):
     recipe = load(write_tu(tmp_path / "old")).recipe
     new = load(write_tu(tmp_path / "new", graph_labels=None), recipe=recipe)
     assert (new.y.tolist(), new.class_names) == ([-1, -1], ("-1", "1"))
@@ -228,7 +228,7 @@ def test_the_papers_table_3(shared_datasets, name, numbers):
     assert not s.directed
 
 
-def test_what_pyg_reads_is_what_we_read(shared_datasets, tmp_path):
+def test_pyg_reads_the_same(shared_datasets, tmp_path):
     import zipfile
 
     import torch

@@ -166,7 +166,7 @@ def test_versions_are_not_mixed_unless_asked_for(graphs, tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "__version__", "99.0")
     assert cross_validate(graphs, plan, tmp_path).versions == (__version__,)  # nothing is left to train
     (tmp_path / "runs.jsonl").write_text("".join(lines[:2]))
-    with pytest.raises(CheckpointError, match=f"2 of its trainings were made by asapool {__version__}, and"):
+    with pytest.raises(CheckpointError, match=f"2 of its training runs were made by asapool {__version__}, but"):
         cross_validate(graphs, plan, tmp_path)
     assert (tmp_path / "runs.jsonl").read_text() == "".join(lines[:2])
     assert cross_validate(graphs, plan, tmp_path, mix_versions=True).cells[0].folds == 3
@@ -196,7 +196,7 @@ def test_a_plan_without_a_method_or_with_two_data_sets_is_refused(graphs, tmp_pa
     with pytest.raises(ConfigError, match="nothing to train"):
         methods_plan(graphs, {})
     cells = (*small(graphs).cells, *small(graphs.renamed("others")).cells)
-    with pytest.raises(ConfigError, match="a cross-validation is of one data set"):
+    with pytest.raises(ConfigError, match="a cross-validation has one data set"):
         cross_validate(graphs, replace(small(graphs), cells=cells), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -213,7 +213,7 @@ def test_the_folder_of_a_run_is_refused_and_stays_as_it_is(graphs, tmp_path):
     chosen, few = resolve({"data": {"source": "synthetic:cycles?graphs=30&nodes=8"}, "train": {"epochs": 1}})
     start(chosen, few, tmp_path / "run")
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-    with pytest.raises(CheckpointError, match=r"run: holds a run of asapool train.* Choose another with --out"):
+    with pytest.raises(CheckpointError, match=r"run: contains a run of asapool train.* Choose another with --out"):
         cross_validate(graphs, small(graphs), tmp_path / "run")
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
     own = tmp_path / "own"  # a folder with settings for a cross-validation is no run

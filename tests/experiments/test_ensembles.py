@@ -1,4 +1,4 @@
-"""Ensembles: N trainings of one split as one model, and the models of a cross-validation; a kill loses no member."""
+"""Ensembles: N training runs of one split as one model, the models of a cross-validation; a kill loses no member."""
 
 import json
 import os
@@ -103,7 +103,7 @@ def test_a_killed_ensemble_loses_no_finished_member(graphs, trained, tmp_path):
     assert is_ensemble(folder)
     finished = store.read_bytes().split(b"\n")[0]
     if not (folder / "metrics.json").exists():
-        with pytest.raises(CheckpointError, match="holds no model"):
+        with pytest.raises(CheckpointError, match="contains no model"):
             checkpoint.load(folder)
     assert call("train", "--resume", folder, "--no-report").exit_code == 0
     assert store.read_bytes().split(b"\n")[0] == finished
@@ -155,7 +155,7 @@ def test_what_cannot_be_an_ensemble(graphs, trained, tmp_path):
     settings = RunSettings.from_dict(TABLES)
     with pytest.raises(ConfigError, match="an ensemble has 2 to 1000 members, got 1"):
         train_ensemble(settings, graphs, tmp_path / "e", 1, InlineEngine())
-    with pytest.raises(ConfigError, match="already holds a run"):
+    with pytest.raises(ConfigError, match="already contains a run"):
         train_ensemble(settings, graphs, trained[0], 2, InlineEngine())
     assert not (tmp_path / "e").exists()
 

@@ -97,9 +97,9 @@ def test_the_committed_results_come_back_byte_for_byte(tmp_path):
 def test_what_is_no_place_is_reported(tmp_path):
     with pytest.raises(DataError, match="nowhere: there is no such folder or file"):
         read_records(tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"holds no runs\.jsonl"):
+    with pytest.raises(DataError, match=r"contains no runs\.jsonl"):
         read_records(tmp_path)
     (tmp_path / "graphs.jsonl").write_text('{"edges": [[0, 1]]}\n')
     for place in (tmp_path, tmp_path / "graphs.jsonl"):
-        with pytest.raises(DataError, match=r"graphs\.jsonl, line 1: not a record .* make it again from its store"):
+        with pytest.raises(DataError, match=r"graphs\.jsonl, line 1: not a record .* write it again from its store"):
             read_records(place)

@@ -61,7 +61,7 @@ def test_the_lowest_error_leads_and_a_worthless_row_is_named(table):
     made, _ = table
     first, second = notes(made)
     assert first.startswith("histogram is ahead of every other row")
-    assert second == "Not shown to be better than the trivial baseline: majority (corrected paired t-test, p ≥ 0.05)."
+    assert second == "Not significantly better than the trivial baseline: majority (corrected paired t-test, p ≥ 0.05)."
 
 
 def test_scaffold_folds_keep_scaffolds_together_and_cover_every_graph(measured):

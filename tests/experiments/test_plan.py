@@ -133,18 +133,18 @@ def test_files_beside_the_plan_are_found_from_anywhere(plan_file, tmp_path, monk
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("[[row]]", "[[rows]]", "'rows' is not a table. Known are plan, data, model, train, row"),
-        ('title = "', 'titel = "', "'titel' is not a setting of .plan.. Known are name, title, metric"),
+        ("[[row]]", "[[rows]]", "'rows' is not a table. Use one of plan, data, model, train, row"),
+        ('title = "', 'titel = "', "'titel' is not a setting of .plan.. Use one of name, title, metric"),
         ('source = "', 'sauce = "', "'sauce' is not a setting of ..data.."),
         ("model = { hidden = 32 }", "modle = { hidden = 32 }", "'modle' is not a setting of ..row.."),
-        ("hidden = 32 }", "hidden = 32 }\non = { MUTAG = {} }", "something on 'MUTAG', which is no"),
+        ("hidden = 32 }", "hidden = 32 }\non = { MUTAG = {} }", "settings on 'MUTAG', which is not a"),
         ("hidden = 32 }", "hidden = 32 }\non = { NCI1 = { lr = 1 } }", "'lr' is not a setting of on.NCI1 of a ..row.."),
         ("hidden = 16", "hiden = 16", "did you mean model.hidden"),
         ("epochs = 7", "epoch = 7", "train.epoch is not a setting"),
         ("[3, 4]", "[3, 3]", "seeds must be different"), ("[3, 4]", "[-1]", "list of numbers from 0"),
         ("folds = 5", "folds = 2", "folds must be at least 3"), ('"stratified"', '"random"', "plan.protocol must be"),
-        ("folds = 5", "folds = 'x'", "plan.folds must be a whole number"),
-        ('name = "topk"', 'name = "wide"', "two cells 'wide'"), ('name = "mine"', 'name = "../x"', "name of files"),
+        ("folds = 5", "folds = 'x'", "plan.folds must be an integer"),
+        ('name = "topk"', 'name = "wide"', "two cells 'wide'"), ('name = "mine"', 'name = "../x"', "file names"),
         ("[plan]", "[plan", "is not TOML"), ("on_request = true", "on_request = 1", "on_request must be true or false"),
         ('[[data]]\nname = "NCI1"', "[[data]]", "the name of a ..data.. must be"),
     ],
@@ -163,7 +163,7 @@ def test_unknown_words_are_refused_with_the_known_ones(plan_file, tmp_path):
     ):
         with pytest.raises(ConfigError, match=says):
             load_plan(plan_file, **options)
-    with pytest.raises(ConfigError, match=r"there is no plan 'table9'. Known are .*table2"):
+    with pytest.raises(ConfigError, match=r"there is no plan 'table9'. Use .*table2"):
         load_plan("table9")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_plan(tmp_path / "absent.toml")
@@ -208,7 +208,7 @@ def test_mutagenicity_takes_the_place_of_a_frankenstein_that_is_not_there(tmp_pa
 
 
 def test_the_ablations_share_their_common_cell():
-    """Both, M2T, LEConv and Absent are one set of trainings, as in the paper."""
+    """Both, M2T, LEConv and Absent are one set of training runs, as in the paper."""
     plans = load_plans(["table-aggregation", "table-attention", "table-fitness", "table-edges"], smoke=True)
     graphs = load_graphs(plans)
     names = {"table-aggregation": "both", "table-attention": "m2t", "table-fitness": "leconv", "table-edges": "absent"}
@@ -240,7 +240,7 @@ def test_all_is_every_table_and_words_are_looked_up_in_all_of_them():
         load_plans(names, methods=["gat"])
     with pytest.raises(ConfigError, match="leave nothing to do"):
         load_plans(["table-fitness", "table2"], datasets=["PROTEINS"], methods=["gcn"])
-    with pytest.raises(ConfigError, match=r"there is no 'table9' to reproduce. Known are table1, table2"):
+    with pytest.raises(ConfigError, match=r"there is no 'table9' to reproduce. Use one of table1, table2"):
         names_of("table9")
 
 
@@ -293,11 +293,11 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path, table, what):
     path.write_text(f'{table}\nname = "{"n" * 300}"\n')
     with pytest.raises(ConfigError) as refused:
         load_plan(path)
-    assert str(refused.value) == f"{path}: {what} may have 200 bytes, got 300. Choose a shorter one"
+    assert str(refused.value) == f"{path}: {what} may have at most 200 bytes, got 300. Choose a shorter one"
 
 
 def test_the_grid_is_the_old_48_lines():
-    """Names, order and keys: trainings of 0.1.0 belong to the same cells."""
+    """Names, order and keys: training runs of 0.1.0 belong to the same cells."""
     lines = [
         (f"hidden {h}, lr {lr}, dropout {d}", {"model": {"hidden": h, "attention_dropout": d}, "train": {"lr": lr}})
         for h in (16, 32, 64, 128) for lr in (0.01, 0.001) for d in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)

@@ -1,4 +1,4 @@
-"""Published splits: their file, their place in a Run's identity, and trainings on them."""
+"""Published splits: their file, their place in a Run's identity, and training runs on them."""
 
 import json
 from dataclasses import replace
@@ -46,7 +46,7 @@ def test_a_protocol_is_a_function_of_graphs_seed_fold_folds_and_options(tmp_path
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ([], "has no folds"), ([3], "fold 0: an object with train, validation and test expected"),
+        ([], "has no folds"), ([3], "fold 0: expected an object with train, validation and test"),
         ([{"train": [1], "test": [2]}], "val must be a list"),
         ([{"train": [1.5], "val": [2], "test": [3]}], "train must"),
         ([{"train": [], "val": [2], "test": [3]}], "train is empty"),
@@ -92,7 +92,7 @@ def test_a_plan_trains_on_published_splits(tmp_path):
     assert [r.probabilities["graphs"] for r in kept[:4]] == [[30, 39], [31, 38], [32, 37], [33, 36]]
     again = Plan.from_dict(plan.to_dict())  # what was kept is path and digest: a changed file is noticed
     written(tmp_path / "cycles.json", COMPARISON[::-1])
-    with pytest.raises(CheckpointError, match="has other splits than when the experiment began"):
+    with pytest.raises(CheckpointError, match="its splits have changed since the experiment started"):
         runs[0].split(graphs["cycles"], again.cells[0].splits)
     assert load_plan(tmp_path / "plan.toml", smoke=True).protocol == "authors"
 
@@ -113,7 +113,7 @@ def test_splits_that_do_not_fit_are_refused_before_the_first_training(tmp_path):
     with pytest.raises(ConfigError, match="takes a split file"):
         plan_of(protocol="splits")
     run = plan_of().runs(graphs_of())[0]
-    with pytest.raises(ConfigError, match="do not belong together"):
+    with pytest.raises(ConfigError, match="protocol 'authors' takes no split file, got"):
         replace(run, splits=file.digest)
     with pytest.raises(DataError, match="needs the split file with digest"):
         replace(run, protocol="splits", splits="0" * 16).split(graphs_of()["cycles"], file)

@@ -27,6 +27,8 @@ from asapool.experiments.plan import Cell, Plan
 from asapool.experiments.ray_cluster import RayEngine
 from asapool.experiments.record import RunRecord
 from asapool.experiments.run import Run
+from asapool.experiments.searching import tune
+from asapool.experiments.space import Space
 from asapool.experiments.store import Store
 from asapool.models.config import ModelConfig
 from asapool.training.config import TrainConfig
@@ -162,7 +164,7 @@ def test_without_ray_the_way_to_get_it_is_reported(graphs, monkeypatch):
     [
         (
             "127.0.0.1:1",
-            r"no Ray answers at 127.0.0.1:1 \(.*refused\). Give the address that `ray start",
+            r"no Ray cluster at 127.0.0.1:1 \(.*refused\). Give the address that `ray start",
         ),
         ("ray://127.0.0.1:10001", "--address is auto or HOST:PORT, got 'ray://127.0.0.1:10001'"),
     ],
@@ -178,7 +180,7 @@ def test_something_else_that_listens_is_not_waited_for(graphs, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(
-            ConfigError, match=rf"Ray at {address} refuses the connection: there is no answer within 2 s\. If the"
+            ConfigError, match=rf"Ray at {address} refuses the connection: no response within 2 s\. If the"
         ):
             list(RayEngine(address).work([one(graphs)], {graphs.fingerprint: graphs}, silent))
 
@@ -193,6 +195,22 @@ def test_a_run_that_fails_is_a_record_with_its_sentence(cluster, graphs):
     assert result[good].model == here.model is not None  # the model comes back too, with the same bytes
     assert result[bad].failure.startswith("cycles: the run is for graphs with fingerprint of other graphs, but these")
     assert result[bad].test is None
+
+
+def test_a_search_on_ray_has_the_trials_of_a_search_in_this_process(cluster, tmp_path):
+    graphs = asapool.load("synthetic:cycles?graphs=150&nodes=6")
+    space = Space.from_tables({"train": {"lr": [0.05, 0.03, 1e-6, 1e-5, 0.04, 1e-7]}})
+    model = {"method": "none", "hidden": 16, "backend": "reference"}
+    options = {"space": space, "settings": {"model": model, "train": {"epochs": 9, "batch_size": 16}}, "trials": 7}
+    here = tune(graphs, tmp_path / "here", sampler="grid", **options)
+    there = tune(graphs, tmp_path / "there", sampler="grid", engine=RayEngine(jobs=1), **options)
+    values = [[(t.chosen, t.value, t.record.failure) for t in search.trials] for search in (here, there)]
+    assert values[0] == values[1]
+    assert any(t.pruned for t in there.trials)
+    two = tune(graphs, tmp_path / "two", sampler="grid", engine=RayEngine(jobs=2), **options)
+    unpruned = {t.number: t.value for t in here.trials if t.value is not None}
+    assert two.best.chosen == here.best.chosen
+    assert all(t.value == unpruned[t.number] for t in two.trials if t.value is not None and t.number in unpruned)
 
 
 def test_a_worker_that_dies_is_a_failed_record_and_its_epochs_were_reported(cluster, graphs):

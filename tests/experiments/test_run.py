@@ -92,7 +92,7 @@ def test_a_record_is_one_line_and_back(record):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda p: p.pop("machine"), "not a record"), (lambda p: p.update(version=3), "version 2 expected"),
+        (lambda p: p.pop("machine"), "not a record"), (lambda p: p.update(version=3), "expected a record of version 2"),
         (lambda p: p["run"].update(seed=8), "the line was changed"), (lambda p: p["run"].pop("model"), "not a record"),
         (lambda p: p["run"]["model"].update(hiden=1), "not a record"),
     ],

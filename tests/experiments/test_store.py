@@ -39,9 +39,9 @@ def test_a_finished_run_has_one_record_and_wins_over_failed_ones(tmp_path, recor
         store.append(failed(one.run, "out of memory", MACHINE))
         assert not store.finished(one.run.key)
         store.append(replace(one, attempts=2))
-        with pytest.raises(DataError, match="finished already"):
+        with pytest.raises(DataError, match="already finished"):
             store.append(one)
-        with pytest.raises(DataError, match="finished already"):
+        with pytest.raises(DataError, match="already finished"):
             store.append(failed(one.run, "late", MACHINE))
     assert Store.read(tmp_path)[one.run.key].attempts == 2
     lines = (tmp_path / FILE).read_text().splitlines(keepends=True)
@@ -87,7 +87,7 @@ def test_one_writer_at_a_time_and_any_number_of_readers(tmp_path, records):
 
 
 def test_a_folder_without_a_store_is_reported(tmp_path):
-    with pytest.raises(DataError, match=r"holds no runs\.jsonl"):
+    with pytest.raises(DataError, match=r"contains no runs\.jsonl"):
         Store.read(tmp_path)
 
 

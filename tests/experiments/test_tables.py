@@ -82,8 +82,8 @@ def test_unfinished_and_failed_trainings_are_marked():
     assert "75.00\\*" in reported
     assert "1 × 2 of 2 × 3" in reported
     assert "1 × 3 of 2 × 3, 1 failed" in reported
-    assert "not all trainings of the cell are done" in reported
-    assert "not all trainings" not in to_markdown(small())
+    assert "not all training runs of the cell are done" in reported
+    assert "not all training runs" not in to_markdown(small())
 
 
 def test_the_verdict_rests_on_whole_seeds_and_says_so():
@@ -143,7 +143,7 @@ def test_the_best_on_validation_is_chosen_and_judged_on_test():
     assert "the authors chose hidden 128, lr 0.01, dropout 0.0" in to_markdown(table)
     unfinished = make_table(plan, records_of(plan, values | {("narrow", "NCI1"): [0.6]}), Prints(plan.columns))
     assert not any(cell.chosen for cell in unfinished.cells)
-    assert "nothing is chosen before all its trainings are done" in to_markdown(unfinished)
+    assert "nothing is chosen before all its training runs are done" in to_markdown(unfinished)
 
 
 def test_a_table_of_test_accuracies_chooses_by_validation_too():
@@ -193,8 +193,8 @@ def test_another_number_of_epochs_has_no_verdict_and_the_table_says_why():
     assert [cell.verdict for cell in table.cells] == [None, None]
     assert table.cell("asap", "NCI1").difference == pytest.approx(2.52)
     text = to_markdown(table)
-    assert "Trained for 2 epochs, the paper for 100: there is no verdict on its numbers." in text
-    assert "What the paper says in words" not in text
+    assert "Trained for 2 epochs instead of the paper's 100, so there is no verdict on its numbers." in text
+    assert "The paper's claims about this table" not in text
     assert table.to_dict()["claims"] == []
     assert "there is no verdict" not in to_markdown(small())
 
@@ -249,4 +249,4 @@ def test_records_of_two_versions_are_named():
     records[first] = replace(records[first], machine={"asapool": "9.9"})
     table = make_table(plan, records, Prints(plan.columns))
     assert table.versions == ("0.1.0", "9.9")  # records without a version are of 0.1.0
-    assert "The trainings were made by asapool 0.1.0, 9.9." in to_markdown(table)
+    assert "The training runs were made by asapool 0.1.0, 9.9." in to_markdown(table)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from asapool import load_model
 from asapool.data import load
 from asapool.errors import CheckpointError, ConfigError
 from asapool.experiments.engines import InlineEngine
@@ -113,7 +114,7 @@ def test_nested_folds_have_a_search_each_and_an_outer_score(graphs, tmp_path):
 
 def test_a_folder_of_another_search_is_refused(graphs, tmp_path):
     tune(graphs, tmp_path, trials=1, space=SPACE, settings=BASE)
-    with pytest.raises(CheckpointError, match="holds a search with other settings"):
+    with pytest.raises(CheckpointError, match="contains a search with other settings"):
         tune(graphs, tmp_path, trials=1, space=SPACE, settings=BASE, seed=5)
 
 
@@ -152,7 +153,7 @@ def test_the_commands(tmp_path):
     assert done.exit_code == 0, done.stderr
     assert "default" in done.stdout
     assert "trial 2 (3 of 3)" in done.stderr
-    assert (tmp_path / "run" / "best" / "model.safetensors").exists()
+    assert "run/best, trained on 36 graphs" in done.stdout
     assert "Which settings matter" in (tmp_path / "run" / "report.html").read_text()
     done = call("cv", SOURCE, *small, "--folds", 3, "--tune", f"trials=2,space={tmp_path / 'space.toml'}",
                 "--out", tmp_path / "nested")  # fmt: skip
@@ -165,3 +166,43 @@ def test_the_commands(tmp_path):
         call("cv", SOURCE, "--tune", "trials=many")
     with pytest.raises(ConfigError, match="as in 30m"):
         call("tune", SOURCE, "--time", "soon")
+
+
+def test_the_best_settings_are_trained_on_training_and_validation_for_the_epochs_of_the_best_trial(tmp_path):
+    search = tune(SOURCE, tmp_path, trials=3, space=SPACE, settings=BASE, train_best=True, folds=4, seed=2)
+    best, split = search.best.record, search.best.record.run.split(load(SOURCE))
+    final = json.loads((tmp_path / "best" / "split.json").read_text())
+    assert final["train"] == sorted([*split.train.tolist(), *split.val.tolist()])
+    assert final["val"] == []
+    assert final["test"] == split.test.tolist()
+    metrics = json.loads((tmp_path / "best" / "metrics.json").read_text())
+    assert metrics["epochs"] == metrics["best_epoch"] == best.best_epoch
+    assert metrics["validation"] is None
+    model = load_model(tmp_path / "best")
+    assert len(model.predict(SOURCE)) == 40
+
+
+def test_a_final_model_on_many_published_splits_is_refused_before_the_search(graphs, tmp_path):
+    with pytest.raises(ConfigError, match="a final model needs one"):
+        tune(graphs, tmp_path / "new", trials=1, space=SPACE, settings=BASE, train_best=True, splits="folds.json")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_model_of_the_best_settings_that_was_stopped_is_finished_by_the_same_command(tmp_path, monkeypatch):
+    command = ("tune", SOURCE, "--method", "none", "--hidden", 4, "--epochs", 3, "--trials", 1, "--train-best")
+    assert call(*command, "--out", tmp_path / "whole").exit_code == 0
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("asapool.training.run.write_run", stop)
+        assert call(*command, "--out", tmp_path / "parts").exit_code == 130
+    state = tmp_path / "parts" / "best" / "state.safetensors"
+    assert state.exists()
+    resumed = call(*command, "--out", tmp_path / "parts")
+    assert resumed.exit_code == 0, resumed.stderr
+    assert not state.exists()
+    whole, parts = (tmp_path / name / "best" / "model.safetensors" for name in ("whole", "parts"))
+    assert whole.read_bytes() == parts.read_bytes()
+    assert call(*command, "--out", tmp_path / "parts").exit_code == 0  # finished: only read

@@ -227,7 +227,7 @@ def test_a_method_is_ahead_only_where_the_tests_agree():
     assert sure.sentence.startswith("b is ahead of every other row (p ≤ ")
     close = ahead(near, high, low)
     assert (close.row, close.ahead) == ("b", False)
-    assert close.sentence.startswith("No row is ahead of all others beyond chance: b has the highest mean, 90.00, but")
+    assert close.sentence.startswith("No row is significantly ahead of all others: b has the highest mean, 90.00, but")
     assert "lead over a (89.00)" in close.sentence
     assert ahead(high).sentence.startswith("a is ahead of majority class (p ≤ ")
-    assert "a is not ahead of the majority class beyond chance" in ahead([0.5 + n for n in noise]).sentence
+    assert "a is not significantly ahead of the majority class" in ahead([0.5 + n for n in noise]).sentence

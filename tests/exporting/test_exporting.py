@@ -14,7 +14,7 @@ import torch
 import asapool
 from asapool.data import load
 from asapool.errors import ConfigError
-from asapool.exporting import export
+from asapool.exporting import comparing, export
 from asapool.exporting.comparing import compare, has_tie, renumbered
 from asapool.exporting.formats import FORMATS, padded_inputs
 from asapool.models import ModelConfig, build, checkpoint
@@ -146,7 +146,7 @@ def test_what_cannot_be_exported_says_why(method, name, words, tmp_path):
 @pytest.mark.parametrize("format", FORMATS.values())
 def test_counts_and_forests_are_no_networks(format):
     model = build(ModelConfig(method="majority"), 3, 2)
-    with pytest.raises(ConfigError, match="no network of tensors"):
+    with pytest.raises(ConfigError, match=r"is not a neural network"):
         format.check(SimpleNamespace(model=model, config=model.config))
 
 
@@ -165,3 +165,17 @@ def test_a_tie_is_a_graph_whose_logits_depend_on_its_node_numbers(tmp_path):
     turned = renumbered(graphs, 1, np.array([2, 0, 1]))  # O, C, C: the bonds are O-C and C-C
     assert turned.col.tolist() == [2, 2, 0, 1]
     assert np.array_equal(turned.x, graphs.x[[8, 6, 7]])
+
+
+def test_equally_fit_clusters_are_a_tie_even_if_renumbered_nodes_do_not_show_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(comparing, "RENUMBERINGS", 0)
+    loaded = checkpoint.load(saved(tmp_path, method="asap", ratio=0.5, levels=1, hidden=16))
+    graphs = load(["c1ccccc1", "CCO"], recipe=loaded.recipe, labels="ignored")  # three of six equal atoms, two of three
+    assert abs(comparing.fitness_margin(loaded.model, graphs, 0)) < 1e-6
+    assert comparing.fitness_margin(loaded.model, graphs, 1) > comparing.TOLERANCE
+    assert has_tie(loaded.model, graphs, 0)
+    assert not has_tie(loaded.model, graphs, 1)
+    with pytest.raises(ConfigError, match="cannot be checked: in each of the 1 graphs"):
+        compare(
+            loaded.model, graphs.subset(np.array([0])), lambda graphs, indices: np.full((len(indices), 2), 9.0), "it"
+        )

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and what is waited for until it is on the disk."""
+"""Atomic writes, and what durable=True waits for."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from asapool.files import writing
 
 @pytest.fixture
 def steps(monkeypatch):
-    """What the system was told, in order; the calls are carried out."""
+    """The calls of fsync and replace, in order; they are carried out."""
     reported, sync, rename = [], os.fsync, os.replace
 
     def fsync(handle):
@@ -46,7 +46,7 @@ def test_an_ordinary_file_is_not_waited_for(tmp_path, steps):
     assert steps == ["name a"]
 
 
-def test_a_disk_that_cannot_keep_the_bytes_leaves_the_file_before(tmp_path, monkeypatch):
+def test_a_disk_that_cannot_store_the_bytes_leaves_the_old_file(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"before")
 
     def full(handle):
@@ -126,7 +126,7 @@ def test_a_device_is_written_into_and_stays_a_device(tmp_path):
     assert full.is_char_device()
 
 
-def test_a_pipe_that_nobody_reads_any_more_is_no_fault_of_the_disk(tmp_path):
+def test_a_pipe_without_a_reader_raises_broken_pipe_error(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

@@ -1,4 +1,4 @@
-"""A folder belongs to one process at a time; half-written files are swept up, other people's are not."""
+"""One process at a time works in a folder; half-written files are removed, other files are not."""
 
 import csv
 import errno
@@ -44,7 +44,7 @@ def test_a_killed_process_leaves_the_folder_free(tmp_path, holder):
         assert str(os.getpid()) in (tmp_path / ".lock").read_text()
 
 
-def test_half_written_files_are_swept_and_nothing_else(tmp_path):
+def test_only_half_written_files_are_removed(tmp_path):
     ours = [".state.safetensors.k3_x9abc", ".metrics.json.00000000"]
     theirs = [".gitignore", ".notes.txt.12345678", "model.json.abcdefgh", ".config.toml.swp", "data.csv"]
     for name in ours + theirs:

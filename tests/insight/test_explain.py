@@ -169,11 +169,11 @@ def test_what_does_not_fit_is_refused_in_a_sentence(tmp_path):
     model = classifier()
     for args, error, says in (
         ((model, GRAPHS), ConfigError, "has 6 graphs; say which one"),
-        ((model, GRAPHS.to_pyg(0), 1), ConfigError, "index chooses from a GraphSet"),
+        ((model, GRAPHS.to_pyg(0), 1), ConfigError, "index selects from a GraphSet"),
         ((model, 7), DataError, "explain takes a GraphSet"),
         ((7, GRAPHS, 0), ConfigError, "explain takes a trained model"),
         ((tmp_path / "no.safetensors", GRAPHS, 0), CheckpointError, "there is no such file"),
-        ((build(ModelConfig(), 3, 2), GRAPHS, 0), CheckpointError, "features per node, the model was trained on 3"),
+        ((build(ModelConfig(), 3, 2), GRAPHS, 0), CheckpointError, "features per node, but the model was trained on 3"),
     ):
         with pytest.raises(error, match=says):
             asapool.explain(*args)
@@ -191,7 +191,7 @@ def test_a_graph_goes_by_its_place_in_the_source_or_by_its_id():
     for word, says in (
         ("4", r"'4' could be graph 3 \(id '4'\) and graph 4 \(id '0'\)\. Say which one is meant: graph=3 or graph=4"),
         ("b", r"'b' could be graph 1 \(id 'b'\) and graph 2 \(id 'b'\)"),
-        ("c", "has no graph 'c'; its graphs are 0 to 5, and their ids 'a', 'b', 'b', … do as well"),
+        ("c", "has no graph 'c'; its graphs are 0 to 5, or by id 'a', 'b', 'b', …"),
         ("id=1", "has no graph 'id=1'"),
         ("graph=a", "has no graph 'graph=a'"),
     ):

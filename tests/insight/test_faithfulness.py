@@ -95,7 +95,7 @@ def test_models_of_values_are_refused(checked):
 
     model = build(ModelConfig(hidden=8, levels=1), graphs.num_features, 1, seed=0)
     model.target = Target(kind="regression", names=("v",))
-    with pytest.raises(ConfigError, match="compares probabilities of classes"):
+    with pytest.raises(ConfigError, match="needs probabilities of classes"):
         check_importance(model, graphs)
 
 

@@ -119,10 +119,10 @@ def test_the_same_seed_gives_the_same_forecast():
 @pytest.mark.parametrize(
     ("rowptr", "col", "ptr", "words"),
     [
-        ([0, 1, 2], [1, 0], [0, 1], "ptr must rise from 0 to the number of nodes, 2"),
-        ([0, 1, 2], [1, 0], [0, 0, 2], "no graph empty"),
-        ([0, 1, 3], [1, 0], [0, 2], "rowptr must rise from 0 to the number of edges, 2"),
-        ([0, 1, 2], [1, 2], [0, 2], "col must name nodes 0 to 1, got 1 to 2"),
+        ([0, 1, 2], [1, 0], [0, 1], "ptr must increase from 0 to the number of nodes, 2"),
+        ([0, 1, 2], [1, 0], [0, 0, 2], "Leave out empty graphs"),
+        ([0, 1, 3], [1, 0], [0, 2], "rowptr must increase from 0 to the number of edges, 2"),
+        ([0, 1, 2], [1, 2], [0, 2], "col must contain nodes 0 to 1, got 1 to 2"),
     ],
 )
 def test_broken_arrays_are_refused(rowptr, col, ptr, words):
@@ -156,7 +156,7 @@ def test_guarantees():
     assert "Ratio 0.5 guarantees an edge" in guarantee(0.5, 1)
     assert "Ratio 0.4 is below 1/2" in guarantee(0.4, 1)
     assert "Ratio 0.4 guarantees an edge" in guarantee(0.4, 2)
-    assert guarantee(1.0, 1).endswith("of a connected one.")
+    assert guarantee(1.0, 1).endswith("of a connected graph.")
     assert "(N − 1)/2" in guarantee(10, 1)
 
 

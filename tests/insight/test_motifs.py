@@ -192,7 +192,7 @@ def test_methods_without_clusters_get_brics_fragments_or_a_reason(molecules):
     assert "[OH]" not in "".join(m.name for m in result if m.nodes == 1)
     graphs = load("synthetic:motifs?graphs=6&nodes=7")
     for method in ("mlp", "topk"):
-        with pytest.raises(ConfigError, match=r"no clusters to cut out, .* Use a model of the method asap"):
+        with pytest.raises(ConfigError, match=r"no clusters to cut out, .* Use a model with the method asap"):
             asapool.motifs(model_for(graphs, method), graphs)
 
 
@@ -209,7 +209,7 @@ def test_a_query_for_other_graphs_is_a_name_of_the_table():
 def test_mistakes_are_refused(molecules):
     model = model_for(molecules)
     for options, error, says in (
-        ({"query": "C1("}, ConfigError, "is not SMARTS"), ({"query": "[Au]"}, DataError, r"no graph has '\[Au\]'"),
+        ({"query": "C1("}, ConfigError, "is not SMARTS"), ({"query": "[Au]"}, DataError, r"no graph contains '\[Au\]'"),
         ({"min_graphs": 0}, ConfigError, "min_graphs must be"), ({"share": 2}, ConfigError, "share must lie"),
     ):  # fmt: skip
         with pytest.raises(error, match=says):

@@ -42,7 +42,7 @@ def test_packing_sorts_joins_and_adds_the_diagonal(backend):
     assert weight.tolist() == [5, 1, 5, 4]
 
 
-def test_edges_are_listed_under_other_names_and_hand_their_gradient_back(backend):
+def test_listed_edges_are_renumbered_and_pass_gradients(backend):
     """Edges 1→0 (2) and 0→2 (4), a self-loop at 1 (5): nodes 0, 1, 2 are called 7, 8, 9."""
     graph = packed(torch.tensor([[1, 1, 0], [0, 1, 2]]), 3, backend, [2.0, 5, 4])
     weight = graph.weight.clone().requires_grad_()  # entries (0,0) (0,1) (1,1) (2,0) (2,2), of which two are absent

@@ -1,4 +1,4 @@
-"""Loops do not look where they read; what comes past the layers, or from a compiled program, is looked at before."""
+"""Compiled loops do not check bounds, so input that bypasses the layers' checks is validated before they run."""
 
 import pytest
 import torch
@@ -67,14 +67,14 @@ UNSOUND = {
 
 @pytest.mark.parametrize("parts", [case[0] for case in UNSOUND.values()], ids=UNSOUND)
 @pytest.mark.parametrize("method", ["asap", "topk", "set2set"])
-def test_a_model_refuses_unsound_graphs(parts, method):
+def test_a_model_refuses_invalid_graphs(parts, method):
     message = next(text for case, text in UNSOUND.values() if case is parts)
     model = build(ModelConfig(method=method, hidden=8), 3, 2)
     with pytest.raises(InputError, match=message):
         model(torch.ones(3, 3), *map(torch.tensor, parts))
 
 
-def test_a_model_without_edges_refuses_unsound_graphs():
+def test_a_model_without_edges_refuses_invalid_graphs():
     with pytest.raises(InputError, match=r"ptr must ascend from 0 to 3, got \[0, 2, 5\]"):
         kernels.readout(torch.ones(3, 3), torch.tensor([0, 2, 5]))
 

@@ -20,7 +20,7 @@ def total(start, stop, values, weight):
 
 @pytest.fixture
 def loop(tmp_path):
-    """Each call is the loop as another process has it: nothing compiled yet, the same files."""
+    """Each call returns the loop as a new process has it: nothing compiled yet, the same files."""
 
     def fresh():
         made = Loop(total)
@@ -38,7 +38,7 @@ VALUES, WEIGHT = np.array([1.0, 2.0, 4.0]), np.array([1.0, 0.0, 2.0])
 
 
 def test_two_processes_that_compile_at_once_do_not_take_each_other_s_code(loop, tmp_path, monkeypatch):
-    """The second saves its code while the first is about to; numba gives both files one name, and then 9 is 7."""
+    """The second saves its code just before the first; numba gives both files one name, and the result 9 becomes 7."""
     dumps = code_cache.dumps
 
     def late(content):

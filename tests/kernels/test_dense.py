@@ -119,7 +119,7 @@ def test_scores_and_readout(both):
             padded = both.padded.weight if weighted else None
             phi = reference.score(both.pattern, weight, u, loops)
             assert torch.allclose(phi, both.real(dense.score(both.padded.pattern, padded, both.pad_nodes(u), loops)))
-    noisy = both.padded_x + (~both.padded.pattern.ptr.mask)[:, :, None] * 1e6  # padding may hold anything
+    noisy = both.padded_x + (~both.padded.pattern.ptr.mask)[:, :, None] * 1e6  # padding may have any content
     for parts in (("mean", "max"), ("sum",), ("max", "sum", "mean")):
         assert torch.allclose(
             reference.readout(both.x, both.ptr, parts), dense.readout(noisy, both.padded.pattern.ptr, parts)

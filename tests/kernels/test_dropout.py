@@ -1,4 +1,4 @@
-"""Dropout's factors: a share as asked, nothing in common between places or seeds, the same everywhere."""
+"""Dropout masks: the right fraction, independent between positions and seeds, the same on every backend."""
 
 import pytest
 import torch
@@ -32,7 +32,7 @@ def test_both_backends_and_any_threads_give_the_same_factors(seed, dtype, loops_
 
 
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.5, 0.9])
-def test_the_share_is_as_asked_and_the_mean_is_one(p, backend):
+def test_the_dropped_fraction_is_p_and_the_mean_is_one(p, backend):
     torch.manual_seed(4)
     mask = kernels.dropout_mask(PLACES, p, torch.zeros(1), backend=backend)
     off = 5 * (p * (1 - p) / PLACES) ** 0.5
@@ -40,7 +40,7 @@ def test_the_share_is_as_asked_and_the_mean_is_one(p, backend):
     torch.testing.assert_close(mask[mask != 0], torch.full_like(mask[mask != 0], 1 / (1 - p)))
 
 
-def test_places_and_seeds_have_nothing_in_common():
+def test_positions_and_seeds_are_independent():
     torch.manual_seed(5)
     one, other = ((kernels.dropout_mask(PLACES, 0.5, torch.zeros(1)) == 0).double() for _ in range(2))
     pairs = [(one[:-d], one[d:]) for d in (1, 2, 3, 7, 64, 128)] + [(one, other)]
@@ -49,7 +49,7 @@ def test_places_and_seeds_have_nothing_in_common():
         assert abs(torch.corrcoef(torch.stack([a, b]))[0, 1].item()) < 5 / PLACES**0.5
 
 
-def test_torch_s_seed_decides():
+def test_the_mask_depends_on_torchs_seed():
     draws = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)

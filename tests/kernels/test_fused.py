@@ -1,4 +1,4 @@
-"""The fused kernels against the reference, whatever the threads; and as operations of torch.library."""
+"""The fused kernels against the reference, for any number of threads; and as operations of torch.library."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def big_batch(dtype=torch.float32, F=16):
 @pytest.mark.parametrize("hops", [1, 2])
 @pytest.mark.parametrize("graphs", ["many", "one", "directed", "mixed"])
 def test_equals_the_reference_to_rounding(graphs, hops):
-    """All steps in a chain, with the same centres kept; ties between like nodes would fall by rounding."""
+    """All steps in a chain, with the same centres kept; otherwise rounding would decide ties."""
     x, edge_index, edge_weight, ptr = GRAPHS[graphs]()
     chosen = [
         kernel_outcome(x.double(), edge_index, edge_weight.double(), ptr, hops, b) for b in ("reference", "fused")
@@ -223,7 +223,7 @@ def test_exported_with_dynamic_sizes(semantics):
 
 
 def test_nan_is_not_hidden(backend):
-    """A lost training must show: what comes in as NaN goes out as NaN."""
+    """A diverged training must be visible: NaN in the input is NaN in the output."""
     pattern, _ = kernels.pack(torch.tensor([[0, 1], [1, 0]]), torch.tensor([0, 2]), 2, backend=backend)
     for x in (torch.tensor([[float("nan")], [1.0]]), torch.tensor([[1.0], [float("nan")]])):
         ones = torch.ones(4)
@@ -237,7 +237,7 @@ def test_nan_is_not_hidden(backend):
 def test_second_derivatives_are_refused_rather_than_wrong():
     x, edge_index, edge_weight, batch = random_batch(5)
     out = ASAPooling(5).double()(x.requires_grad_(), edge_index, edge_weight, batch)
-    with pytest.raises(AsapoolError, match="first derivatives only"):
+    with pytest.raises(AsapoolError, match="only first derivatives"):
         torch.autograd.grad(out.x.sum(), x, create_graph=True)
 
 
@@ -278,12 +278,12 @@ FORK = textwrap.dedent(
 )
 
 
-def test_a_forked_process_gets_helpers_of_its_own():
+def test_a_forked_process_gets_its_own_threads():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "0", done.stderr
 
 
-def test_a_broken_cache_is_passed_over(tmp_path):
+def test_a_damaged_cache_is_ignored(tmp_path):
     cache = str(tmp_path / "cache")
     first = run(NUMBA_CACHE_DIR=cache)
     files = [f for f in (tmp_path / "cache").rglob("*") if f.is_file()]
@@ -293,13 +293,13 @@ def test_a_broken_cache_is_passed_over(tmp_path):
     assert run(NUMBA_CACHE_DIR=cache) == first
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
+def test_a_cache_that_cannot_be_written_is_ignored(tmp_path):
     (tmp_path / "file").write_text("")
     assert run(NUMBA_CACHE_DIR=str(tmp_path / "file" / "cache")) == run()
 
 
 def test_a_loop_is_compiled_again_when_a_function_of_another_file_changes(tmp_path):
-    """Machine code of `coarsen` holds code of `coarsen_sparse`; numba itself looks at the file of the loop only."""
+    """Machine code of `coarsen` includes code of `coarsen_sparse`; numba itself checks only the file of the loop."""
     package, stale = Path(kernels.__file__).parents[1], shutil.ignore_patterns("__pycache__")
     package = shutil.copytree(package, tmp_path / "asapool", ignore=stale)
     script = """

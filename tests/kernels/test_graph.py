@@ -1,4 +1,4 @@
-"""What a graph keeps for others stays true."""
+"""The values that a graph caches stay correct."""
 
 import pytest
 import torch
@@ -41,7 +41,7 @@ def test_weights_that_are_trained_have_a_gradient_in_every_step(layer):
     assert torch.equal(*grads)
 
 
-def test_weights_on_the_way_have_a_gradient_after_a_look_without(layer):
+def test_intermediate_weights_have_a_gradient_after_use_without_gradients(layer):
     leaf = weights().requires_grad_()
     graph = Graph(PATTERN, 2 * leaf)
     with torch.no_grad():
@@ -60,7 +60,7 @@ def test_inference_first_and_training_after(layer):
         assert torch.equal(layer(X, Graph(PATTERN, weights())), trained)
 
 
-def test_worked_out_once(backend):
+def test_computed_once(backend):
     graph = Graph(PATTERN, weights())
     assert graph.hat("add") is graph.hat("add")
     assert graph.hat("add") is not graph.hat("fill")

@@ -1,4 +1,4 @@
-"""The fittest nodes by halving are those that a sort would find, ties and NaN included."""
+"""Selecting the fittest nodes by bisection equals sorting, including ties and NaN."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ NAN = float("nan")
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("kind", ["smooth", "few values", "all alike", "tiny", "with nan", "mostly nan", "ends"])
-def test_halving_finds_what_sorting_finds(kind, dtype):
+def test_bisection_selects_what_sorting_selects(kind, dtype):
     g = torch.Generator().manual_seed(1)
     sizes = torch.tensor([1, 2, 3, 0, 40, 7, 300, 5])
     ptr = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])

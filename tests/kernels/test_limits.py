@@ -47,7 +47,7 @@ def test_the_graph_with_a_hub_is_named(backend):
     assert error.value.graph == 1
     assert "up to 400 pooled edges, more than the limit of 399" in str(error.value)
     assert isinstance(error.value, InputError)
-    again = pickle.loads(pickle.dumps(error.value))  # as worker processes hand it on
+    again = pickle.loads(pickle.dumps(error.value))  # as between worker processes
     assert (again.graph, str(again)) == (1, str(error.value))
 
 
@@ -61,7 +61,7 @@ def test_sparse_graphs_are_not_refused_for_their_size(backend):
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("semantics", ["paper", "authors", "pyg"])
-def test_thinned_while_formed_as_after(directed, semantics, backend):
+def test_thinning_while_forming_equals_thinning_afterwards(directed, semantics, backend):
     """Not with seed 1: its complete directed graph has an asymmetric A, and equal clusters, hence a symmetric A^p."""
     for seed in (0, 2, 3, 4, 5, 6):
         x, edge_index, weight, batch = random_batch(seed, weighted=True, directed=directed, dtype=torch.float64)
@@ -96,7 +96,7 @@ def test_a_compiled_layer_refuses_and_thins_too(backend):
 
 
 def test_edge_features_of_a_thinned_graph(backend):
-    """The features of the edges that stay are those that the whole graph gives them."""
+    """The kept edges have the features that they have in the whole graph."""
     x, edges, _, batch = path_and_star()
     attr, layer = torch.randn(edges.size(1), 2), ASAPooling(4, max_neighbours=3, backend=backend)
     whole = layer(x, edges, None, batch, edge_attr=attr)
@@ -106,7 +106,7 @@ def test_edge_features_of_a_thinned_graph(backend):
 
 
 def hub_graph(seed, n, hubs, symmetric):
-    """Â (n, n) with its diagonal, memberships on the same entries, and who is kept."""
+    """Â (n, n) with its diagonal, memberships on the same entries, and the kept clusters."""
     g = torch.Generator().manual_seed(seed)
     there = torch.rand(n, n, generator=g) < 0.1
     there[:hubs] |= torch.rand(hubs, n, generator=g) < 0.9
@@ -119,7 +119,7 @@ def hub_graph(seed, n, hubs, symmetric):
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("long", [0, 3, 8, 100])  # who counts as a hub: everybody, some, nobody
+@pytest.mark.parametrize("long", [0, 3, 8, 100])  # hubs: all nodes, some, none
 def test_the_strongest_pairs_are_those_of_the_dense_product(symmetric, long, monkeypatch):
     monkeypatch.setattr(hubs, "LONG", long)
     for seed in range(12):
@@ -150,8 +150,8 @@ def test_gradients_of_pairs():
     assert torch.autograd.gradcheck(lambda a, h: _PairWeights.apply(a, h, graph, p, q), (alpha, hat))
 
 
-def test_a_hub_of_a_large_batch_is_thinned_by_both_backends_alike():
-    """1500 clusters of a star of 3000 nodes share its middle: 2.25·10⁶ entries, just the strongest are formed."""
+def test_both_backends_thin_a_hub_of_a_large_batch_equally():
+    """1500 clusters of a star of 3000 nodes share its middle: 2.25·10⁶ entries, of which the strongest are formed."""
     path, n = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3000
     edges, batch = torch.cat([path, star(n) + 3], 1), torch.tensor([0] * 3 + [1] * n)
     results = []
@@ -190,7 +190,7 @@ def test_a_star_takes_linear_time_and_memory_with_max_neighbours(backend):
     kilobytes, edges, times = map(float, ran.stdout.split())
     assert edges <= 9 * 20_000
     assert kilobytes < 150_000
-    assert times < 12  # 4 where it is linear, 16 where it is quadratic
+    assert times < 12  # 4 if it is linear, 16 if it is quadratic
 
 
 def test_hops_around_a_hub_are_refused(backend):
@@ -202,8 +202,8 @@ def test_hops_around_a_hub_are_refused(backend):
         layer(*graphs)
 
 
-def test_a_full_graph_of_many_edges_is_refused_by_default_and_a_limit_that_is_set_counts_alone(backend):
-    """4,000 clusters of a star of 8,000 nodes: 1.6·10⁷ edges fit into the memory, and would take minutes."""
+def test_a_dense_graph_of_many_edges_is_refused_by_default_and_an_explicit_limit_is_used_unchanged(backend):
+    """4,000 clusters of a star of 8,000 nodes: 1.6·10⁷ edges fit into memory, but would take minutes."""
     layer, x, edges = ASAPooling(2, backend=backend), torch.randn(8000, 2), star(8000)
     with pytest.raises(GraphTooLargeError, match=r"up to 16,000,000 pooled edges, more than the limit of 10,000,000;"):
         layer(x, edges)
@@ -220,7 +220,7 @@ def test_the_limit_can_be_set_in_the_environment(monkeypatch):
         max_pooled_edges()
 
 
-def test_the_limit_is_a_whole_number_and_comes_back():
+def test_the_limit_is_a_whole_number_and_is_restored():
     before = max_pooled_edges()
     assert before > 10**6
     for wrong in (0, -1, 1.5, True):

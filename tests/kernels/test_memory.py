@@ -1,4 +1,4 @@
-"""Memory that is freed is found again, not asked for anew."""
+"""Freed memory is reused instead of being requested from the system again."""
 
 import platform
 import subprocess
@@ -24,7 +24,7 @@ SCRIPT = textwrap.dedent(
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library keeps its own rules")
-def test_large_arrays_are_not_fetched_from_the_system_again():
+def test_freed_memory_is_reused():
     """Twice 100 MB are 50,000 pages, or 100 large ones; the page size is the machine's, so the two are compared.
 
     It may take a few rounds until there is room for both in what was freed.

@@ -26,7 +26,7 @@ def test_the_rule_itself_on_cases_floating_point_gets_wrong():
     assert kept_count(torch.tensor([10]), 0.1 + 0.2).item() == 3  # 0.30000000000000004 means 0.3
 
 
-def test_fractions_that_no_decimal_number_hits():
+def test_fractions_without_a_decimal_representation():
     nodes = torch.arange(1, 1001)
     for below in range(1, 60):
         for above in range(1, below + 1):

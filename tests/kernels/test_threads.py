@@ -21,7 +21,7 @@ def _as_found():
     torch.set_flush_denormal(before)
 
 
-def test_it_holds_inside_and_ends_outside():
+def test_denormals_are_flushed_only_inside():
     torch.set_flush_denormal(False)
     with flush_denormals():
         assert flushes_denormals()
@@ -35,7 +35,7 @@ def test_it_holds_inside_and_ends_outside():
     assert flushes_denormals()
 
 
-def test_an_error_inside_ends_it_too():
+def test_an_error_inside_restores_the_setting():
     torch.set_flush_denormal(False)
     with pytest.raises(ValueError, match="inside"), flush_denormals():
         raise ValueError("inside")
@@ -43,8 +43,8 @@ def test_an_error_inside_ends_it_too():
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_worker_threads_do_as_their_caller(threads, loops_shared):
-    """Threads that existed before must not go on as before, or results would depend on the number of threads."""
+def test_worker_threads_behave_as_their_caller(threads, loops_shared):
+    """Threads that already exist must follow too, or results would depend on the number of threads."""
     torch.set_flush_denormal(False)
     torch.set_num_threads(threads)
     try:
@@ -60,8 +60,8 @@ def test_worker_threads_do_as_their_caller(threads, loops_shared):
     assert bool((after > 0).all())
 
 
-def test_a_thread_outside_is_left_alone(loops_shared):
-    """Two threads at work, one inside: each gets worker threads of its kind."""
+def test_other_threads_are_not_affected(loops_shared):
+    """Two threads, one of them inside: each gets worker threads with its own setting."""
     torch.set_flush_denormal(False)
     h, bias = torch.full((60_000, 32), SMALLEST / 2), torch.full((32,), SMALLEST / 8)
     inside, seen = Event(), []

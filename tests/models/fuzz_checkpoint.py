@@ -105,7 +105,7 @@ def change_weights(weights, draw):
 
 
 def attempt(base, draw, folder: Path):
-    """What one changed file comes to: "answered", "refused", or the traceback of what should have been a sentence."""
+    """The outcome of one changed file: "answered", "refused", or the traceback of an unexpected error."""
     content, weights = copy.deepcopy(base[0]), {name: value.clone() for name, value in base[1].items()}
     content.pop("checksum")
     for _ in range(draw.choice([1, 1, 1, 2, 3])):
@@ -114,7 +114,7 @@ def attempt(base, draw, folder: Path):
     try:
         content["checksum"] = checkpoint.checksum(content, weights)
         file.write_bytes(pack_tensors(weights, metadata={checkpoint.KEY: json.dumps(content)}))
-    except Exception:  # not a file that can exist, such as one of half a surrogate
+    except Exception:  # not a file that can exist, such as one with an unpaired surrogate
         return "not a file"
     try:
         for graphs, p in predict_source(checkpoint.load(file), base[2]):
@@ -127,7 +127,7 @@ def attempt(base, draw, folder: Path):
 
 
 def fuzz(times: int, seed: int = 0) -> tuple[list[str], Counter[str]]:
-    """The tracebacks of so many changed files that could be written, and how many were answered and refused."""
+    """Try `times` changed files; return the tracebacks, and how many files were answered and refused."""
     draw, failures, outcome = random.Random(seed), [], Counter()
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")

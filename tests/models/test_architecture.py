@@ -88,7 +88,7 @@ def test_global_methods_pool_once_after_all_layers(method, width):
 
     model = made(method)
     assert model.head.lin1.in_features == width
-    model.encoder.convs[-1].conv.bias.data += 10.0  # no zeros behind the ReLU: their ties are not theirs to break
+    model.encoder.convs[-1].conv.bias.data += 10.0  # no ties at 0, which torch_geometric breaks differently
     x = GRAPHS.x
     for conv in model.encoder.convs:
         theirs = GCNConv(x.size(1), 8).double()
@@ -104,7 +104,7 @@ def test_sortpool_reads_as_many_nodes_as_fit_into_256_numbers(hidden):
     assert pool.out_channels <= 256 < pool.out_channels + hidden
 
 
-def test_mlp_sees_the_sum_of_the_features_and_no_edge():
+def test_mlp_uses_the_sum_of_the_features_and_no_edge():
     model = made("mlp")
     sums = torch.stack([x.sum(0) for x in GRAPHS.x.split(GRAPHS.ptr.diff().tolist())])
     expected = head(model, model.encoder.lin(sums).relu())
@@ -113,7 +113,7 @@ def test_mlp_sees_the_sum_of_the_features_and_no_edge():
     torch.testing.assert_close(model(*edgeless), expected)
 
 
-def test_jumping_puts_the_summaries_side_by_side_or_takes_the_largest():
+def test_jumping_concatenates_the_readouts_or_takes_the_maximum():
     levels = made("asap", jumping=True)
     steps = levels.hierarchy(*GRAPHS)
     r = torch.cat([Readout()(step.x, ptr=step.ptr) for step in steps], 1)
@@ -128,7 +128,7 @@ def test_jumping_puts_the_summaries_side_by_side_or_takes_the_largest():
     torch.testing.assert_close(layers(*GRAPHS), head(layers, layers.encoder.pool.pool(largest, GRAPHS.batch)))
 
 
-def test_batch_norm_stands_between_convolution_and_relu():
+def test_batch_norm_is_between_convolution_and_relu():
     model = made("none", batch_norm=True, levels=1).train()
     model.head.dropout.p = 0.0
     block = model.encoder.convs[0]
@@ -179,7 +179,7 @@ def test_diffpools_clusters_are_fixed_by_the_typical_graph():
         build(ModelConfig(method="diffpool"), 4, 2)
 
 
-def test_the_hierarchy_is_what_the_logits_were_made_of():
+def test_the_logits_are_computed_from_the_hierarchy():
     model = made("asap", semantics="authors")
     steps = model.hierarchy(*GRAPHS)
     assert [type(step) for step in steps] == [PoolStep] * 3
@@ -191,7 +191,7 @@ def test_the_hierarchy_is_what_the_logits_were_made_of():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_penalty_is_diffpools_alone(method):
+def test_only_diffpool_has_a_penalty(method):
     model = made(method)
     logits, penalty = model.forward_with_penalty(*GRAPHS)
     assert torch.equal(logits, model(*GRAPHS))
@@ -199,7 +199,7 @@ def test_the_penalty_is_diffpools_alone(method):
     assert (penalty.item() > 0) == (method == "diffpool")
 
 
-def test_dropout_stands_before_the_last_layer_only():
+def test_dropout_is_only_before_the_last_layer():
     model = made("none").train()
     seen = []
     model.head.lin1.register_forward_hook(lambda module, inputs, output: seen.append(output.relu()))

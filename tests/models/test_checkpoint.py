@@ -54,7 +54,7 @@ def test_the_same_logits_come_back(method, options, path):
     assert all(p.requires_grad for p in loaded.model.parameters())
 
 
-def test_all_the_words_come_back(path):
+def test_all_metadata_comes_back(path):
     extra = {"class_weights": np.float32([0.5, 1.5]), "note": MappingProxyType({"a": 1})}
     checkpoint.save(path, made(), **WORDS, extra=extra)
     loaded = checkpoint.load(path)
@@ -78,14 +78,14 @@ def test_the_same_model_gives_the_same_bytes_in_another_process(path):
     assert here == checkpoint.to_bytes(made("asap", batch_norm=True), **backwards)
 
 
-def test_weights_are_float32_whatever_the_model_was(path):
+def test_weights_are_float32_for_any_dtype_of_the_model(path):
     checkpoint.save(path, made().double(), **WORDS)
     with safe_open(path, "pt") as file:
         assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float32}  # noqa: SIM118
     assert path.read_bytes() == checkpoint.to_bytes(made(), **WORDS)
 
 
-def test_loading_leaves_torchs_generator_and_the_file_alone(path):
+def test_loading_does_not_touch_torchs_generator_or_the_file(path):
     checkpoint.save(path, made(), **WORDS)
     torch.manual_seed(3)
     expected = torch.rand(1)
@@ -93,7 +93,7 @@ def test_loading_leaves_torchs_generator_and_the_file_alone(path):
     loaded = checkpoint.load(path)
     assert torch.equal(torch.rand(1), expected)
     before = loaded.model(*GRAPHS)
-    path.write_bytes(b"")  # weights that still lay in the file would be gone now
+    path.write_bytes(b"")  # weights that were still mapped to the file would be gone now
     assert torch.equal(loaded.model(*GRAPHS), before)
 
 
@@ -111,7 +111,7 @@ def test_a_model_is_replaced_whole_or_not_at_all(path, monkeypatch):
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
-def test_a_folder_that_is_not_there_gets_a_sentence(path):
+def test_a_folder_that_does_not_exist_gets_a_sentence(path):
     with pytest.raises(WriteError, match="cannot be written"):
         checkpoint.save(path.parent / "no" / "model.safetensors", made(), **WORDS)
 
@@ -132,13 +132,13 @@ def test_a_folder_means_the_model_in_it(path):
 def test_foreign_files_get_a_sentence(path):
     with pytest.raises(CheckpointError, match="there is no such file"):
         checkpoint.load(path)
-    with pytest.raises(CheckpointError, match=r"the folder holds no model\.safetensors. Name a run folder"):
+    with pytest.raises(CheckpointError, match=r"the folder contains no model\.safetensors. Give a run folder"):
         checkpoint.load(path.parent)
     (path.parent / "config.toml").touch()
     with pytest.raises(CheckpointError, match="Finish its training with: asapool train --resume"):
         checkpoint.load(path.parent)
     for odd in ("x" * 5000, "a\0b"):
-        with pytest.raises(CheckpointError, match=r"cannot be looked for|no such file"):
+        with pytest.raises(CheckpointError, match=r"not a valid path|no such file"):
             checkpoint.load(odd)
     refused(path, b"", "not a model of asapool")
     refused(path, b"hello, world", "not a model of asapool")
@@ -149,7 +149,7 @@ def test_foreign_files_get_a_sentence(path):
 
 
 def rewritten(change, weights=None):
-    """A model file whose words were changed, with the right checksum."""
+    """A model file whose metadata was changed, with the right checksum."""
     model = made()
     data = checkpoint.to_bytes(model, **WORDS)
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
@@ -164,7 +164,7 @@ def rewritten(change, weights=None):
 def test_files_of_another_asapool_get_a_sentence(path):
     path.write_bytes(rewritten(lambda words: None))
     checkpoint.load(path)
-    refused(path, rewritten(lambda words: words.update(format=3)), "in format 3 of a newer asapool.*Update asapool")
+    refused(path, rewritten(lambda words: words.update(format=3)), "has format 3 of a newer asapool.*Update asapool")
     refused(path, rewritten(lambda words: words["config"].update(colour="red")), "model.colour is not a setting")
     refused(path, rewritten(lambda words: words["config"].update(hidden=10**9)), "cannot be rebuilt")
     refused(path, rewritten(lambda words: words.pop("classes")), "cannot be rebuilt")
@@ -265,7 +265,7 @@ def test_a_real_set_of_graphs_fits_the_model_trained_on_it(path):
     assert loaded.fingerprint == real.fingerprint
 
 
-def test_other_classes_are_refused_where_labels_count(path):
+def test_other_classes_are_refused_if_labels_are_used(path):
     checkpoint.save(path, made(), **WORDS)
     loaded = checkpoint.load(path)
     loaded.check(graphs(class_names=("yes", "no")))
@@ -275,20 +275,20 @@ def test_other_classes_are_refused_where_labels_count(path):
 
 
 @pytest.mark.parametrize(
-    ("begun", "step"), [(True, "Finish its training with: asapool train --resume {0}"), (False, "Name a run folder")]
+    ("started", "step"), [(True, "Finish its training with: asapool train --resume {0}"), (False, "Give a run folder")]
 )
-def test_a_folder_without_a_model_is_one_sentence(tmp_path, begun, step):
-    if begun:
+def test_a_folder_without_a_model_is_one_sentence(tmp_path, started, step):
+    if started:
         (tmp_path / "config.toml").touch()
     with pytest.raises(CheckpointError) as caught:
         checkpoint.find(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: the folder holds no model.safetensors. {step.format(tmp_path)}"
+    assert str(caught.value) == f"{tmp_path}: the folder contains no model.safetensors. {step.format(tmp_path)}"
 
 
 def test_what_cannot_be_saved_gets_a_sentence(path):
     with pytest.raises(CheckpointError, match="2 outputs needs as many names"):
         checkpoint.save(path, made(), **{**WORDS, "classes": ["one"]})
-    with pytest.raises(CheckpointError, match="plain data only: object is not plain data"):
+    with pytest.raises(CheckpointError, match="only plain data: object is not plain data"):
         checkpoint.save(path, made(), **WORDS, extra={"thing": object()})
     assert not path.exists()
 

@@ -1,4 +1,4 @@
-"""The counting baselines: what they count, what they choose, and that their files hold all of it."""
+"""The counting baselines: what they count, which settings they choose, and that their files are complete."""
 
 from dataclasses import replace
 
@@ -81,7 +81,7 @@ def test_ecfp_counts_substructures_of_molecules(molecules):
     assert right.mean() > 0.9
 
 
-def test_ecfp_on_graphs_that_are_no_molecules_is_one_sentence(graphs):
+def test_ecfp_on_graphs_that_are_not_molecules_is_one_sentence(graphs):
     with pytest.raises(DataError, match="ECFP needs molecules read from SMILES, and these graphs have none"):
         fitted(graphs, "ecfp")
 

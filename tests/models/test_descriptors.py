@@ -1,4 +1,4 @@
-"""Descriptors: scaled by the training graphs, beside what the encoder reads, and kept in the checkpoint."""
+"""Descriptors: scaled by the training graphs, read by the head with the readouts, and saved in the checkpoint."""
 
 import numpy as np
 import pytest
@@ -56,16 +56,16 @@ def test_what_cannot_be_read_is_one_sentence(table, tmp_path):
     new.write_text("smiles\nCCO\n")
     with pytest.raises(DataError, match="there is no column 'ph'"):
         read(new, recipe=graphs.recipe)
-    with pytest.raises(DataError, match="the model reads the descriptor 'ph'"):
+    with pytest.raises(DataError, match="the model needs the descriptor 'ph'"):
         read(["CCO"], recipe=graphs.recipe)
-    with pytest.raises(DataError, match="descriptors belong to tables of molecules"):
+    with pytest.raises(DataError, match="descriptors need a table of molecules"):
         read("synthetic:cycles?graphs=4", descriptors="ph")
     with pytest.raises(ConfigError, match="descriptors must be the name of a column"):
         read(table, descriptors=3)
 
 
 @pytest.mark.parametrize(("name", "counts"), [("asap", "none"), ("asap+", "wl"), ("asap+", "ecfp"), ("mlp", "none")])
-def test_descriptors_stand_beside_the_readouts_and_survive_a_file(table, tmp_path, name, counts):
+def test_descriptors_are_read_with_the_readouts_and_saved(table, tmp_path, name, counts):
     graphs = read(table, descriptors="ph").graphs
     config = ModelConfig(method=name, hidden=8, **({} if counts == "none" else {"counts": counts}))
     edges = graphs.edge_attr.shape[1]

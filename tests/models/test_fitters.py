@@ -14,7 +14,7 @@ NAN = float("nan")
 VALUES = np.array([[1.0, NAN], [3.0, 10.0], [5.0, 30.0]])
 
 
-def test_constants_are_weighted_means_of_the_entries_that_are_there():
+def test_constants_are_weighted_means_of_the_entries_present():
     values, yes_no = FITTERS["regression"], FITTERS["multilabel"]
     assert values.constant(VALUES, None, 2).tolist() == [3.0, 20.0]
     assert values.constant(VALUES, np.array([1.0, 1.0, 2.0]), 2).tolist() == pytest.approx([3.5, 70 / 3])
@@ -43,7 +43,7 @@ def test_linear_models_find_a_linear_rule_in_every_task():
     decision = z @ coef.T + bias
     assert FITTERS["regression"].quality(decision, y) == pytest.approx(0, abs=1e-4)
     yes = np.where(np.isnan(y), NAN, (y > 0).astype(float))
-    yes[:, 1] = np.where(np.isnan(yes[:, 1]), NAN, 1.0)  # a task with one answer only
+    yes[:, 1] = np.where(np.isnan(yes[:, 1]), NAN, 1.0)  # a task with a single value
     coef, bias = FITTERS["multilabel"].linear(z, yes, None, 2, 1.0, 0)
     decision = z @ coef.T + bias
     assert FITTERS["multilabel"].quality(decision, yes) == pytest.approx(1.0, abs=0.02)

@@ -1,4 +1,4 @@
-"""A forest as arrays answers as scikit-learn's, and arrays that are no forest are refused."""
+"""A forest as arrays predicts the same as scikit-learn's, and invalid arrays are refused."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_one_split_by_hand():
         (lambda a: a.update(value=a["value"][:, :2]), "arrays of these shapes"),
     ],
 )
-def test_arrays_that_are_no_forest_are_refused(grown, change, words):
+def test_arrays_that_are_not_a_forest_are_refused(grown, change, words):
     arrays = forest_arrays(grown[0], 5)
     check_forest(arrays, 5, 7)
     change(arrays)

@@ -42,7 +42,7 @@ OTHERS = [{"semantics": "authors"}, {"conv": "gin"}, {"conv": "sage", "batch_nor
 
 
 @pytest.mark.parametrize("options", OTHERS, ids=str)
-def test_so_they_are_by_other_settings_of_asap(options):
+def test_other_settings_of_asap_learn_them_too(options):
     graphs, y = batch(torch.float32), torch.arange(20) % 2
     model = build(ModelConfig(hidden=32, dropout=0.0, **options), 8, 2, seed=0)
     assert epochs_to_learn(model, graphs, y, most=400) is not None

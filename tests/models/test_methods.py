@@ -15,7 +15,7 @@ from asapool.models.methods import methods
 
 @pytest.fixture
 def table(monkeypatch):
-    """The registry, put back afterwards."""
+    """The registry, restored afterwards."""
     monkeypatch.setattr(registry, "_TABLE", dict(registry._TABLE))
     return registry
 
@@ -113,7 +113,7 @@ def degree(config, level):
 
 
 class Size(DirectModel):
-    """The mean number of nodes per class; the nearest mean answers."""
+    """The mean number of nodes per class; predicts the class with the nearest mean."""
 
     def fit_graphs(self, graphs, train, val, seed, weight=None):
         import numpy as np
@@ -142,7 +142,7 @@ broken = degree_pooling:nothing
 
 @pytest.fixture
 def elsewhere(tmp_path):
-    """A small package with two methods of its own, as pip would install it, and a runner in that environment."""
+    """A small package with two methods, as pip would install it, and a runner in that environment."""
     site = tmp_path / "site"
     info = site / "degree_pooling-1.0.dist-info"
     info.mkdir(parents=True)
@@ -183,7 +183,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_package_of_its_own_trains_cross_validates_compares_saves_and_loads(elsewhere, tmp_path):
+def test_another_package_trains_cross_validates_compares_saves_and_loads(elsewhere, tmp_path):
     (tmp_path / "commands.py").write_text(COMMANDS)
     done = elsewhere("commands.py")
     assert done.returncode == 0, done.stderr

@@ -46,7 +46,7 @@ def test_the_logits_are_those_of_the_packed_batch(options):
     model, batch = model_and_batch(**options)
     fields = batch.x.double(), batch.ptr, batch.rowptr, batch.col, batch.weight
     x, graph = pad(*fields, batch.edge_attr if "edge_attr" in model.reads else None)
-    # what padding holds must not matter
+    # the content of padding must not matter
     x = torch.where(graph.pattern.ptr.mask[:, :, None], x, 7.0)
     with torch.no_grad():
         expected = model(*fields, **model.more(batch))

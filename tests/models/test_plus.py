@@ -1,4 +1,4 @@
-"""asap+ and none+: their blocks by hand, their symmetries, their settings, and what they read of a batch."""
+"""asap+ and none+: their blocks by hand, their symmetries, their settings, and the fields of a batch they read."""
 
 from dataclasses import replace
 
@@ -129,7 +129,7 @@ def test_impossible_settings_are_refused(setting, words):
         ModelConfig(method="asap+", **setting)
 
 
-def test_bonds_are_read_where_there_are_some(molecules):
+def test_bonds_are_read_if_there_are_some(molecules):
     model = build(ModelConfig(method="asap+", hidden=6), molecules.num_features, 2, seed=0, edge_channels=6).eval()
     batch = cut(model, molecules, np.arange(6))
     assert batch.edge_attr.shape == (batch.col.numel(), 6)

@@ -1,4 +1,4 @@
-"""What must hold for every method: company and numbering do not matter, odd graphs work, all weights can learn."""
+"""Properties of every method: invariance to batching and node numbers, unusual graphs, gradients for all weights."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ def made(method, seed=0, **options):
 
 
 def tied(model, graphs):
-    """Whether chance decides which of two different, equally fit clusters is kept."""
+    """Whether it is arbitrary which of two different, equally fit clusters is kept."""
     for graph in graphs if model.config.method in ("asap", "asap+") else []:
         for step in model.hierarchy(*pack([graph])):
             kept = torch.zeros(len(step.phi), dtype=torch.bool)
@@ -119,9 +119,9 @@ def silent(config):
         ends += ["attention.W.weight", "attention.W.bias", "attention.c"]
     if config.method == "global-attention":  # the same number for all nodes cancels in the softmax
         ends += ["gate_nn.bias"]
-    if plus:  # a norm stands behind every linear map
+    if plus:  # a norm follows every linear map
         ends += ["conv.first.bias", "conv.second.bias", "conv.W.bias"]
-    elif config.batch_norm and config.method != "mlp":  # the norm takes the mean away
+    elif config.batch_norm and config.method != "mlp":  # the norm removes the mean
         ends += [f"convs.{level}.conv.{'W.' if config.conv == 'sage' else ''}bias" for level in range(config.levels)]
     return tuple(ends)
 
@@ -134,7 +134,7 @@ def silent(config):
     ids=str,
 )
 def test_the_gradient_reaches_every_weight(method, options):
-    # large and sparse: in a small pooled graph all are neighbours of all, so all nodes are alike and nothing is learned
+    # large and sparse: a small pooled graph is complete, so all nodes are equal and nothing is learned
     graphs = pack(random_graphs(7, [60, 50, 70], weighted=True, density=0.05))
     # counts come with a data set, and are tested there
     quiet = {"counts": "none", "conv_dropout": 0.0, "readout_dropout": 0.0} if method.endswith("+") else {}

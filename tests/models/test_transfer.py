@@ -1,4 +1,4 @@
-"""--from and --freeze-encoder: which weights are taken, which stay, and what is refused."""
+"""--from and --freeze-encoder: which weights are taken, which are frozen, and what is refused."""
 
 import pytest
 import torch
@@ -14,13 +14,13 @@ TINY = ("--hidden", 4, "--epochs", 1, "--no-report", "--val", 0.2, "--test", 0.2
 
 
 @pytest.mark.parametrize("name", ["asap", "asap+"])
-def test_the_encoder_is_taken_and_the_head_where_it_fits(name):
+def test_the_encoder_is_taken_and_the_head_if_it_fits(name):
     config = ModelConfig(method=name, hidden=4, levels=1)
     old = build(config, 3, 2, seed=0)
     same, other = build(config, 3, 2, seed=1), build(config, 3, 5, seed=1)
     taken = take_weights(same, old)
     assert not taken.left
-    assert taken.sentence("m") == "all weights start from those of m"
+    assert taken.sentence("m") == "all weights were copied from m"
     assert all(torch.equal(a, b) for a, b in zip(same.state_dict().values(), old.state_dict().values(), strict=True))
     fresh = {key: value.clone() for key, value in other.state_dict().items()}
     taken = take_weights(other, old)
@@ -28,14 +28,14 @@ def test_the_encoder_is_taken_and_the_head_where_it_fits(name):
     assert taken.left == (f"{last}.weight", f"{last}.bias")
     for key, value in other.state_dict().items():
         assert torch.equal(value, fresh[key] if key.startswith(last) else old.state_dict()[key]), key
-    assert f"{last}.weight, {last}.bias anew" in taken.sentence("m")
+    assert f"newly initialised: {last}.weight, {last}.bias" in taken.sentence("m")
 
 
 def test_another_encoder_is_refused():
     old = build(ModelConfig(hidden=4), 3, 2, seed=0)
-    with pytest.raises(ConfigError, match="holds a model of the method 'asap'"):
+    with pytest.raises(ConfigError, match="contains a model of the method 'asap'"):
         take_weights(build(ModelConfig(method="topk", hidden=4), 3, 2), old)
-    with pytest.raises(ConfigError, match=r"bias has the shape \(4,\), and this model needs \(8,\)"):
+    with pytest.raises(ConfigError, match=r"bias has the shape \(4,\), but this model needs \(8,\)"):
         take_weights(build(ModelConfig(hidden=8), 3, 2), old)
 
 
@@ -49,7 +49,7 @@ def first(tmp_path_factory):
 def test_train_starts_from_a_model_with_its_settings(first, tmp_path):
     done = call("train", SOURCE, "--epochs", 1, "--lr", 1e-12, "--seed", 5, "--no-report", "--set",
                 "train.weight_decay=0.0", "--from", first, "--out", tmp_path / "run")  # fmt: skip
-    assert "all weights start from those of" in done.stderr
+    assert "all weights were copied from" in done.stderr
     old, new = (checkpoint.load(folder).model for folder in (first, tmp_path / "run"))
     assert new.config == old.config
     for (name, a), b in zip(old.named_parameters(), new.parameters(), strict=True):
@@ -66,9 +66,9 @@ def test_a_frozen_encoder_keeps_its_bytes(first, tmp_path):
 
 
 def test_what_cannot_be_started_from(first, tmp_path):
-    with pytest.raises(ConfigError, match=r"train\.freeze_encoder keeps an encoder that was trained before"):
+    with pytest.raises(ConfigError, match=r"train\.freeze_encoder needs a trained encoder"):
         call("train", SOURCE, *TINY, "--freeze-encoder", "--out", tmp_path / "a")
-    with pytest.raises(ConfigError, match="holds a model of the method"):
+    with pytest.raises(ConfigError, match="contains a model of the method"):
         call("train", SOURCE, *TINY, "--from", first, "--method", "topk", "--out", tmp_path / "b")
     with pytest.raises(ConfigError, match="trained on node features made with another"):
         call("train", "synthetic:motifs?graphs=20", "--epochs", 1, "--from", first, "--out", tmp_path / "c")

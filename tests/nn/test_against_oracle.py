@@ -36,7 +36,7 @@ def test_equals_the_oracle_graph_by_graph(data, chosen, backend):
         torch.testing.assert_close(S[lo:hi, lo:hi], rows)
         torch.testing.assert_close(step.fitness[lo:hi], phi)
         ours = (step.centres[at] - lo).tolist()
-        if ours != kept:  # only nodes equally fit up to rounding may trade places
+        if ours != kept:  # only nodes that are equally fit up to rounding may be exchanged
             torch.testing.assert_close(phi[ours], phi[kept], rtol=0, atol=1e-12)
             continue
         torch.testing.assert_close(step.x[at], x_p)
@@ -86,7 +86,7 @@ def test_a_batch_is_its_graphs_one_by_one(data, chosen, backend):
 
 @pytest.mark.parametrize("semantics", ["paper", "authors", "pyg"])
 def test_three_poolings_in_a_row_match_the_oracle(semantics, backend):
-    """Levels two and three bring weighted graphs with a diagonal."""
+    """At levels two and three, graphs are weighted and have a diagonal."""
     x, edge_index, edge_weight, _ = random_batch(3, graphs=1, most=40, F=3)
     edge_index, edge_weight = edge_index[:, edge_index[0] != edge_index[1]], edge_weight
     pools = [

@@ -1,4 +1,4 @@
-"""assign="members" and attention="dynamic" on graphs small enough to draw; the oracle tests have both at random."""
+"""assign="members" and attention="dynamic" on graphs small enough to draw; the oracle tests try both at random."""
 
 import math
 
@@ -35,7 +35,7 @@ def test_members_of_a_path_by_hand(backend):
     torch.testing.assert_close(M, expected)
 
 
-def test_shares_are_equal_where_all_memberships_vanish(backend):
+def test_shares_are_equal_if_all_memberships_vanish(backend):
     pattern, _ = kernels.pack(torch.tensor([[0, 1], [1, 0]]), torch.tensor([0, 2]), 2, backend=backend)
     fitness, perm, ptr = torch.ones(2), torch.tensor([0, 1]), torch.tensor([0, 2])
     members, source = kernels.join(pattern, pattern, fitness, perm, ptr, backend=backend)
@@ -86,7 +86,7 @@ def test_dynamic_scores_by_hand(backend):
     torch.testing.assert_close(alpha, torch.tensor([first, 1 - first, second, 1 - second]))
 
 
-def test_the_query_decides_who_counts(backend):
+def test_the_query_matters(backend):
     """On a path 0–1–2 the middle cluster and the whole of W matter, unlike with Master2Token and σ inside."""
     layer = with_random_parameters(DynamicAttention(2, backend=backend).double())
     x = torch.tensor([[1.0, -1], [-2, 3], [0.5, 0.5]]).double()

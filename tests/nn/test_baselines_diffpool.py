@@ -1,4 +1,4 @@
-"""DiffPool: what is poured where, how clusters are joined, and what the two losses are."""
+"""DiffPool: the pooled features and edges, and the two losses."""
 
 import math
 
@@ -23,7 +23,7 @@ def quarter_pool(**options):
     return pool
 
 
-def test_nodes_are_poured_by_their_shares(backend):
+def test_nodes_are_assigned_by_their_shares(backend):
     z = torch.tensor([[1.0], [2.0], [6.0]]).double()
     step = quarter_pool(backend=backend).step(z, packed(z, PATH3))
     torch.testing.assert_close(step.x, torch.tensor([[9 / 4], [27 / 4]]).double())
@@ -32,7 +32,7 @@ def test_nodes_are_poured_by_their_shares(backend):
     assert step.ptr.tolist() == [0, 2]
 
 
-def test_the_assignment_reads_x_and_pours_z():
+def test_the_assignment_is_computed_from_x_and_pools_z():
     x, z = torch.zeros(3, 1).double(), torch.tensor([[4.0, 8.0]] * 3).double()
     step = quarter_pool().step(x, packed(x, PATH3), z=z)
     torch.testing.assert_close(step.x, torch.tensor([[3.0, 6.0], [9.0, 18.0]]).double())
@@ -107,6 +107,6 @@ def test_gradients_are_those_of_the_formula():
     assert torch.autograd.gradcheck(run, (x.requires_grad_(),))
 
 
-def test_no_clusters_get_a_sentence():
+def test_zero_clusters_are_refused():
     with pytest.raises(ConfigError, match="at least one cluster"):
         DiffPooling(3, 0)

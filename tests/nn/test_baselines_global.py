@@ -1,4 +1,4 @@
-"""Set2Set, global attention and SortPool: what each makes of the nodes of a graph."""
+"""Set2Set, global attention and SortPool: the vector of a graph from its nodes."""
 
 import math
 
@@ -42,11 +42,11 @@ def test_global_attention_with_transform_sums_what_the_layer_gives():
     assert len(list(GlobalAttentionPool(1).parameters())) == 2
 
 
-def test_set2set_without_a_question_is_the_mean():
+def test_set2set_without_a_query_is_the_mean():
     assert zero(Set2SetPool(1, steps=3))(X, pattern_of(2, 1)).tolist() == [[0.0, 0.5], [0.0, 8.0]]
 
 
-def test_set2set_asks_and_reads():
+def test_set2set_attends_by_its_query():
     pool = zero(Set2SetPool(1, steps=1))
     pool.pool.lstm.bias_ih_l0.data = torch.tensor([50.0, 0.0, 50.0, 50.0])  # gates open, cell 1: q = tanh(1)
     q = math.tanh(1)
@@ -61,7 +61,7 @@ def test_set2set_takes_as_many_steps_as_asked():
     assert not torch.allclose(five(X, pattern_of(3)), ten(X, pattern_of(3)))
 
 
-def test_sortpool_reads_the_first_k_side_by_side(backend):
+def test_sortpool_concatenates_the_first_k(backend):
     x = torch.tensor([[1.0, 3.0], [2.0, 9.0], [3.0, -1.0], [4.0, 5.0]])
     assert SortPool(2, 3, backend=backend)(x, pattern_of(3, 1)).tolist() == [
         [2.0, 9.0, 1.0, 3.0, 3.0, -1.0],
@@ -78,7 +78,7 @@ def test_sortpool_breaks_ties_by_the_feature_before(backend):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_sortpool_equals_torch_geometric_where_nothing_is_tied(seed, backend):
+def test_sortpool_equals_torch_geometric_without_ties(seed, backend):
     from torch_geometric.nn import SortAggregation
 
     x, edges, _, batch = random_batch(seed, graphs=5)

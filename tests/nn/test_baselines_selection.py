@@ -1,4 +1,4 @@
-"""TopK and SAGPool: who is kept, with what features and which edges; and never the lowest scores."""
+"""TopK and SAGPool: which nodes are kept, with which features and edges; and never the lowest scores."""
 
 import math
 

@@ -21,7 +21,7 @@ def classes(rows, depth, x=None, edge_attr=None):
 
 
 def same(a, b):
-    """Whether two lists of labels part the nodes alike."""
+    """Whether two lists of labels define the same partition of the nodes."""
     return len(set(zip(a, b, strict=True))) == len(set(a)) == len(set(b))
 
 

@@ -122,7 +122,7 @@ def test_bad_edge_features_are_named(backend):
 
 
 def test_a_graph_that_is_thinned_while_it_is_formed():
-    """The edges that stay have the features, and gradients, that they have without a limit."""
+    """The kept edges have the features and gradients that they have without a limit."""
     g = torch.Generator().manual_seed(0)
     spokes = torch.stack([torch.zeros(59, dtype=torch.int64), torch.arange(1, 60)])
     edges = torch.cat([spokes, spokes.flip(0)], dim=1)

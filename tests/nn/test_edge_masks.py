@@ -27,7 +27,7 @@ def masked(model, mask, *args, **kwargs):
 
 
 def even(semantics="paper", **options):
-    """A pool whose memberships are even before a mask comes, and φ_i = x_i + Σ_j A_ij (x_i − x_j)."""
+    """A pool with uniform memberships before a mask is applied, and φ_i = x_i + Σ_j A_ij (x_i − x_j)."""
     pool = ASAPooling(1, ratio=2, semantics=semantics, **options)
     nn.init.zeros_(pool.attention.w)
     for W in (pool.fitness.W1, pool.fitness.W2, pool.fitness.W3):
@@ -89,7 +89,7 @@ def test_the_gradient_of_a_mask(options):
 
 @pytest.mark.parametrize("semantics", ["paper", "pyg"])
 def test_a_mask_of_zero_is_a_graph_without_the_edge(semantics):
-    """Where the query of the attention takes no part; features of kept clusters are the same."""
+    """For attention without a query; the features of kept clusters are the same."""
     pool = ASAPooling(8, ratio=1.0, attention="s2t", semantics=semantics)
     kept = torch.rand(EDGES.size(1), generator=torch.Generator().manual_seed(1)) < 0.7
     result = masked(pool, kept.float(), X, EDGES, WEIGHT, BATCH)
@@ -157,6 +157,6 @@ def test_every_edge_moves_the_answer_as_its_gradient_says():
 
 
 def test_without_the_wrapper_torch_geometric_fails():
-    """The reason for the wrapper: a layer behind the pooling gets 3 nodes and a mask of 16 edges."""
+    """The reason for the wrapper: a layer after the pooling gets 3 nodes and a mask of 16 edges."""
     with pytest.raises(AssertionError):
         explanation(Net(ASAPooling(8, ratio=3), GCNConv).eval(), *ONE)

@@ -1,4 +1,4 @@
-"""A pooling in one operation is the same as its steps one by one, forward and backward."""
+"""Pooling in one operation equals its steps one by one, forward and backward."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from tests.graphs import random_batch, with_random_parameters
 @pytest.mark.parametrize("semantics", ["paper", "authors", "pyg", "dynamic", "members"])
 @pytest.mark.parametrize("read", ["features", "memberships", "fitness", "edges", "all"])
 def test_the_steps_one_by_one_give_the_same(semantics, hops, dropout, read, monkeypatch):
-    """A hook on the attention makes a pooling take its steps one by one."""
+    """A hook on the attention makes the layer run its steps one by one."""
     x, edge_index, edge_weight, batch = random_batch(3, graphs=4, most=8, F=5)
     chosen = {"dynamic": {"attention": "dynamic"}, "members": {"assign": "members"}}
     chosen = chosen.get(semantics, {"semantics": semantics})
@@ -43,7 +43,7 @@ def test_the_steps_one_by_one_give_the_same(semantics, hops, dropout, read, monk
 
 
 def takes_its_steps(pool, x, edge_index, edge_weight, batch, monkeypatch):
-    """Whether the pooling goes step by step."""
+    """Whether the layer runs its steps one by one."""
     called = []
     with monkeypatch.context() as patch:
         patch.setattr(pool, "_form", lambda *args: called.append(args) or ASAPooling._form(pool, *args))

@@ -156,9 +156,9 @@ def test_bad_edge_features_are_named(backend):
         conv(x, PATH3, edge_attr=torch.tensor([[0.0, 0], [0, 0], [0, float("nan")], [0, 0]]))
     with pytest.raises(InputError, match=r"floating point tensor, got torch\.int64"):
         conv(x, PATH3, edge_attr=torch.ones(4, 2, dtype=torch.int64))
-    with pytest.raises(InputError, match="made for 2 edge features, the graph has none"):
+    with pytest.raises(InputError, match="built for 2 edge features, the graph has none"):
         conv(x, PATH3)
-    with pytest.raises(InputError, match="made for 2 edge features, the graph has 1"):
+    with pytest.raises(InputError, match="built for 2 edge features, the graph has 1"):
         conv(x, PATH3, edge_attr=torch.ones(4))
     with pytest.raises(ConfigError, match="at least one edge feature"):
         GINE(1, 1, 0)

@@ -43,7 +43,7 @@ def test_every_attention_fitness_and_aggregate(attention, fitness, aggregate, ho
 @pytest.mark.parametrize("attention", ["m2t", "t2t", "s2t"])
 @pytest.mark.parametrize("master", ["max", "mean"])
 def test_sigma_outside(master, attention, hops, backend):
-    """Here the query matters, so the master query and W get gradients of their own."""
+    """Here the query matters, so the master query and W have gradients."""
     data = random_batch(**DATA)
     pool = ASAPooling(2, attention=attention, master=master, hops=hops, semantics="pyg", GNN=GCN, backend=backend)
     pool = with_random_parameters(pool.double())
@@ -51,7 +51,7 @@ def test_sigma_outside(master, attention, hops, backend):
 
 
 def test_authors_features(backend):
-    """Their S is detached where edges are made, so only the features are differentiated all the way."""
+    """Their S is detached when edges are formed, so only the features are fully differentiable."""
     data = random_batch(**DATA)
     pool = with_random_parameters(ASAPooling(2, semantics="authors", backend=backend).double())
     check(pooled(pool, data, weights=False), [data[0], data[2]], pool.parameters())

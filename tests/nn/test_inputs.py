@@ -1,4 +1,4 @@
-"""Odd graphs work; wrong input gets one sentence."""
+"""Unusual graphs work; wrong input gets one sentence."""
 
 import pytest
 import torch

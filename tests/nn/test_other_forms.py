@@ -1,4 +1,4 @@
-"""Weights and edges as other programs hold them: old checkpoints, sparse adjacencies; and how layers print."""
+"""Weights and edges in the forms of other libraries: old checkpoints, sparse adjacencies; and how layers print."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_an_old_gcn_weight_is_transposed():
 
 
 def forms(edge_index, edge_weight, N):
-    """adj.t() in the layouts that torch has, and of torch_sparse where it is installed."""
+    """adj.t() in the layouts of torch, and of torch_sparse if it is installed."""
     adj_t = torch.sparse_coo_tensor(edge_index.flip(0), edge_weight, (N, N)).coalesce()
     yield adj_t
     yield adj_t.to_sparse_csr()

@@ -1,4 +1,4 @@
-"""bfloat16 and autocast: fewer digits, and no other numbers."""
+"""bfloat16 and autocast: fewer digits, otherwise the same numbers."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ STAR = torch.cat([STAR, STAR.flip(0)], dim=1)
 
 @pytest.mark.parametrize("layer_type", [GCN, LEConv, SAGE])
 def test_a_node_of_a_thousand_neighbours_in_bfloat16(layer_type):
-    """Sums in bfloat16 stand still at 256; these are made in float32."""
+    """Sums of ones in bfloat16 stop at 256; these are computed in float32."""
     torch.manual_seed(0)
     layer = layer_type(4, 2)
     x = torch.rand(N + 1, 4).bfloat16().float()
@@ -51,7 +51,7 @@ def test_a_layer_under_autocast(backend):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_model_under_autocast(method):
-    """Also behind a layer that leaves bfloat16."""
+    """Also after a layer that returns bfloat16."""
     model = build(ModelConfig(method=method, hidden=8), 5, 2, seed=0, typical_nodes=6)
     parts = [torch.tensor([0, 3, 5]), torch.tensor([0, 1, 3, 4, 5, 6]), torch.tensor([1, 0, 2, 1, 4, 3])]
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Beside torch_geometric: the same numbers from the same weights, wherever torch_geometric is right."""
+"""Against torch_geometric: the same numbers from the same weights, wherever torch_geometric is right."""
 
 import copy
 
@@ -12,7 +12,7 @@ from asapool.errors import ConfigError
 from asapool.nn import GCN, ASAPooling, LEConv, pyg_state_dict
 from tests.graphs import random_batch, with_random_parameters
 
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse")  # torch_geometric goes through torch's sparse tensors
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")  # torch_geometric uses torch's sparse tensors
 
 
 def pair(GNN=None, seed=0, dtype=torch.float64, **options):
@@ -38,7 +38,7 @@ def test_the_same_numbers(GNN, options, weighted):
         x, edge_index, edge_weight, batch = random_batch(seed, weighted=weighted, directed=True, dtype=dtype)
         step, expected = ours.explain(x, edge_index, edge_weight, batch), theirs(x, edge_index, edge_weight, batch)
         got = step.pooled()
-        if got.perm.tolist() != expected[4].tolist():  # like nodes are equally fit; torch_geometric breaks ties anyhow
+        if got.perm.tolist() != expected[4].tolist():  # equal nodes: torch_geometric breaks ties arbitrarily
             torch.testing.assert_close(step.fitness[got.perm], step.fitness[expected[4]], rtol=0, atol=near)
             continue
         compared += 1
@@ -102,7 +102,7 @@ def test_gcn(backend):
 
 
 @pytest.mark.parametrize("GNN", [None, GCNConv, GraphConv])
-def test_weights_of_ours_go_back_to_torch_geometric(GNN):
+def test_weights_can_be_loaded_by_torch_geometric(GNN):
     ours = with_random_parameters(ASAPooling(5, GNN=GNN, semantics="pyg").double(), 3)
     theirs = PyGPooling(5, GNN=GNN).double()
     theirs.load_state_dict(pyg_state_dict(ours))  # strict: every name and shape
@@ -119,19 +119,19 @@ def test_weights_of_leconv_go_back_and_other_forms_are_refused():
         pyg_state_dict(ASAPooling(5, attention="dynamic"))
 
 
-def test_a_state_dict_of_ours_round_trips():
+def test_a_state_dict_survives_the_round_trip():
     one, two = (with_random_parameters(ASAPooling(5), seed) for seed in (1, 2))
     two.load_state_dict(one.state_dict())
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
 
 
 class Named(GCNConv):
-    """GCNConv to the letter, and a class of its own, so that it is called as a module."""
+    """GCNConv as a subclass, so that it is called as a module."""
 
 
 @pytest.mark.parametrize("semantics", ["paper", "authors", "pyg"])
 def test_gcnconv_gives_the_same_numbers_under_its_own_name_and_another(semantics):
-    """Pooled graphs bring a diagonal along, on which the readings of Â differ."""
+    """Pooled graphs have a diagonal, on which the definitions of Â differ."""
     x, edge_index, edge_weight, batch = random_batch(4, loops=True)
     pools = [with_random_parameters(ASAPooling(5, GNN=g, semantics=semantics).double()) for g in (GCNConv, Named)]
     pools[1].load_state_dict(pools[0].state_dict())

@@ -1,4 +1,4 @@
-"""The whole step as an object, lifting, thinning, and the parts on their own."""
+"""The whole step as an object, lifting, thinning, and the parts separately."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from tests.graphs import PATH4, random_batch, undirected, with_random_parameters
 
 
 def even_attention(pool):
-    """All members count the same: α_ij = 1 / |c(i)|."""
+    """Uniform memberships: α_ij = 1 / |c(i)|."""
     with torch.no_grad():
         pool.attention.w.zero_()
     return pool
@@ -90,7 +90,7 @@ def test_max_neighbours_bounds_the_degree_and_keeps_symmetry(hops, backend):
     full = ASAPooling(4, hops=hops, backend=backend)
     thin = ASAPooling(4, hops=hops, max_neighbours=6, backend=backend)
     thin.load_state_dict(full.state_dict())
-    for _ in range(2):  # pooled edges come back in as input
+    for _ in range(2):  # pooled edges are the next input
         step = thin.explain(x, edges)
         A = step.adjacency.to_dense().detach()
         assert (A.fill_diagonal_(0) != 0).sum(1).max() <= 6
@@ -141,13 +141,13 @@ def test_reset_draws_new_weights():
 
 
 class Indifferent(Master2Token):
-    """Everyone belongs to a cluster alike."""
+    """All members of a cluster have the same score."""
 
     def scores(self, x, clusters):
         return None, torch.zeros(len(x), dtype=x.dtype)
 
 
-def test_a_part_of_the_user_s_own_is_used(backend):
+def test_a_custom_attention_is_used(backend):
     pool = ASAPooling(5, backend=backend).double()
     pool.attention = Indifferent(5, backend=backend).double()
     assignment = pool.explain(*random_batch(8)).assignment
@@ -156,8 +156,8 @@ def test_a_part_of_the_user_s_own_is_used(backend):
 
 
 @pytest.mark.parametrize("part", ["attention", "fitness", "inner", "inner.lin"])
-def test_hooks_hear_or_change_nothing(backend, part):
-    """A part that somebody listens to is called."""
+def test_modules_with_hooks_are_called(backend, part):
+    """A module with hooks is called as a module."""
     pool = ASAPooling(5, backend=backend).double()
     batch = random_batch(8)
     expected, heard = pool(*batch), []
@@ -181,7 +181,7 @@ def test_max_neighbours_does_not_look_at_other_graphs(backend):
     torch.testing.assert_close(beside.edge_weight[mine], alone.edge_weight)
 
 
-def test_what_a_person_reads_goes_by_their_own_numbers(backend):
+def test_public_fields_use_the_users_node_numbers(backend):
     x, edges = torch.randn(5, 3), undirected((0, 2), (2, 4), (1, 3))
     step = ASAPooling(3, ratio=0.6, backend=backend).explain(x, edges, batch=torch.tensor([1, 0, 1, 0, 1]))
     kept = step.centres
@@ -191,7 +191,7 @@ def test_what_a_person_reads_goes_by_their_own_numbers(backend):
 
 
 class Doubled(torch.nn.Module):
-    """In the place of a linear map, as adapters are put there."""
+    """Replaces a linear map, as adapters do."""
 
     def __init__(self, inside):
         super().__init__()
@@ -203,7 +203,7 @@ class Doubled(torch.nn.Module):
 
 
 @pytest.mark.parametrize("part", ["inner.lin", "attention.W"])
-def test_a_module_in_the_place_of_a_linear_map_is_called(backend, part):
+def test_a_module_that_replaces_a_linear_map_is_called(backend, part):
     pool = ASAPooling(5, semantics="authors", backend=backend).double()
     where, name = pool.get_submodule(part.split(".")[0]), part.split(".")[1]
     plain = getattr(where, name)
@@ -217,19 +217,19 @@ def test_a_module_in_the_place_of_a_linear_map_is_called(backend, part):
 
 
 class Degree(torch.nn.Module):
-    """Fit is who has many neighbours."""
+    """The fitness is the number of neighbours."""
 
     def forward(self, x, edge_index, edge_weight):
         return torch.bincount(edge_index[1], minlength=len(x)).to(x.dtype)
 
 
-def test_a_fitness_of_the_user_s_own_is_used(backend):
+def test_a_custom_fitness_is_used(backend):
     pool = ASAPooling(3, ratio=1, backend=backend)
     pool.fitness = Degree()
     assert pool(torch.randn(4, 3), undirected((0, 2), (1, 2), (3, 2))).perm.tolist() == [2]
 
 
-def test_who_listens_to_all_modules_hears_all(backend):
+def test_global_hooks_are_called_for_all_modules(backend):
     heard = []
     pool = ASAPooling(5, backend=backend).double()
     handle = torch.nn.modules.module.register_module_forward_hook(lambda module, *_: heard.append(module))
@@ -240,7 +240,7 @@ def test_who_listens_to_all_modules_hears_all(backend):
     assert {pool.inner, pool.inner.lin, pool.attention, pool.fitness, pool} <= set(heard)
 
 
-@pytest.mark.filterwarnings("ignore:Grad strides")  # a column of three that were multiplied at once; a remark on speed
+@pytest.mark.filterwarnings("ignore:Grad strides")  # a column of a product; only a performance warning
 def test_distributed_data_parallel_as_the_docs_say(tmp_path):
     """Two steps: the first would leave the parameters that get no gradient waiting."""
     group = torch.distributed
@@ -251,6 +251,6 @@ def test_distributed_data_parallel_as_the_docs_say(tmp_path):
             out = pool(*random_batch(8))
             (out.x.sum() + out.edge_weight.sum()).backward()
         assert pool.module.fitness.W1.grad.abs().sum() > 0
-        del pool, out  # a model that outlives its group may wait for ever in torch when it is deleted
+        del pool, out  # a model that outlives its process group may hang in torch when it is deleted
     finally:
         group.destroy_process_group()

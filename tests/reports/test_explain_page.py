@@ -165,12 +165,12 @@ def test_the_page_says_what_its_colours_and_words_mean(browser, page_file):
     with opened(browser, page_file) as page:
         words = page.locator("main").inner_text()
         for output in (
-            "Clusters that touch differ in colour as far as seven colours go",
+            "Adjacent clusters have different colours as far as seven colours allow",
             "Nodes without colour are in no kept cluster",
-            "The node that a cluster was formed around",
-            "The score by which a cluster was kept",
-            "Components: parts of a graph that no edge joins",
-            "Density: share of all pairs of nodes that an edge joins",
+            "The node around which a cluster was formed",
+            "The score of a cluster",
+            "Components: parts of a graph with no edge between them",
+            "Density: share of node pairs joined by an edge",
         ):
             assert words.count(output) == 1  # once for all graphs
 

@@ -143,11 +143,11 @@ def test_a_cross_validation_without_its_table_or_its_graphs_is_refused(crossed, 
     shutil.copytree(crossed[0], tmp_path / "cv")
     records = (tmp_path / "cv" / "runs.jsonl").read_text()
     (tmp_path / "cv" / "runs.jsonl").write_text("".join(records.splitlines(keepends=True)[:-1]))
-    with pytest.raises(CheckpointError, match=r"the cross-validation is not finished\. Give its command again"):
+    with pytest.raises(CheckpointError, match=r"the cross-validation is not finished\. Run its command again"):
         report_page(tmp_path / "cv")
     (tmp_path / "cv" / "runs.jsonl").write_text(records)
     (tmp_path / "cv" / "graphs.csv").unlink()
-    with pytest.raises(CheckpointError, match="its files do not fit together"):
+    with pytest.raises(CheckpointError, match="its files are inconsistent"):
         report_page(tmp_path / "cv")
 
 
@@ -157,7 +157,7 @@ def test_the_paper_stands_beside_its_own_data_sets(crossed, tmp_path):
     cross_validate(graphs, plan, tmp_path / "nci1")
     page = comparison_page(tmp_path / "nci1")
     assert "71.48 ± 0.42" in page
-    assert "Trained for 1 epochs, the paper for 100: there is no verdict" in page
+    assert "so there is no verdict on its numbers" in page
     assert '<th scope="col">paper</th>' in page
     assert '<th scope="col">paper</th>' not in comparison_page(crossed[0])
 
@@ -180,19 +180,19 @@ def test_graphs_that_are_gone_leave_a_sentence(run_folder, tmp_path):
     shutil.copytree(run_folder[0], folder)
     text = (folder / "config.toml").read_text().replace('"nci-alerts"', '"gone.csv"')
     (folder / "config.toml").write_text(text)
-    assert "They cannot be drawn: gone.csv: there is no such file" in report_page(folder)
+    assert "The graphs cannot be drawn: gone.csv: there is no such file" in report_page(folder)
 
 
 def test_a_folder_without_a_finished_run_is_refused_in_a_sentence(run_folder, tmp_path):
-    with pytest.raises(CheckpointError, match="holds neither a run"):
+    with pytest.raises(CheckpointError, match="contains neither a run"):
         report_page(tmp_path)
     (tmp_path / "config.toml").write_text("")
-    with pytest.raises(CheckpointError, match=r"the run is not finished\. Go on with: asapool train --resume"):
+    with pytest.raises(CheckpointError, match=r"the run is not finished\. Resume it with: asapool train --resume"):
         report_page(tmp_path)
     folder = tmp_path / "damaged"
     shutil.copytree(run_folder[0], folder)
     (folder / "predictions.csv").write_text("graph,id,label,predicted,p(clean),p(alert)\n0,a,cloudy,clean,1,0\n")
-    with pytest.raises(CheckpointError, match="do not fit together"):
+    with pytest.raises(CheckpointError, match="are inconsistent"):
         report_page(folder)
 
 

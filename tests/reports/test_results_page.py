@@ -180,7 +180,7 @@ def test_accuracy_against_distance_has_a_line_per_method():
     assert drawn == [
         ("asap+, ± over folds", [2.0, 8.0], [90.0, 80.0]), ("wl, ± over folds", [2.0, 8.0], [99.0, 50.0])
     ]  # fmt: skip
-    assert "distance of the motifs" in plan_chart(table).label
+    assert "distance between the motifs" in plan_chart(table).label
 
 
 def test_the_page_is_never_older_than_the_store(reproduced, tmp_path):
@@ -190,9 +190,9 @@ def test_the_page_is_never_older_than_the_store(reproduced, tmp_path):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     lines = (tmp_path / "runs.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "runs.jsonl").write_bytes(b"".join(lines[:9]))
-    assert "9 of 54 trainings are done" in results_page(tmp_path)
-    assert "53 of 54 trainings are done" not in results_page(tmp_path)
-    assert "52 of 54 trainings are done" in results_page(folder)  # one failed, one was not reached
+    assert "9 of 54 training runs are done" in results_page(tmp_path)
+    assert "53 of 54 training runs are done" not in results_page(tmp_path)
+    assert "52 of 54 training runs are done" in results_page(folder)  # one failed, one was not reached
 
 
 def test_what_people_wrote_is_text(browser, tmp_path):
@@ -209,14 +209,14 @@ def test_what_people_wrote_is_text(browser, tmp_path):
 
 def test_a_folder_with_records_alone_is_refused_in_a_sentence(reproduced, tmp_path):
     (tmp_path / "runs.jsonl").write_bytes((reproduced[0] / "runs.jsonl").read_bytes())
-    with pytest.raises(DataError, match="holds records but no plan of a table"):
+    with pytest.raises(DataError, match="contains records but no plan of a table"):
         report_page(tmp_path)
 
 
 def test_tables_without_training_have_a_page_too(reproduced, tmp_path):
     (tmp_path / "table1.json").write_bytes((reproduced[0] / "table1.json").read_bytes())
     changed = json.loads((tmp_path / "table1.json").read_text())
-    assert "The paper's table says the same." in report_page(tmp_path).replace("&#39;", "'")
+    assert "The paper's table agrees." in report_page(tmp_path).replace("&#39;", "'")
     changed["findings"]["asap"]["Sparse"]["holds"], changed["agrees"] = False, False
     (tmp_path / "table1.json").write_text(json.dumps(changed))
     assert "–\u00a0no (the paper: yes)" in report_page(tmp_path)

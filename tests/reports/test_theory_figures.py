@@ -72,5 +72,5 @@ def test_verdicts_are_the_report(report, tmp_path):
 
 def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "taken").write_text("")
-    with pytest.raises(WriteError, match=r"taken: cannot be a folder for figures"):
+    with pytest.raises(WriteError, match=r"taken: cannot make a folder for figures"):
         figures.make_folder(tmp_path / "taken")

@@ -1,4 +1,4 @@
-"""One report for all tests that look at one: it takes a few seconds to make."""
+"""One report for all tests that use it: it takes a few seconds to compute."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from asapool.theory import verify
 
 @pytest.fixture(scope="session")
 def progress():
-    """What the report said on the way."""
+    """The progress messages of the report."""
     return []
 
 

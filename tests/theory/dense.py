@@ -1,4 +1,4 @@
-"""Pooling by the book: dense matrices of one small graph, against which the theory's operators are checked."""
+"""Pooling by the formulas, with dense matrices of one small graph, to check the theory's operators."""
 
 from itertools import combinations
 

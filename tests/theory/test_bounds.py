@@ -22,7 +22,7 @@ from asapool.theory.bounds import (
 from asapool.theory.graphs import balanced_starlike_tree, path_graph, starlike_tree
 
 
-def test_closed_forms_count_what_is_there():
+def test_closed_forms_agree_with_counting():
     for N in range(1, 41):
         for h in range(1, N + 3):
             assert path_optimum(N, h) == optimum_nodes(path_graph(N), h)

@@ -47,7 +47,7 @@ def test_the_operator_is_equivariant(attention, h):
 
 @pytest.mark.parametrize("semantics", SEMANTICS)
 def test_ties_break_it_in_all_semantics(semantics):
-    """A ring of six like nodes: three neighbours are kept, or three nodes two hops apart, as the labels have it."""
+    """A ring of six equal nodes: three neighbours are kept, or three nodes two hops apart, depending on the labels."""
     ring = circulant(6, 2)
     pool = with_random_parameters(ASAPooling(2, ratio=0.5, semantics=semantics).double())
 
@@ -69,6 +69,6 @@ def test_relabelling_by_hand():
     assert relabel(path_graph(3), torch.tensor([2, 0, 1])) == [[2], [2], [0, 1]]  # old 1, the middle, is now 2
 
 
-def test_the_block_the_proof_prints_is_no_permutation_matrix():
+def test_the_block_in_the_proof_is_not_a_permutation_matrix():
     P = torch.eye(4)[[1, 2, 3, 0]]
     assert printed_block(P, torch.tensor([0, 2])).abs().sum() == 0

@@ -82,7 +82,7 @@ def test_the_same_seed_gives_the_same_run():
     assert train("gcn", "above", seed=3, steps=10, copies=16) == train("gcn", "above", seed=3, steps=10, copies=16)
 
 
-def test_what_cannot_be_is_refused():
+def test_invalid_arguments_are_refused():
     with pytest.raises(InputError, match="r must be even"):
         circulant(5, 3)
     with pytest.raises(ConfigError, match="task must be one of"):

@@ -1,4 +1,4 @@
-"""Neighbour lists, and the trees the lemmas speak of."""
+"""Neighbour lists, and the trees of the lemmas."""
 
 import networkx as nx
 import numpy as np
@@ -25,7 +25,7 @@ def test_one_direction_is_enough():
     assert neighbours([[1], [], [1]]) == [[1], [0, 2], [1]]
 
 
-def test_a_neighbour_that_is_no_node_is_named():
+def test_a_neighbour_that_is_not_a_node_is_named():
     with pytest.raises(InputError, match="node 1 names neighbour 7, but nodes are 0 to 1"):
         neighbours([[1], [7]])
 

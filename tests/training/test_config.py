@@ -31,7 +31,9 @@ def test_a_value_out_of_range_is_refused_by_name(name, value):
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match=r"train\.learning_rate is not a setting\. Known are epochs, batch_size, lr"):
+    with pytest.raises(
+        ConfigError, match=r"train\.learning_rate is not a setting\. The settings are epochs, batch_size"
+    ):
         TrainConfig.from_dict({"learning_rate": 1})
     with pytest.raises(ConfigError, match=r"split\.shares is not a setting"):
         RunSettings.from_dict({"split": {"shares": 1}})

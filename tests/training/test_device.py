@@ -19,7 +19,7 @@ def test_a_device_that_is_not_there_is_one_sentence(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     assert resolve_device("auto") == torch.device("cpu")
-    with pytest.raises(ConfigError, match="'cuda' is not there; this machine and this torch have cpu"):
+    with pytest.raises(ConfigError, match="'cuda' is not available; this machine and this torch have cpu"):
         resolve_device("cuda")
     with pytest.raises(ConfigError, match=r"train\.device must be one of 'auto', 'cpu', 'cuda', 'mps', got 'gpu'"):
         TrainConfig(device="gpu")

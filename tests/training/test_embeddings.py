@@ -31,7 +31,7 @@ def test_the_head_makes_the_logits_of_the_vectors(graphs, name):
 
 
 def test_a_model_that_is_no_network_has_no_vectors(graphs):
-    with pytest.raises(ConfigError, match="makes no vector of a graph"):
+    with pytest.raises(ConfigError, match="computes no vector of a graph"):
         embed(build(ModelConfig(method="majority"), graphs.num_features, 2), graphs)
 
 

@@ -192,7 +192,7 @@ def test_a_state_of_another_run_or_another_kind_is_refused(graphs, tmp_path):
     with pytest.raises(CheckpointError, match=r"another data \('a', now 'b'\)"):
         load_state(file, model, adam, generator, {"data": "b"})
     other = fresh(graphs, ModelConfig(hidden=16))
-    with pytest.raises(CheckpointError, match="does not fit this model"):
+    with pytest.raises(CheckpointError, match="does not match this model"):
         load_state(file, other, Adam(other.parameters()), generator, {"data": "a"})
     for damage in (b"", file.read_bytes()[:-9], b"\x80\x04" + file.read_bytes()):
         file.write_bytes(damage)
@@ -206,14 +206,14 @@ def test_a_state_of_another_version_is_named_or_refused(graphs, tmp_path, monkey
     with monkeypatch.context() as older:
         older.setattr(state, "__version__", "0.1.9")
         save_state(file, model, adam, generator, Progress(), {})
-    with pytest.warns(UserWarning, match=r"begun by asapool 0\.1\.9 and is continued by .* the same numbers"):
+    with pytest.warns(UserWarning, match=r"started by asapool 0\.1\.9 and is continued by .* the same numbers"):
         load_state(file, model, adam, generator, {})
     monkeypatch.setattr(state, "NUMERICS", state.NUMERICS + 1)  # as if this version computed otherwise
     with pytest.raises(
-        CheckpointError, match=r"written by asapool 0\.1\.9, whose trainings give other .*--mix-versions"
+        CheckpointError, match=r"written by asapool 0\.1\.9, which gives different numbers .*--mix-versions"
     ):
         load_state(file, model, adam, generator, {})
-    with pytest.warns(UserWarning, match="other numbers"):
+    with pytest.warns(UserWarning, match="different numbers"):
         load_state(file, model, adam, generator, {}, mix_versions=True)
 
 
@@ -231,7 +231,7 @@ def test_memory_does_not_grow_with_the_epochs(graphs, parts):
 
 
 def test_trainings_in_threads_give_the_bytes_of_one_alone(graphs, parts):
-    """0.1.0 seeded torch's global generator, and 39 of 40 such trainings differed."""
+    """0.1.0 seeded torch's global generator, and 39 of 40 such training runs differed."""
     from concurrent.futures import ThreadPoolExecutor
 
     def train(_):
@@ -308,7 +308,7 @@ def test_a_rare_class_is_learned_where_accuracy_would_keep_a_model_that_never_an
     one_class = SimpleNamespace(train=np.arange(40), val=np.flatnonzero(graphs.y == 0)[:5])
     done = fit(fresh(graphs), graphs, one_class, replace(QUICK, select_by="f1"))
     assert (done.selected_by, len(done.notes)) == ("loss", 1)
-    assert "one class only" in done.notes[0]
+    assert "only one class" in done.notes[0]
 
 
 def test_a_cut_training_of_asap_plus_with_averaged_weights_ends_in_the_same_bytes(graphs, parts, tmp_path):

@@ -104,5 +104,5 @@ def test_what_cannot_be_shared_is_refused(tmp_path, monkeypatch):
         Processes(0)
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigError, match="Leave -j out"):
+    with pytest.raises(ConfigError, match="Leave out -j"):
         Processes(2)

@@ -111,7 +111,7 @@ def test_nothing_is_written_before_the_first_graphs_and_none_are_refused(trained
     file.write_text(f"id,smiles\n{rows}")
     for write in (print_predictions, print_json):
         out = io.StringIO()
-        with pytest.raises(DataError, match=r"new.csv: graphs to predict expected, (it has none|none of the 1 rows)"):
+        with pytest.raises(DataError, match=r"new.csv: expected graphs to predict, (got none|none of the 1 rows)"):
             write(out, predict_source(trained, file, skip_invalid=True), trained.target)
         assert out.getvalue() == ""
     if rows:

@@ -119,7 +119,7 @@ def test_a_finished_run_is_only_read_by_resume(finished):
 
 def test_a_run_is_not_overwritten_by_accident(prepared, finished, tmp_path):
     folder, _ = finished
-    with pytest.raises(ConfigError, match="already holds a run"):
+    with pytest.raises(ConfigError, match="already contains a run"):
         start(*prepared, folder)
     start(*prepared, tmp_path)
     (tmp_path / "mine.txt").write_text("stays")
@@ -128,7 +128,7 @@ def test_a_run_is_not_overwritten_by_accident(prepared, finished, tmp_path):
 
 
 def test_there_is_nothing_to_resume_where_nothing_began(tmp_path):
-    with pytest.raises(CheckpointError, match="holds no run"):
+    with pytest.raises(CheckpointError, match="contains no run"):
         resume(tmp_path)
 
 
@@ -215,6 +215,16 @@ def test_a_new_folder_never_meets_an_old_one(tmp_path):
 
 def test_the_folder_of_a_cross_validation_is_refused(tmp_path):
     (tmp_path / "runs.jsonl").write_text("")
-    with pytest.raises(ConfigError, match="holds the trainings of a cross-validation or of tables"):
+    with pytest.raises(ConfigError, match="contains the training runs of a cross-validation or of tables"):
         start(*resolve(TABLES), tmp_path, overwrite=True)
     assert not (tmp_path / "config.toml").exists()
+
+
+def test_a_run_without_a_validation_part_keeps_the_last_epoch_and_can_be_repeated_from_its_settings(tmp_path):
+    settings, graphs = resolve(TABLES | {"split": {"merge_validation": True}})
+    metrics = start(settings, graphs, tmp_path / "one")
+    assert (metrics["parts"]["val"], metrics["best_epoch"], metrics["validation"]) == (0, 4, None)
+    assert metrics["parts"]["train"] + metrics["parts"]["test"] == 40
+    assert RunSettings.from_file(tmp_path / "one" / "config.toml").split.merge_validation
+    with pytest.raises(ConfigError, match="merge_validation must be true or false"):
+        resolve(TABLES | {"split": {"merge_validation": "yes"}})

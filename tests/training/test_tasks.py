@@ -187,7 +187,7 @@ def test_values_that_overflow_and_settings_that_do_not_fit_are_refused(folder):
             fit(model, good, parts, config)
     with pytest.raises(ConfigError, match="outputs"):
         fit(build(ModelConfig(hidden=8), graphs.num_features, 2, seed=0), good, parts, TrainConfig(epochs=1))
-    with pytest.raises(ConfigError, match="no probabilities"):
+    with pytest.raises(ConfigError, match="not probabilities"):
         load_model(folder / "regression").predict_proba("CCO")
     with pytest.raises(AsapoolError, match="above 0"):
         TrainConfig(task_weights={"a": -1})

@@ -89,7 +89,7 @@ def test_the_quantile_comes_from_the_validation_graphs(trained):
 def test_a_coverage_that_the_validation_part_is_too_small_for_holds_everything(trained):
     kind, folder = trained
     done = call("predict", folder / "run", folder / "m.csv", "--coverage", 0.99)
-    assert "a coverage of 0.99 takes 99 validation graphs" in done.stderr
+    assert "a coverage of 0.99 needs 99 validation graphs" in done.stderr
     row = next(csv.DictReader(io.StringIO(done.stdout)))
     if kind == "regression":
         assert (row["lower(logS [mol/l])"], row["upper(logS [mol/l])"]) == ("-inf", "inf")
@@ -127,7 +127,7 @@ def test_a_model_that_knows_nothing_about_trust_says_so(trained, tmp_path):
     _, folder = trained
     loaded = checkpoint.load(folder / "run")
     checkpoint.save(tmp_path / "m.safetensors", loaded.model, recipe=loaded.recipe, target=loaded.target)
-    with pytest.raises(CheckpointError, match="says nothing about how sure its answers are"):
+    with pytest.raises(CheckpointError, match="has no uncertainty data"):
         call("predict", tmp_path / "m.safetensors", folder / "m.csv", "--uncertainty")
     with pytest.raises(ConfigError, match="coverage must lie between 0 and 1"):
         call("predict", folder / "run", folder / "m.csv", "--coverage", 90)
@@ -136,7 +136,7 @@ def test_a_model_that_knows_nothing_about_trust_says_so(trained, tmp_path):
     steps = {"temperature": 1.0, "isotonic": [[[0.0, 1.0], [0.0]]]}
     broken_tasks = [{"scores": [float("nan")], "calibration": None}, {"scores": [1.0], "calibration": steps}, {}]
     for broken in ({}, {"tasks": "x", "references": []}, *({"tasks": [t], "references": []} for t in broken_tasks)):
-        with pytest.raises(CheckpointError, match="trust is damaged"):
+        with pytest.raises(CheckpointError, match="uncertainty data of the model are damaged"):
             Trust.from_dict(broken)
 
 

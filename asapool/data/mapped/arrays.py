@@ -1,7 +1,7 @@
-"""Mapped arrays that act like the arrays of a GraphSet: they know their shape, and decode what is asked for.
+"""Mapped arrays that act like the arrays of a GraphSet: they know their shape, and decode entries on access.
 
-A `Stored` is the open folder. Its arrays count nodes within their graph, so that any choice of graphs, in any order, is
-a set too: a `MappedSelection` has the numbers of its graphs, and the virtual arrays find node i by its graph.
+A `Stored` is the open folder. Its arrays number nodes within their graph, so that any selection of graphs, in any
+order, is a set too: a `MappedSelection` has the indices of its graphs, and the virtual arrays find node i by its graph.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-BLOCK = 1 << 20  # entries that are decoded at a time where all of them are needed
+BLOCK = 1 << 20  # entries that are decoded at a time if all are needed
 
 
 class Virtual(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array of which parts are computed when they are asked for.
+    """An array whose entries are computed on access.
 
-    Whatever else is done with it (np.asarray, arithmetic, methods of arrays) computes all of it, in memory.
+    Indexing and take compute only what they return; anything else (np.asarray, arithmetic, array methods) computes the
+    whole array in memory.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, compute: Callable[[Ints], npt.NDArray[Any]]) -> None:
@@ -38,7 +39,7 @@ class Virtual(np.lib.mixins.NDArrayOperatorsMixin):
         return self.shape[0]
 
     def take(self, indices: npt.ArrayLike, axis: int = 0) -> npt.NDArray[Any]:
-        """The entries (or rows) named by indices."""
+        """The entries (or rows) at indices."""
         return self.compute(np.asarray(indices, np.int64))
 
     def __getitem__(self, key: Any) -> Any:
@@ -53,7 +54,7 @@ class Virtual(np.lib.mixins.NDArrayOperatorsMixin):
         return self.compute(np.asarray(key, np.int64))
 
     def blocks(self) -> Iterator[npt.NDArray[Any]]:
-        """All of it, some rows at a time."""
+        """The whole array, some rows at a time."""
         step = max(1, BLOCK // max(1, self.size // max(1, len(self))))
         for start in range(0, len(self), step):
             yield self.compute(np.arange(start, min(start + step, len(self))))
@@ -73,7 +74,7 @@ class Virtual(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 class Texts(Sequence[str]):
-    """Texts in one block of UTF-8 bytes; `chosen` names those of a selection."""
+    """Texts in one block of UTF-8 bytes; `chosen` has the indices of a selection."""
 
     def __init__(self, content: npt.NDArray[np.uint8], offsets: Ints, chosen: Ints | None = None) -> None:
         self.content, self.offsets, self.chosen = content, offsets, chosen
@@ -90,7 +91,7 @@ class Texts(Sequence[str]):
             return tuple(self[k] for k in range(*key.indices(len(self))))
         k = int(key) + (len(self) if key < 0 else 0)
         if not 0 <= k < len(self):
-            raise IndexError(f"text {key} of {len(self)}")
+            raise IndexError(f"text {key} was requested, but there are {len(self)}")
         k = k if self.chosen is None else int(self.chosen[k])
         return bytes(self.content[self.offsets[k] : self.offsets[k + 1]]).decode()
 
@@ -105,7 +106,7 @@ class MappedSelection:
         self.stored, self.chosen = stored, chosen
 
     def graphs(self, indices: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-        """First node, nodes, first edge and edges of some graphs, in the files."""
+        """First node, number of nodes, first edge and number of edges of some graphs, in the files."""
         at = indices if self.chosen is None else self.chosen[indices]
         first, begin = self.stored.ptr[at], self.stored.eptr[at]
         return first, self.stored.ptr[at + 1] - first, begin, self.stored.eptr[at + 1] - begin
@@ -127,7 +128,7 @@ class MappedSelection:
         return whole if self.chosen is None else pointer(np.diff(whole)[self.chosen])
 
     def fields(self) -> dict[str, Any]:
-        """The fields of a GraphSet that are not in memory."""
+        """The GraphSet fields that are not in memory."""
         N, E, stored = int(self.ptr[-1]), int(self.eptr[-1]), self.stored
         width = stored.widths
 
@@ -159,11 +160,11 @@ class MappedSelection:
         return Texts(self.stored.array(name), self.stored.array(f"{name}_ptr"), self.chosen)
 
     def nodes(self, at: Ints) -> Ints:
-        """Where nodes of the selection are in the files."""
+        """The positions of nodes of the selection in the files."""
         return self._place(at, self.ptr, self.stored.ptr)
 
     def edges(self, at: Ints) -> Ints:
-        """Where edges of the selection are in the files."""
+        """The positions of edges of the selection in the files."""
         return self._place(at, self.eptr, self.stored.eptr)
 
     def _place(self, at: Ints, pointers: Ints, all_pointers: Ints) -> Ints:
@@ -188,7 +189,7 @@ class MappedSelection:
 
 
 def _owner(ptr: Ints, at: Ints) -> Ints:
-    """The graph of nodes or edges."""
+    """The graph that nodes or edges belong to."""
     return np.searchsorted(ptr, at, side="right") - 1
 
 
@@ -199,7 +200,7 @@ class MappedCutter:
         self.selection, self.y = selection, y
 
     def cut(self, indices: Ints, edge_attr: bool = False) -> Batch:
-        """The graphs named by indices (B,), in that order."""
+        """The graphs at indices (B,), in that order."""
         from torch import from_numpy
 
         stored = self.selection.stored
@@ -221,7 +222,7 @@ class MappedCutter:
         )
 
     def targets(self, indices: Ints) -> Tensor:
-        """y of the graphs named by indices."""
+        """y of the graphs at indices."""
         from torch import from_numpy
 
         y = self.y.take(indices, axis=0)

@@ -1,8 +1,7 @@
-"""Rows of numbers in as few bits as they need.
+"""Compact, lossless storage of feature rows.
 
-Node and edge features repeat: the atoms of a million molecules are a few hundred different rows. So a block of rows is
-a table of the different ones and a number per row; where there are too many, it is bits, small whole numbers or floats.
-All of it is exact.
+Node and edge features repeat: the atoms of a million molecules are a few hundred distinct rows. So a block of rows is
+stored as a table of the distinct rows and an index per row, or, if there are too many, as bits, bytes or floats.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ import numpy.typing as npt
 from asapool.data.csr import Floats
 
 Arrays = dict[str, npt.NDArray[Any]]
-MOST = 65_536  # different rows of a table: their numbers fit in two bytes
+MOST = 65_536  # distinct rows of a table: their indices fit in two bytes
 KINDS = ("codes", "bits", "bytes", "floats")
 
 
 def encode(rows: Floats) -> Arrays:
-    """A block of rows (n, F) as a table of the different ones and their numbers, or as it is where that is no gain.
+    """A block of rows (n, F) as a table of the distinct rows and an index per row, or unchanged if that saves nothing.
 
     >>> {name: a.tolist() for name, a in encode(np.array([[0, 1], [1, 0], [0, 1]], np.float32)).items()}
     {'table': [[0.0, 1.0], [1.0, 0.0]], 'codes': [0, 1, 0]}
@@ -39,9 +38,9 @@ def decode(block: Arrays) -> Floats:
 
 
 def plan(blocks: Iterable[Arrays]) -> tuple[str, Floats | None]:
-    """How all blocks of a set are stored: the kind, and the table of different rows where it is "codes".
+    """How to store all blocks of a set: the kind, and the table of distinct rows if it is "codes".
 
-    blocks: each with its table, or its rows; one is in memory at a time.
+    blocks: each with its table, or its rows; only one is in memory at a time.
     """
     union: Floats | None = None
     coded = binary = small = True
@@ -61,7 +60,7 @@ def plan(blocks: Iterable[Arrays]) -> tuple[str, Floats | None]:
 
 
 class Packer:
-    """Turns blocks of rows into what is stored."""
+    """Turns blocks of rows into the stored form."""
 
     def __init__(self, kind: str, table: Floats | None) -> None:
         self.kind = kind
@@ -72,10 +71,10 @@ class Packer:
             self.dtype = np.uint8 if len(table) <= 256 else np.uint16
 
     def pack(self, block: Arrays) -> npt.NDArray[Any]:
-        """What is stored of a block, (n,) or (n, width)."""
+        """The stored form of a block, (n,) or (n, width)."""
         if self.kind == "codes":
-            number = self.order[np.searchsorted(self.keys, _keys(block["table"]))].astype(self.dtype)
-            return number[block["codes"]]
+            index = self.order[np.searchsorted(self.keys, _keys(block["table"]))].astype(self.dtype)
+            return index[block["codes"]]
         rows = decode(block)
         if self.kind == "bits":
             return np.packbits(rows.astype(np.uint8), axis=1)
@@ -83,7 +82,7 @@ class Packer:
 
 
 def unpack(kind: str, stored: npt.NDArray[Any], table: Floats | None, width: int) -> Floats:
-    """The rows (n, width) of what pack stored."""
+    """The inverse of Packer.pack: rows (n, width)."""
     if kind == "codes":
         assert table is not None
         return table.take(stored, axis=0)

@@ -1,8 +1,8 @@
-"""A source becomes a .graphs folder.
+"""Converts a source into a .graphs folder.
 
 Tables of molecules are read in pieces of some thousand rows, by several processes; each piece is a file under parts/,
-so that a conversion that was stopped goes on with the pieces that are missing. Other sources are read whole. At the
-end the pieces are put together, and meta.json is written.
+so that an interrupted conversion continues with the missing pieces. Other sources are read whole. At the end the pieces
+are merged and meta.json is written.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class Conversion:
     """What is converted, and into which pieces."""
 
     source: str
-    stamp: list[int]  # size and time of change of the source
+    stamp: list[int]  # size and modification time of the source
     options: dict[str, Any]  # of asapool.load, with the recipe of the whole source
     chunk: int
     rows: int
 
     @property
     def pieces(self) -> int:
-        """How many there are."""
+        """Number of pieces."""
         return -(-self.rows // self.chunk)
 
 
@@ -69,23 +69,23 @@ def convert(
     source: str | Path, out: str | Path, *, workers: int = 1, chunk: int = CHUNK, on_part: OnPart | None = None,
     **options: Any,
 ) -> Reading:  # fmt: skip
-    """Write a source as a folder of memory-mapped arrays, or go on with a conversion that was stopped.
+    """Write a source as a folder of memory-mapped arrays, or continue an interrupted conversion.
 
     Args:
         source: whatever asapool.load takes; tables of molecules are read in pieces, other sources whole.
         out: the folder, whose name ends with .graphs.
         workers: processes that read a table.
-        chunk: rows of a piece.
-        on_part: called with the number of finished pieces, and of all.
+        chunk: rows per piece.
+        on_part: called with the number of finished pieces and the total.
         options: those of asapool.load.
 
     Returns:
-        The mapped set, and what was learned while reading.
+        The mapped set, with skipped rows, missing values and notes.
     """
     chosen = ReadOptions(labels="optional", **options)
     out, path = Path(out), Path(source).expanduser()
     if out.suffix.lower() != ".graphs":
-        raise ConfigError(f"{out}: expected the name of a folder that ends with .graphs")
+        raise ConfigError(f"{out}: expected a folder name that ends with .graphs")
     reader = reader_of(path) if path.is_file() else None
     with working_in(out):
         _refuse_other_files(out)
@@ -110,10 +110,12 @@ def convert(
 
 
 def _refuse_other_files(out: Path) -> None:
-    ours = {META, PLAN, PARTS, ".lock"}
-    others = [p.name for p in out.iterdir() if p.name not in ours and p.suffix != ".npy" and not p.name.startswith(".")]
+    known = {META, PLAN, PARTS, ".lock"}
+    others = [
+        p.name for p in out.iterdir() if p.name not in known and p.suffix != ".npy" and not p.name.startswith(".")
+    ]
     if others:
-        raise WriteError(f"{out}: holds other files, such as {others[0]}. Give a folder of its own, such as set.graphs")
+        raise WriteError(f"{out}: contains other files, such as {others[0]}. Give a new folder, such as set.graphs")
 
 
 def _plan_table(path: Path, options: ReadOptions, out: Path, chunk: int) -> Conversion:
@@ -124,13 +126,13 @@ def _plan_table(path: Path, options: ReadOptions, out: Path, chunk: int) -> Conv
     if _finished(out, started) is not None:
         return started
     with suppress(OSError, ValueError, TypeError, KeyError):
-        held = json.loads((out / PLAN).read_text())
-        recipe = held["options"].pop("recipe")
-        if held | {"rows": 0} == json.loads(json.dumps(asdict(started))):
-            return Conversion(**held | {"options": held["options"] | {"recipe": recipe}})
+        saved = json.loads((out / PLAN).read_text())
+        recipe = saved["options"].pop("recipe")
+        if saved | {"rows": 0} == json.loads(json.dumps(asdict(started))):
+            return Conversion(**saved | {"options": saved["options"] | {"recipe": recipe}})
     known, rows = scan_table(path, options)
     plan = replace(started, options=given | {"recipe": known.recipe}, rows=rows)
-    shutil.rmtree(out / PARTS, ignore_errors=True)  # of another source, or other options
+    shutil.rmtree(out / PARTS, ignore_errors=True)  # pieces of another source or of other options
     write_json(out / PLAN, asdict(plan))
     return plan
 
@@ -145,13 +147,13 @@ def _plan_whole(source: str | Path, path: Path, options: ReadOptions, chunk: int
 
 
 def _finished(out: Path, plan: Conversion) -> dict[str, Any] | None:
-    """The description of a finished folder of the same source; one of another source is refused."""
+    """The meta.json of a finished folder of the same source, or None; a folder of another source is refused."""
     if not (out / META).exists():
         return None
     meta = Stored(out).meta
     if [meta["source"], meta["stamp"]] != [plan.source, plan.stamp] or meta["options"] != _plain(plan.options):
         raise WriteError(
-            f"{out}: already holds the graphs of {meta['source']}, converted from another state of the file or with "
+            f"{out}: already contains the graphs of {meta['source']}, from another version of the file or with "
             "other options. Remove it, or choose another name"
         )
     return meta
@@ -171,13 +173,13 @@ def _read_table(plan: Conversion, out: Path, workers: int, on_part: OnPart | Non
     missing = [k for k in range(plan.pieces) if not _file(out, k).exists()]
     workers = max(1, min(workers, len(missing)))
     if workers == 1:
-        for done in _shares(plan, out, 0, 1):
+        for number in _write_missing(plan, out, 0, 1):
             if on_part is not None:
-                on_part(done + 1, plan.pieces)
+                on_part(number + 1, plan.pieces)
         return
-    above = str(Path(asapool.__file__).parent.parent)
-    python = os.pathsep.join(filter(None, [above, os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": python, "OMP_NUM_THREADS": "1"}
+    package_root = str(Path(asapool.__file__).parent.parent)
+    python_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": python_path, "OMP_NUM_THREADS": "1"}
     started = [
         subprocess.Popen(
             [sys.executable, "-m", "asapool.data.mapped.convert", str(out), str(rank), str(workers)],
@@ -186,22 +188,34 @@ def _read_table(plan: Conversion, out: Path, workers: int, on_part: OnPart | Non
         for rank in range(workers)
     ]  # fmt: skip
     try:
-        while any(process.poll() is None for process in started):
-            _check(started)
+        running = True
+        while running:
+            running = any(process.poll() is None for process in started)
+            _check(started, [_next_piece(plan, out, rank, workers) for rank in range(workers)])
             if on_part is not None:
                 on_part(sum(1 for _ in (out / PARTS).glob("*.npz")), plan.pieces)
-            time.sleep(0.2)
-        _check(started)
+            time.sleep(0.2 if running else 0)
     finally:
         for process in started:
             process.kill()
             process.communicate()
 
 
-def _check(started: list[subprocess.Popen[bytes]]) -> None:
-    """Raise the error of a process that failed."""
-    for process in started:
+def _next_piece(plan: Conversion, out: Path, rank: int, size: int) -> int:
+    """The first missing piece of a process: the one that it reads now, or failed to read."""
+    return next((k for k in range(rank, plan.pieces, size) if not _file(out, k).exists()), plan.pieces)
+
+
+def _check(started: list[subprocess.Popen[bytes]], pieces: list[int]) -> None:
+    """Raise the error of a process that failed.
+
+    An unreadable line is reported only when no other process reads an earlier piece, so that the first one of the file
+    is named whichever process is faster.
+    """
+    for _, process in sorted(zip(pieces, started, strict=True), key=lambda pair: pair[0]):
         code = process.poll()
+        if code is None:
+            return
         if code:
             text = b"" if process.stderr is None else process.stderr.read()
             last = text.decode(errors="replace").strip().rpartition("\n")[2]
@@ -209,13 +223,13 @@ def _check(started: list[subprocess.Popen[bytes]]) -> None:
                 raise DataError(last)
             cause = signal.Signals(-code).name if code < 0 else f"code {code}"
             raise DataError(
-                f"a process that reads molecules was ended ({cause}{': ' + last if last else ''}). Repeat the command: "
-                "it goes on where it stopped"
+                f"a process reading molecules failed ({cause}{': ' + last if last else ''}). Repeat the command: "
+                "it continues where it stopped"
             )
 
 
-def _shares(plan: Conversion, out: Path, rank: int, size: int) -> Iterator[int]:
-    """Read the pieces of one process that are not there yet."""
+def _write_missing(plan: Conversion, out: Path, rank: int, size: int) -> Iterator[int]:
+    """Write the missing pieces of process rank (of size), and yield their numbers."""
     options = ReadOptions(**{name: value for name, value in plan.options.items() if name != "features"})
 
     def wanted(number: int) -> bool:
@@ -241,7 +255,7 @@ def _read_whole(source: str | Path, options: ReadOptions, out: Path, chunk: int)
 
 
 def _finish(plan: Conversion, out: Path, path: Path, options: ReadOptions) -> None:
-    """Put the pieces together."""
+    """Merge the pieces and write meta.json."""
     parts = [_file(out, k) for k in range(plan.pieces)]
     notes = [notes_of(part) for part in parts]
     skipped = [row for note in notes for row in note["skipped"]] if plan.options.get("recipe") else notes[0]["skipped"]
@@ -254,14 +268,14 @@ def _finish(plan: Conversion, out: Path, path: Path, options: ReadOptions) -> No
     texts = list(dict.fromkeys(text for note in notes for text in note["notes"]))
     named = any(note["named"] for _, note in full)
     if recipe is None:
-        held = json.loads((out / PLAN).read_text())
-        recipe, target, name, classes = held["recipe"], held["target"], held["name"], held["classes"]
+        saved = json.loads((out / PLAN).read_text())
+        recipe, target, name, classes = saved["recipe"], saved["target"], saved["name"], saved["classes"]
         merger.merge_texts("ids")
     else:
         classes = recipe["classes"]
         target = recipe.get("task") or Target(names=(recipe["target"] or "label",), classes=tuple(classes)).to_dict()
         name = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
-        note = check_ids(path, options, _used_twice([part for part, _ in full])) if named else None
+        note = check_ids(path, options, _duplicate_id([part for part, _ in full])) if named else None
         if note is not None:
             texts, named = [*texts, note], False
             lines = {
@@ -272,9 +286,9 @@ def _finish(plan: Conversion, out: Path, path: Path, options: ReadOptions) -> No
             merger.merge_texts("ids")
     merger.merge_texts("source_text")
     missing: dict[str, int] = {}
-    for note_ in notes:
-        for word, times in note_["missing"].items():
-            missing[word] = missing.get(word, 0) + times
+    for piece in notes:
+        for value, times in piece["missing"].items():
+            missing[value] = missing.get(value, 0) + times
     meta = {
         "format": FORMAT, "version": VERSION, "source": plan.source, "stamp": plan.stamp,
         "options": _plain(plan.options),
@@ -282,20 +296,20 @@ def _finish(plan: Conversion, out: Path, path: Path, options: ReadOptions) -> No
         "feature_names": full[0][1]["feature_names"], "skipped": skipped, "missing": missing, "notes": texts,
         "files": merger.files, "rows": merger.rows, "fingerprint": "",
     }  # fmt: skip
-    unnamed = out / f".{META}"
-    write_json(unnamed, meta)
-    meta["fingerprint"] = digest(open_map(out, unnamed.name))
+    draft = out / f".{META}"  # without a fingerprint, which is computed from the opened folder
+    write_json(draft, meta)
+    meta["fingerprint"] = digest(open_map(out, draft.name))
     write_json(out / META, meta, durable=True)
-    unnamed.unlink()
+    draft.unlink()
     (out / PLAN).unlink(missing_ok=True)
 
 
-def _used_twice(parts: list[Path]) -> str | None:
+def _duplicate_id(parts: list[Path]) -> str | None:
     """An id that two graphs have, if there is one."""
 
     def ids(part: Path) -> Iterator[str]:
-        held = read_part(part, "ids", "ids_ptr")
-        text, ptr = bytes(held["ids"]), held["ids_ptr"].tolist()
+        arrays = read_part(part, "ids", "ids_ptr")
+        text, ptr = bytes(arrays["ids"]), arrays["ids_ptr"].tolist()
         return (text[a:b].decode() for a, b in pairwise(ptr))
 
     hashes = np.concatenate([np.fromiter(map(hash, ids(part)), np.int64) for part in parts])
@@ -311,10 +325,10 @@ def _used_twice(parts: list[Path]) -> str | None:
 
 
 def _work(out: str, rank: str, size: str) -> int:
-    """What a process does that _read_table started."""
+    """Main function of a process that _read_table starts; returns its exit code."""
     try:
         plan = Conversion(**json.loads((Path(out) / PLAN).read_text()))
-        for _ in _shares(plan, Path(out), int(rank), int(size)):
+        for _ in _write_missing(plan, Path(out), int(rank), int(size)):
             pass
     except AsapoolError as error:
         print(error, file=sys.stderr)

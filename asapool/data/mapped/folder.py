@@ -2,10 +2,10 @@
 
     ptr, eptr (G+1,)   first node and first edge of each graph          y, places, descriptors (G, …)   as in a GraphSet
     start (N,)         first edge of each node, within its graph        local (E,)           neighbour, within its graph
-    x, edge_attr, weight   rows in as few bits as they need             ids, source_text     UTF-8 bytes, with a pointer
+    x, edge_attr, weight   rows, stored as in coding.py                 ids, source_text     UTF-8 bytes, with a pointer
 
-The files are compared with meta.json when the folder is opened, by their sizes and samples of their bytes, and their
-sizes and times of change are compared again before every batch.
+When the folder is opened, the sizes of the files and samples of their bytes are compared with meta.json; before every
+batch, their sizes and modification times are checked again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from asapool.data.targets import Target
 from asapool.errors import DataError
 
 FORMAT, VERSION, META = "asapool-graphs", 1, "meta.json"
-SAMPLES, SAMPLE = 64, 4096  # blocks of each file, and their bytes, that are compared when the folder is opened
+SAMPLES, SAMPLE = 64, 4096  # number and size in bytes of the blocks of each file that are compared on opening
 
 
 class Stored:
@@ -62,7 +62,7 @@ class Stored:
         return self.array("eptr")
 
     def array(self, name: str) -> npt.NDArray[Any]:
-        """An array of the folder, mapped."""
+        """An array of the folder, memory-mapped."""
         if name not in self._arrays:
             try:
                 mapped = np.load(self._file(name), mmap_mode="r", allow_pickle=False)
@@ -80,8 +80,8 @@ class Stored:
         return unpack(kind, self.array(name).take(at, axis=0), self._tables.get(name), width)
 
     def check_unchanged(self) -> None:
-        """Refuse to go on when a file was changed or cut since the folder was opened."""
-        if any(self._stat(name) != held for name, held in self.times.items()):
+        """Raise an error if a file was changed or truncated since the folder was opened."""
+        if any(self._stat(name) != before for name, before in self.times.items()):
             raise self._changed()
 
     def check_samples(self) -> None:
@@ -90,8 +90,8 @@ class Stored:
             size = self._stat(name)[0]
             if size != how["bytes"]:
                 raise DataError(
-                    f"{self._file(name)}: {how['bytes']:,} bytes expected, it has {size:,}: it was cut short or changed"
-                    ". Convert the source again"
+                    f"{self._file(name)}: expected {how['bytes']:,} bytes, got {size:,}: it was truncated or changed. "
+                    "Convert the source again"
                 )
             if sample(self._file(name)) != how["sample"]:
                 raise self._changed()
@@ -111,7 +111,7 @@ class Stored:
     def _changed(self) -> DataError:
         return DataError(
             f"{self.path}: its files were changed after they were written, or while they were in use. "
-            "Convert the source again, and keep the folder as it is"
+            "Convert the source again, and leave the folder unchanged"
         )
 
     def _read_meta(self, described: str) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Stored:
         if not file.is_file():
             raise DataError(
                 f"{self.path}: has no {META}, so the conversion was not finished. Repeat `asapool data convert`, which "
-                "goes on where it was stopped"
+                "continues where it was stopped"
             )
         try:
             meta: dict[str, Any] = json.loads(file.read_text())
@@ -137,7 +137,7 @@ class Stored:
 
 
 def sample(file: Path) -> int:
-    """A checksum of blocks that are spread evenly over a file, all of a small one."""
+    """A checksum of blocks spread evenly over a file; of a small file, all of it."""
     size, crc = file.stat().st_size, 0
     with file.open("rb") as stream:
         for k in range(SAMPLES):
@@ -149,7 +149,7 @@ def sample(file: Path) -> int:
 
 
 def open_map(path: Path, described: str = META) -> GraphSet:
-    """The set in a folder, as its description says; its graphs stay on disk until they are asked for."""
+    """The set in a folder, described by the file `described`; its graphs stay on disk until they are used."""
     stored = Stored(path, described=described)
     stored.check_samples()
     meta = stored.meta
@@ -166,7 +166,7 @@ def open_map(path: Path, described: str = META) -> GraphSet:
 
 
 def stream_map(path: Path, options: ReadOptions, chunk: int, wanted: Wanted = all_pieces) -> Numbered:
-    """Read chunk graphs at a time; of the pieces only those wanted."""
+    """Read the wanted pieces, of chunk graphs each."""
     graphs = apply_recipe(open_map(path), options)
     for number, start in enumerate(range(0, len(graphs), chunk)):
         if wanted(number):

@@ -1,4 +1,4 @@
-"""Pieces of a set on disk while it is converted: how they are read, and how they become the arrays of the folder."""
+"""Pieces of a set on disk during conversion: how they are written, read, and merged into the arrays of the folder."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from asapool.files import writing
 
 
 def scan_table(path: Path, options: ReadOptions) -> tuple[ReadOptions, int]:
-    """Read the labels of a table and no molecule: options with the recipe of the whole table, and how many rows it has.
+    """Read only the labels of a table; return options with the recipe of the whole table, and its number of rows.
 
-    Pieces that are read with these options have the classes, or the tasks, of the whole table.
+    Pieces read with these options have the classes or tasks of the whole table.
     """
     load_rdkit()
     columns, rows = open_rows(path, options, Log())
-    present: list[dict[str, None]] = [{} for _ in columns.targets]  # the different cells of every target, in order
+    present: list[dict[str, None]] = [{} for _ in columns.targets]  # the distinct cells of every target, in order
     number, missing = 0, False
     for row in rows:
         number = row.place + 1
@@ -43,45 +43,45 @@ def scan_table(path: Path, options: ReadOptions) -> tuple[ReadOptions, int]:
         raise DataError(f"{path}: there are column names but no rows. Add one row per molecule")
     longest = max([len(seen) for seen in present], default=0) + missing
     cells = [[*seen, *[None] * (longest - len(seen))] for seen in present]
-    sample = [
+    distinct = [
         Row(k, k, "", tuple(column[k] for column in cells), None) for k in range(longest)
-    ]  # as many rows as the column with most different cells
-    _, target, _ = read_labels(path, columns, sample, options, options.label_rule)
+    ]  # together these rows have every cell value
+    _, target, _ = read_labels(path, columns, distinct, options, options.label_rule)
     return replace(options, recipe=recipe_of(columns, target, options), features=None), number
 
 
 def stream_shares(
     path: Path, options: ReadOptions, chunk: int, wanted: Callable[[int], bool]
 ) -> Iterator[tuple[int, Reading, Ints]]:
-    """As stream_molecules, of the wanted chunks only: the number, the reading, and the lines of its graphs."""
+    """As stream_molecules, with the line numbers of the graphs: number of the chunk, reading, lines."""
     log = Log()
     columns, rows = open_rows(path, options, log)
     number = -1
-    while held := list(islice(rows, chunk)):
+    while piece := list(islice(rows, chunk)):
         number += 1
         if wanted(number):
-            reading = log.reading(build_graphs(path, columns, held, replace(options, workers=1), log, "optional"))
-            line = {row.place: row.line for row in held}
+            reading = log.reading(build_graphs(path, columns, piece, replace(options, workers=1), log, "optional"))
+            line = {row.place: row.line for row in piece}
             yield number, reading, np.array([line[place] for place in reading.graphs.places.tolist()], np.int64)
         log.clear()
 
 
-def check_ids(path: Path, options: ReadOptions, twice: str | None) -> str | None:
-    """What is done where an id of a table is used twice: None, or a note that lines become the ids."""
-    if twice is None:
+def check_ids(path: Path, options: ReadOptions, duplicate: str | None) -> str | None:
+    """Handle a duplicate id: return None if there is none, or a note that line numbers replace names; refuse others."""
+    if duplicate is None:
         return None
     columns, _ = open_rows(path, options, Log())
     if options.id_column is None and str(columns.id).lower() not in ID_COLUMNS[:STRICT]:
-        return f"{path}: the names in {columns.id!r} are not unique, so the lines of the file are the ids"
-    raise DataError(f"{path}: id {twice!r} is used more than once. Give every molecule an id of its own")
+        return f"{path}: the names in {columns.id!r} are not unique, so the line numbers are used as ids"
+    raise DataError(f"{path}: id {duplicate!r} is used more than once. Give every molecule a unique id")
 
 
-ROWS = ("x", "edge_attr", "weight")  # stored as coding.py says
+ROWS = ("x", "edge_attr", "weight")  # stored as in coding.py
 TEXTS = ("ids", "source_text")
 
 
 def part_of(reading: Reading) -> Arrays:
-    """The arrays of a piece; node numbers count within their graph."""
+    """The arrays of a piece; nodes are numbered within their graph."""
     graphs = reading.graphs
     rowptr, col = graphs.rowptr, graphs.col
     begin = rowptr[graphs.ptr]
@@ -120,25 +120,25 @@ def part_of(reading: Reading) -> Arrays:
 
 
 def write_part(file: Path, part: Arrays) -> None:
-    """Write a piece, whole or not at all."""
+    """Write a piece atomically."""
     with writing(file) as out:
         np.savez(out, **part)  # type: ignore[arg-type]
 
 
 def read_part(file: Path, *names: str) -> Arrays:
     """Some arrays of a piece; those it does not have are left out."""
-    with np.load(file, allow_pickle=False) as held:
-        return {name: held[name] for name in names if name in held.files}
+    with np.load(file, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in names if name in arrays.files}
 
 
 def notes_of(file: Path) -> dict[str, Any]:
-    """What was learned while a piece was read."""
+    """Skipped rows, missing values, notes and names from the reading of a piece."""
     notes: dict[str, Any] = json.loads(bytes(read_part(file, "notes")["notes"]))
     return notes
 
 
 class Merger:
-    """Writes the arrays of the finished folder, piece by piece, and lists them for meta.json."""
+    """Writes the arrays of the finished folder piece by piece, and describes them for meta.json."""
 
     def __init__(self, folder: Path, parts: Sequence[Path]) -> None:
         self.folder, self.parts = folder, parts
@@ -147,8 +147,8 @@ class Merger:
 
     def merge(self) -> None:
         """Write everything but the texts."""
-        for name, of in (("ptr", "sizes"), ("eptr", "counts")):
-            self._write(name, [pointer(np.concatenate([read_part(p, of)[of] for p in self.parts]))])
+        for name, lengths in (("ptr", "sizes"), ("eptr", "counts")):
+            self._write(name, [pointer(np.concatenate([read_part(p, lengths)[lengths] for p in self.parts]))])
         for name in ("start", "local"):
             self._write_narrow(name)
         for name in ("y", "places", "truth", "descriptors"):
@@ -158,7 +158,7 @@ class Merger:
             self._merge_rows(name)
 
     def merge_texts(self, name: str, change: Callable[[Ints], Sequence[str]] | None = None) -> None:
-        """Write texts; change makes others, from the places of the graphs."""
+        """Write texts; change, if given, makes them from the places of the graphs instead."""
         if change is None and not read_part(self.parts[0], f"{name}_ptr"):
             return
         lengths: list[npt.NDArray[Any]] = []
@@ -185,8 +185,7 @@ class Merger:
         keys = [f"{name}.{key}" for key in ("table", "codes", "rows")]
         if not read_part(self.parts[0], *keys):
             return
-        light = (_bare(read_part(p, keys[0], keys[2])) for p in self.parts)
-        kind, table = plan(light)
+        kind, table = plan(_bare(read_part(p, keys[0], keys[2])) for p in self.parts)
         packer = Packer(kind, table)
         width = next(int(v.shape[1]) for v in read_part(self.parts[0], keys[0], keys[2]).values())
         self._write(name, (packer.pack(_bare(read_part(p, *keys))) for p in self.parts))
@@ -195,7 +194,7 @@ class Merger:
         self.rows[name] = {"kind": kind, "width": width}
 
     def _write(self, name: str, blocks: Any) -> None:
-        """Append blocks to one .npy file; the header is written again when the length is known."""
+        """Append blocks to one .npy file; the header is rewritten once the length is known."""
         file = self.folder / f"{name}.npy"
         with writing(file) as out:
             length, kind, tail = 0, np.dtype(np.int64), ()
@@ -212,7 +211,7 @@ class Merger:
         }  # fmt: skip
 
 
-HEADER = 256  # bytes of the header of an .npy file: room for any length
+HEADER = 256  # bytes of the header of an .npy file, enough for any length
 
 
 def _header(out: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
@@ -231,6 +230,6 @@ def _narrow(values: Ints) -> npt.NDArray[Any]:
 
 
 def in_memory(graphs: GraphSet, size: int) -> Iterator[GraphSet]:
-    """A set in pieces of so many graphs."""
+    """A set in pieces of up to size graphs."""
     for start in range(0, len(graphs), size):
         yield graphs.subset(slice(start, start + size))

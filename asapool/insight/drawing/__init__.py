@@ -1,1 +1,1 @@
-"""Drawings of graphs and hierarchies: the layout, the graph itself, what is drawn over it, whole pictures."""
+"""Drawings of graphs and hierarchies: layout, graph, overlays, and complete pictures."""

@@ -1,6 +1,6 @@
-"""Where to draw the nodes of a graph that is no molecule: neighbours together, components side by side.
+"""Draw the graph itself: molecules with RDKit, other graphs with a deterministic layout, components side by side.
 
-Colours are written var(--name, #value): a page sets the name for light and dark, and `plain` leaves the value.
+Colours are written var(--name, #value): a page sets the variable for light and dark mode, `plain` inserts the value.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 SMALL = 160  # nodes up to which distances between all pairs are fitted
-ROUNDS = 60_000_000  # steps of the forces in larger graphs, N² a round
-GAP = 1.5  # between components, in edges
+ROUNDS = 60_000_000  # budget of the force-directed layout of larger graphs, N² per round
+GAP = 1.5  # between components, in edge lengths
 
 
 def spread(N: int, source: Ints, target: Ints) -> Floats:
-    """Positions (N, 2) in units of a typical edge; they depend on the graph alone, so it is always drawn the same way.
+    """Positions (N, 2) in units of a typical edge; deterministic, so a graph is always drawn the same way.
 
     >>> spread(3, np.array([0, 1]), np.array([1, 0])).shape  # an edge, and a node alone
     (3, 2)
@@ -48,7 +48,7 @@ def spread(N: int, source: Ints, target: Ints) -> Floats:
 
 
 def _component(graph: Any, part: list[int]) -> Floats:
-    """One connected part, its median edge 1 long, wider than high, with the corner at the origin."""
+    """The layout of one component: median edge length 1, wider than high, with the corner at the origin."""
     import networkx as nx
 
     N = len(part)
@@ -62,22 +62,22 @@ def _component(graph: Any, part: list[int]) -> Floats:
     if N <= SMALL:
         fitted = nx.kamada_kawai_layout(ordered, pos=nx.circular_layout(ordered))
         p: Floats = np.array([fitted[v] for v in range(N)], dtype=np.float64)
-    else:  # fitting all pairs would take seconds: start from the coarse shape, then let neighbours pull
+    else:  # fitting all pairs would take seconds: refine a spectral layout by forces
         noise = np.random.default_rng(0).normal(scale=0.02, size=(N, 2))
         start = np.array([place for _, place in sorted(nx.spectral_layout(ordered).items())]) + noise
         p = spring(start, ends, rounds=min(80, max(8, ROUNDS // N**2)))
     lengths = np.linalg.norm(p[ends[:, 0]] - p[ends[:, 1]], axis=1)
     p = (p - p.mean(axis=0)) / max(float(np.median(lengths)), 1e-9)
     axes = np.linalg.svd(p, full_matrices=False)[2]
-    p = p @ (axes * np.where(axes.sum(axis=1, keepdims=True) < 0, -1, 1)).T  # the longest way lies across
+    p = p @ (axes * np.where(axes.sum(axis=1, keepdims=True) < 0, -1, 1)).T  # the longest axis is horizontal
     corner: Floats = p - p.min(axis=0)
     return corner
 
 
 def spring(start: Floats, ends: Ints, rounds: int) -> Floats:
-    """Forces of Fruchterman and Reingold: all nodes push each other away by k²/d, edges pull their ends by d²/k.
+    """The force-directed layout of Fruchterman and Reingold: nodes repel each other by k²/d, edges attract by d²/k.
 
-    start (N, 2); ends (E, 2), the edges; a round takes N² steps and moves no node further than a falling limit.
+    start (N, 2); ends (E, 2), the edges; a round takes N² steps and moves no node further than a decreasing limit.
     """
     N = len(start)
     p = start.astype(np.float32)
@@ -100,7 +100,7 @@ def spring(start: Floats, ends: Ints, rounds: int) -> Floats:
 UNIT = 44.0  # pixels of a typical edge
 INK, PALE = "var(--ink,#1f2430)", "var(--pale,#8a919e)"
 HALO = 'stroke="var(--card,#ffffff)" stroke-width="3.4" stroke-linejoin="round" paint-order="stroke"'
-ATOMS = {  # RDKit's colours → ours, which can be read on white and on black
+ATOMS = {  # RDKit's colours → ours, which are legible on white and on black
     "#000000": INK, "#0000FF": "var(--atom-n,#2450c8)", "#4284F4": "var(--atom-n,#2450c8)",
     "#FF0000": "var(--atom-o,#c22a1c)", "#33CCCC": "var(--atom-f,#0b7f86)", "#CCCC00": "var(--atom-s,#857000)",
     "#00CC00": "var(--atom-cl,#1a7f37)", "#7F4C19": "var(--atom-br,#8a4b14)", "#FF7F00": "var(--atom-p,#b85a00)",
@@ -130,7 +130,7 @@ def canvas(hierarchy: Hierarchy) -> Canvas:
 
 
 def plain(svg: str) -> str:
-    """The same picture with the colours' values, for programs that know no variables.
+    """The same picture with colour values instead of variables, for programs that do not support them.
 
     >>> plain('<circle fill="var(--ink,#1f2430)"/>')
     '<circle fill="#1f2430"/>'
@@ -139,9 +139,9 @@ def plain(svg: str) -> str:
 
 
 def draw_molecule(mol: Any, *, prepared: bool = False) -> Canvas:
-    """A molecule drawn by RDKit; its letters have a halo, so that nothing below hides them.
+    """A molecule drawn by RDKit; its letters have a halo, to stay legible on coloured areas.
 
-    prepared: it has coordinates and is drawn as it is, such as a part of a molecule that has no Kekulé form.
+    prepared: it has coordinates and is drawn as it is, such as a fragment without a Kekulé form.
     """
     from rdkit.Chem.Draw import rdMolDraw2D
 
@@ -160,8 +160,8 @@ def draw_molecule(mol: Any, *, prepared: bool = False) -> Canvas:
     body = re.sub(r"^.*?<!-- END OF HEADER -->|</svg>\s*$", "", pen.GetDrawingText(), flags=re.S)
     body = re.sub(r"\sclass='[^']*'", "", body)
     body = re.sub(r"(<path [^>]*?) (fill='#\w+')", rf"\1 {HALO} \2", body)  # letters are the filled paths
-    for theirs, ours in ATOMS.items():
-        body = body.replace(theirs, ours)
+    for original, replacement in ATOMS.items():
+        body = body.replace(original, replacement)
     position, margin = np.array([[p.x, p.y] for p in spots]), 0.62 * UNIT
     low, high = position.min(axis=0) - margin, position.max(axis=0) + margin
     low, high = np.minimum(low, 0), np.maximum(high, [pen.Width(), pen.Height()])  # labels may reach further than atoms
@@ -171,7 +171,7 @@ def draw_molecule(mol: Any, *, prepared: bool = False) -> Canvas:
 
 
 def draw_network(N: int, source: Ints, target: Ints) -> Canvas:
-    """Lines and dots; of two directions one line is drawn, and long graphs get a smaller scale."""
+    """A graph as lines and dots; both directions of an edge are one line, and long graphs have a smaller scale."""
     where = spread(N, source, target)
     extent = float(where.max(initial=0.0))
     unit = float(np.clip(1000.0 / max(extent, 1.0), 13.0, UNIT))

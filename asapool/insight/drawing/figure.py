@@ -23,7 +23,7 @@ INHERITED = ("fill", "stroke", "stroke-width", "stroke-opacity", "fill-opacity",
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty matplotlib figure of that many inches, which no window shows."""
+    """An empty matplotlib figure of a size in inches, without a window."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ def image(figure: Any, kind: str, dpi: float = DPI) -> bytes:
 
 
 def save_figures(figures: Mapping[str, Any], folder: Path, kinds: Iterable[str] = FORMATS) -> list[Path]:
-    """Write every figure in every format, each file whole or not at all; return their paths."""
+    """Write every figure in every format, each file atomically; return their paths."""
     written = []
     for name, figure in figures.items():
         for kind in kinds:
@@ -58,10 +58,10 @@ def save_figures(figures: Mapping[str, Any], folder: Path, kinds: Iterable[str] 
 
 
 def svg_image(svg: str, kind: str) -> bytes:
-    """An SVG drawing of this package as PNG or PDF: its paths, circles and groups, on white, pixel by pixel as large.
+    """An SVG drawing of this package as PNG or PDF of the same size, on white.
 
-    Handles what `pictures` and RDKit write: straight and curved paths with absolute coordinates, circles, groups that
-    are shifted, and colours given as hexadecimal numbers.
+    Handles what `pictures` and RDKit write: straight and curved paths with absolute coordinates, circles, translated
+    groups, and hexadecimal colours.
     """
     root = ET.fromstring(svg)
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
@@ -75,13 +75,13 @@ def svg_image(svg: str, kind: str) -> bytes:
 
 
 def _draw(axes: Any, element: ET.Element, inherited: Mapping[str, str], shift: Any, points: float) -> None:
-    """Add an element and all it contains; points: of a line that is one unit wide."""
+    """Add an element and its children; points: width in points of a line that is one unit wide."""
     from matplotlib.patches import Circle, PathPatch
 
     declared = dict(re.findall(r"([\w-]+)\s*:\s*([^;]+)", element.get("style", "")))
     declared |= {name: value for name in INHERITED if (value := element.get(name)) is not None}
     values = {**inherited, **declared}
-    if "opacity" in declared:  # that of a group and of its children multiply
+    if "opacity" in declared:  # the opacities of a group and its children multiply
         values["opacity"] = str(float(declared["opacity"]) * float(inherited.get("opacity", 1)))
     moved = re.match(r"translate\(([-\d.]+)[ ,]+([-\d.]+)\)", element.get("transform", ""))
     shift = shift + np.array([float(v) for v in moved.groups()]) if moved else shift
@@ -89,7 +89,7 @@ def _draw(axes: Any, element: ET.Element, inherited: Mapping[str, str], shift: A
     if tag == "path" and element.get("d"):
         path = _path(element.attrib["d"], shift)
         style = _style(values, points)
-        if element.get("paint-order") == "stroke":  # the outline lies below the filling
+        if element.get("paint-order") == "stroke":  # the outline is below the fill
             axes.add_patch(PathPatch(path, **style | {"facecolor": "none"}))
             style |= {"edgecolor": "none"}
         axes.add_patch(PathPatch(path, **style))
@@ -101,7 +101,7 @@ def _draw(axes: Any, element: ET.Element, inherited: Mapping[str, str], shift: A
 
 
 def _path(d: str, shift: Any) -> Any:
-    """The path of an SVG's d: M, L, Q, C and Z."""
+    """A matplotlib path from the attribute d of an SVG path, with M, L, Q, C and Z."""
     from matplotlib.path import Path as Outline
 
     codes: list[int] = []
@@ -114,7 +114,7 @@ def _path(d: str, shift: Any) -> Any:
         values = [float(v) for v in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", numbers)]
         pairs = list(zip(values[::2], values[1::2], strict=True))
         if command == "L" and places and pairs[0] == places[-1]:
-            pairs[0] = (pairs[0][0] + 0.05, pairs[0][1])  # a line of no length with round ends is a disc in SVG
+            pairs[0] = (pairs[0][0] + 0.05, pairs[0][1])  # a line of zero length with round ends is a disc in SVG
         kind = {"M": Outline.MOVETO, "L": Outline.LINETO, "Q": Outline.CURVE3, "C": Outline.CURVE4}[command]
         codes += [int(kind)] * len(pairs)
         places += pairs
@@ -134,7 +134,7 @@ def _style(values: Mapping[str, str], points: float) -> dict[str, Any]:
     joint = values.get("stroke-linejoin", "miter")
     wide = float(values.get("stroke-width", "1").removesuffix("px")) * points
     dashes = [float(v) * points / max(wide, 1e-6) for v in re.findall(r"[\d.]+", values.get("stroke-dasharray", ""))]
-    line: Any = (0, dashes) if dashes else "solid"  # matplotlib counts dashes in widths of the line
+    line: Any = (0, dashes) if dashes else "solid"  # matplotlib measures dashes in line widths
     return {
         "facecolor": colour("fill", "#000000"), "edgecolor": colour("stroke", "none"), "linewidth": wide,
         "capstyle": ends, "joinstyle": joint if joint in ("round", "bevel") else "miter", "linestyle": line,

@@ -1,4 +1,4 @@
-"""What is laid over the drawn graph, as SVG: clusters, in different colours where they touch, pooled edges, numbers."""
+"""Overlays of the drawn graph, as SVG: clusters (adjacent ones in different colours), pooled edges, numbers."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from asapool.insight.hierarchy import Hierarchy
 
 
-# Okabe and Ito: can be distinguished by the colour-blind too; black is left for bonds and text
+# Okabe and Ito's palette for colour-blind readers; black is left for bonds and text
 PALETTE = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
-TIED = 1e-5  # shares that differ by less than this part are rounding
+TIED = 1e-5  # relative difference below which shares are equal to rounding
 
 
 class Coloring(NamedTuple):
-    """home (N,): the cluster in which each original node counts most, -1 for none; colour (K,): places in PALETTE."""
+    """home (N,): the cluster with the largest share of each original node, or -1; colour (K,): indices of PALETTE."""
 
     home: Ints
     colour: Ints
 
 
 def coloring(hierarchy: Hierarchy, level: int) -> Coloring:
-    """Give every node the cluster with its largest share (a medoid its own), and colour greedily, big clusters first.
+    """Assign every node to the cluster with its largest share (a medoid to its own), and colour the clusters greedily.
 
-    Small graphs fill up soon, and then clusters have the same members with the same shares: of those the one whose
-    medoid is nearest gets the node.
+    Small graphs soon become dense, and clusters then have the same members with the same shares: a tie goes to the
+    cluster with the nearest medoid.
     """
     N = hierarchy.nodes
     if level == 0:
@@ -46,7 +46,7 @@ def coloring(hierarchy: Hierarchy, level: int) -> Coloring:
             home[v] = tied[0]
             if len(tied) > 1:
                 unclear[v] = tied
-    if unclear:  # shortest paths are slow in a large graph, and only these clusters need them
+    if unclear:  # only for these, since shortest paths are slow in a large graph
         near = np.unique(np.concatenate(list(unclear.values())))
         far = _hops(N, hierarchy.source, hierarchy.target_node, here.medoid[near])
         for v, tied in unclear.items():
@@ -56,7 +56,7 @@ def coloring(hierarchy: Hierarchy, level: int) -> Coloring:
 
 
 def _hops(N: int, source: Ints, target: Ints, medoid: Ints) -> Floats:
-    """Hops from every medoid to every node, (K, N), infinite where there is no way."""
+    """Hops from every medoid to every node, (K, N), infinite if there is no path."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import dijkstra
 
@@ -66,16 +66,16 @@ def _hops(N: int, source: Ints, target: Ints, medoid: Ints) -> Floats:
 
 
 def _colours(home: Ints, K: int, source: Ints, target: Ints) -> Ints:
-    """The least used colour that no touching cluster has, or, where they have all seven, the least used one."""
-    touching: list[set[int]] = [set() for _ in range(K)]
+    """The least used colour that no adjacent cluster has, or, if they have all seven, the least used one."""
+    adjacent: list[set[int]] = [set() for _ in range(K)]
     for a, b in zip(home[source].tolist(), home[target].tolist(), strict=True):
         if a != b and a >= 0 and b >= 0:
-            touching[a].add(b)
-            touching[b].add(a)
+            adjacent[a].add(b)
+            adjacent[b].add(a)
     colour, used = np.full(K, -1), np.zeros(len(PALETTE), np.int64)
     sizes = np.bincount(home[home >= 0], minlength=K)
     for k in np.argsort(-sizes, kind="stable").tolist():
-        taken = {int(colour[j]) for j in touching[k]}
+        taken = {int(colour[j]) for j in adjacent[k]}
         free = [c for c in range(len(PALETTE)) if c not in taken] or list(range(len(PALETTE)))
         colour[k] = min(free, key=lambda c: (used[c], c))
         used[colour[k]] += 1
@@ -83,12 +83,12 @@ def _colours(home: Ints, K: int, source: Ints, target: Ints) -> Ints:
 
 
 PLUS, MINUS = "var(--plus,#D55E00)", "var(--minus,#0072B2)"
-BLOB = 0.40  # radius of a node's ground, in edges
-ARCS = 1200  # most pooled edges that are drawn; a pooled graph fills up, and lighter ones could not be seen anyway
+BLOB = 0.40  # radius of a node's area, in edge lengths
+ARCS = 1200  # maximum number of pooled edges drawn; in a dense graph, lighter ones would be invisible
 
 
 def hulls(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
-    """Every cluster as an area of colour around its nodes and along the edges between them; rings are medoids."""
+    """Every cluster as a coloured area around its nodes and along the edges between them; rings mark medoids."""
     home, colour = coloring(hierarchy, level)
     at, r = ground.position, BLOB * ground.unit
     source, target = hierarchy.source, hierarchy.target_node
@@ -96,7 +96,7 @@ def hulls(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
     for a, b in zip(source.tolist(), target.tolist(), strict=True):
         if a < b and home[a] == home[b] >= 0:
             segments[home[a]].append((at[a], at[b]))
-    for v in np.flatnonzero(home >= 0).tolist():  # a line of no length with round ends is a disc
+    for v in np.flatnonzero(home >= 0).tolist():  # a line of zero length with round ends is a disc
         segments[home[v]].append((at[v], at[v]))
     parts, rings, ties = [], [], []
     for k, medoid in enumerate(hierarchy.levels[level - 1].medoid.tolist()):
@@ -118,7 +118,7 @@ def hulls(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
 
 
 def _islands(hierarchy: Hierarchy, home: Ints, k: int, medoid: int) -> list[int]:
-    """One node of every part of a cluster that no edge joins to its medoid: a tether will show where it belongs."""
+    """One node of every part of a cluster that is not connected to its medoid, to be tied to it by a dotted line."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -134,7 +134,7 @@ def _islands(hierarchy: Hierarchy, home: Ints, k: int, medoid: int) -> list[int]
 
 
 def links(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
-    """Pooled edges as arcs between medoids, the wider and darker the heavier; of very many the heaviest are drawn."""
+    """Pooled edges as arcs between medoids, wider and darker with weight; only the ARCS heaviest are drawn."""
     here = hierarchy.levels[level - 1]
     low, high = np.minimum(here.source, here.target), np.maximum(here.source, here.target)
     apart = low != high
@@ -146,7 +146,7 @@ def links(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
     for e in np.argsort(weight, kind="stable")[-ARCS:].tolist():
         a, b, w = int(pair[e]) // len(here), int(pair[e]) % len(here), float(weight[e])
         p, q = ground.position[here.medoid[a]], ground.position[here.medoid[b]]
-        bend = (p + q) / 2 + 0.24 * np.array([q[1] - p[1], p[0] - q[0]])  # aside, so that bonds stay visible
+        bend = (p + q) / 2 + 0.24 * np.array([q[1] - p[1], p[0] - q[0]])  # bent, so that bonds stay visible
         p, q = _towards(p, bend, BLOB * ground.unit), _towards(q, bend, BLOB * ground.unit)  # from ring to ring
         share = w / top
         drawn.append(
@@ -157,14 +157,14 @@ def links(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
 
 
 def _towards(start: Floats, end: Floats, far: float) -> Floats:
-    """The place that lies so far from start on the way to end, at most there."""
+    """The point at distance `far` from start towards end, but not beyond it."""
     way = end - start
     moved: Floats = start + way * min(1.0, far / max(float(np.hypot(*way)), 1e-9))
     return moved
 
 
 def marks(hierarchy: Hierarchy, ground: Canvas, kind: str) -> str:
-    """Importance as discs: the stronger the more solid, one colour for the class and one against it."""
+    """Importance as discs, more opaque if stronger, one colour for the class and one against it."""
     scores = hierarchy.importance[choose("colour", kind, tuple(hierarchy.importance))]
     top, r = max(float(np.abs(scores).max(initial=0.0)), 1e-12), 0.46 * ground.unit
     discs = "".join(
@@ -175,14 +175,14 @@ def marks(hierarchy: Hierarchy, ground: Canvas, kind: str) -> str:
     return f"<g>{discs}</g>"
 
 
-CROWDED = 60  # nodes from which on numbers are shown only when asked for
-WAYS = np.arange(16) * np.pi / 8  # directions in which a number may stand, from the right and clockwise
-NEAR = 1.3  # edges' lengths within which another node takes up room
-SIDES = 2.0  # radians by which a written symbol keeps numbers from its sides, where hydrogens and charges stand
+CROWDED = 60  # nodes above which numbers are shown only on request
+WAYS = np.arange(16) * np.pi / 8  # possible directions of a number, clockwise from the right
+NEAR = 1.3  # edge lengths within which another node takes up space
+SIDES = 2.0  # penalty in radians for numbers beside an atom symbol, where hydrogens and charges are written
 
 
 def node_numbers(hierarchy: Hierarchy, ground: Canvas) -> str:
-    """The number of every node, beside it where there is most room."""
+    """The number of every node, beside it where there is the most space."""
     far = np.where(_written(hierarchy, ground), 0.40, 0.30)[:, None] * ground.unit
     spots = ground.position + far * _arrow(_ways(hierarchy, ground)[0])
     labels = "".join(f'<text x="{x:.1f}" y="{y:.1f}">{v}</text>' for v, (x, y) in enumerate(spots.tolist()))
@@ -202,7 +202,7 @@ def cluster_numbers(hierarchy: Hierarchy, ground: Canvas, level: int) -> str:
 
 
 def _written(hierarchy: Hierarchy, ground: Canvas) -> list[bool]:
-    """Which nodes are drawn as a symbol: the atoms that are no carbon."""
+    """Which nodes are drawn as a symbol: all atoms except carbon."""
     return [ground.molecule and name != "C" for name in hierarchy.names or [""] * hierarchy.nodes]
 
 
@@ -211,7 +211,7 @@ def _arrow(way: Floats) -> Floats:
 
 
 def _ways(hierarchy: Hierarchy, ground: Canvas) -> tuple[Floats, Floats]:
-    """Two directions for every node, (N,) each, with much room on both sides: the best, and one far from that."""
+    """Two directions for every node, (N,) each: the one with the most space, and another one away from it."""
     from scipy.spatial import cKDTree
 
     near = cKDTree(ground.position).query_pairs(NEAR * ground.unit, output_type="ndarray")
@@ -227,7 +227,7 @@ def _ways(hierarchy: Hierarchy, ground: Canvas) -> tuple[Floats, Floats]:
 
 
 def _turn(way: Floats) -> Floats:
-    """How far WAYS are from some directions, (n, 16), in radians.
+    """Angles between given directions and WAYS, (n, 16), in radians.
 
     >>> _turn(np.array([0.0]))[0, [0, 4, 8, 12]].round(2).tolist()
     [0.0, 1.57, 3.14, 1.57]

@@ -1,4 +1,4 @@
-"""Whole pictures: hierarchies as SVG, image files or HTML for notebooks; substructures, alone or marked in a graph."""
+"""Complete pictures: hierarchies as SVG, image files or HTML for notebooks; substructures, alone or in a graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def picture(hierarchy: Hierarchy, ground: Canvas, level: int, colour: str | None) -> str:
-    """What lies under the graph, the graph, and what lies over it."""
+    """The overlays below the graph, the graph, and the overlays above it."""
     under = over = ""
     if colour is not None:
         under = marks(hierarchy, ground, colour)
@@ -34,8 +34,8 @@ def picture(hierarchy: Hierarchy, ground: Canvas, level: int, colour: str | None
 
 
 def to_svg(hierarchy: Hierarchy, level: int = 0, colour: str | None = None, width: int = 480) -> str:
-    """One picture, complete in itself."""
-    hierarchy.assignment(level)  # refuses a level that is not there
+    """A standalone picture."""
+    hierarchy.assignment(level)  # refuses a level that does not exist
     ground = canvas(hierarchy)
     what = f"level {level}" if colour is None else f"importance by {colour}"
     title = escape(f"{hierarchy.id}: {what}, predicted {hierarchy.verdict}")
@@ -48,7 +48,7 @@ def to_svg(hierarchy: Hierarchy, level: int = 0, colour: str | None = None, widt
 
 
 def molecule_svg(smiles: str, width: int = 150) -> str:
-    """A molecule without anything around it, for tables; empty where rdkit is absent or cannot read it."""
+    """A molecule for tables; empty if rdkit is missing or cannot read it."""
     mol = parse(smiles)
     if mol is None:
         return ""
@@ -63,7 +63,7 @@ def save_picture(
     hierarchy: Hierarchy, path: str | PathLike[str], level: int = 0, colour: str | None = None, width: int = 960,
     kind: str | None = None,
 ) -> None:  # fmt: skip
-    """Write the picture to a file; kind is svg, png or pdf, and by default what the name ends in."""
+    """Write the picture to a file; kind is svg, png or pdf, by default from the suffix."""
     kind = kind or picture_kind(path)
     svg = to_svg(hierarchy, level, colour, width)
     data = svg.encode() if kind == "svg" else svg_image(svg, kind)
@@ -72,7 +72,7 @@ def save_picture(
 
 
 def picture_kind(path: str | PathLike[str]) -> str:
-    """The format that the ending of a name stands for; another ending is refused.
+    """The format that a suffix stands for; unknown ones are refused.
 
     >>> picture_kind("level1.PNG")
     'png'
@@ -85,7 +85,7 @@ def picture_kind(path: str | PathLike[str]) -> str:
 
 
 def to_html(hierarchy: Hierarchy) -> str:
-    """For notebooks: the answer, every level side by side, and the importance of the nodes."""
+    """For notebooks: the prediction, all levels side by side, and the importance of the nodes."""
     views: list[tuple[str, int, str | None]] = [
         (f"level {depth}: {len(level)} clusters", depth, None) for depth, level in enumerate(hierarchy.levels, 1)
     ]
@@ -103,7 +103,7 @@ def to_html(hierarchy: Hierarchy) -> str:
     return f'<div><p>{head}</p>{note}<div style="display:flex;flex-wrap:wrap;gap:12px">{cells}</div></div>'
 
 
-# what every bond and letter repeats is a class of the page's style: a page has hundreds of these drawings
+# repeated styles of bonds and letters become CSS classes, because a page has hundreds of these drawings
 SHORT = (
     (r" style='fill:none;[^']*stroke:(var\(--[a-z-]+,#\w+\));[^']*'", r' class="bond" style="stroke:\1"'),
     (re.escape(f' style="stroke:{INK}"'), ""),
@@ -127,7 +127,7 @@ def marked_svg(
     colour: str = PLUS,
     width: int = 220,
 ) -> str:
-    """A graph in which some nodes, and the edges between them, lie on a ground of colour."""
+    """A graph with some nodes, and the edges between them, marked by a coloured area."""
     r, inside = 0.42 * ground.unit, set(nodes)
     at = ground.position
     spots = "".join(f"M{at[v][0]:.1f} {at[v][1]:.1f}h0" for v in sorted(inside))
@@ -150,7 +150,7 @@ def fragment_svg(
     mol: Any | None, source: Ints, target: Ints, nodes: Sequence[int], label: str, width: int | None = None,
     cut: Sequence[tuple[int, int]] = (),
 ) -> str:  # fmt: skip
-    """A substructure alone, cut out of a graph that has it.
+    """A substructure alone, cut out of a graph that contains it.
 
     width: by default small, with bonds of the same length in all drawings. cut: edges that are left out.
     """
@@ -169,7 +169,7 @@ def fragment_svg(
 
 
 def _cut_out(mol: Any, nodes: Sequence[int], cut: Sequence[tuple[int, int]] = ()) -> Any:
-    """Some atoms of a molecule with the bonds between them; hydrogens are written where no neighbour is missing."""
+    """Some atoms of a molecule with the bonds between them; hydrogens are written if no neighbour is missing."""
     from rdkit import Chem
     from rdkit.Chem import rdDepictor
 

@@ -1,1 +1,1 @@
-"""Substructures that decide: clusters of a whole data set cut out, named, counted, and removed to see what changes."""
+"""Substructures that drive predictions: clusters of a whole data set are cut out, named, counted and removed."""

@@ -13,7 +13,7 @@ from asapool.data.csr import pointer, spans
 from asapool.insight.levels import Floats, Ints, levels_of
 from asapool.models import GraphModel
 from asapool.models.batches import cut
-from asapool.training.predictions import pieces
+from asapool.training.predictions import pieces as chunks
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,31 +45,31 @@ class Pieces:
 
 
 class Induced(NamedTuple):
-    """The subgraphs that pieces induce, packed: member m of all pieces is a node of its own."""
+    """The subgraphs that pieces induce, packed; every member of a piece is a separate node."""
 
     rowptr: Ints  # (M+1,)
     col: Ints  # (F,) members, of the same piece
-    entry: Ints  # (F,) the edge of the set that each is
+    entry: Ints  # (F,) the edge in the set
 
 
 def cluster_pieces(model: GraphModel, graphs: GraphSet, *, share: float = 0.5, max_nodes: int = 12) -> Pieces:
     """Every kept cluster of every level as a set of original nodes.
 
-    Two sets per cluster: all its members, where they are at most max_nodes, and its core: the members whose share is at
-    least `share` of the largest, as far as they are joined to the strongest one. Sets of one node, of more than
-    max_nodes, and whole graphs are left out; a set that several clusters have is listed once.
+    Two sets per cluster: all its members, if there are at most max_nodes, and its core: the members whose share is at
+    least `share` of the largest and that are connected to the strongest one. Sets of one node, of more than
+    max_nodes, and whole graphs are left out; a set shared by several clusters is listed once.
 
     Args:
         model: In evaluation mode; its method forms clusters.
         graphs: The set.
-        share: Least share of a member of the core, relative to the largest.
-        max_nodes: Most nodes of a set.
+        share: Minimum share of a member of the core, relative to the largest.
+        max_nodes: Maximum number of nodes of a set.
     """
     parts = []
-    for some in pieces(graphs):
-        batch = cut(model, graphs, some)
-        base = graphs.ptr[some] - batch.ptr.numpy()[:-1]  # from numbers of the batch to numbers of the set
-        owner = np.repeat(np.arange(len(some)), np.diff(batch.ptr.numpy()))
+    for chunk in chunks(graphs):
+        batch = cut(model, graphs, chunk)
+        base = graphs.ptr[chunk] - batch.ptr.numpy()[:-1]  # from node numbers in the batch to those in the set
+        owner = np.repeat(np.arange(len(chunk)), np.diff(batch.ptr.numpy()))
         levels, _ = levels_of(model, batch)
         composed: Any = None
         for depth, level in enumerate(levels, 1):
@@ -81,14 +81,14 @@ def cluster_pieces(model: GraphModel, graphs: GraphSet, *, share: float = 0.5, m
             if not sizes.all():
                 continue
             at = owner[member[first[:-1]]]  # the graph of each cluster, within the batch
-            whole = Pieces(some[at], np.full(len(at), depth), first, member + base[owner[member]])
+            whole = Pieces(chunk[at], np.full(len(at), depth), first, member + base[owner[member]])
             parts.append(whole.take(np.flatnonzero(sizes <= max_nodes)))
             parts.append(_cores(graphs, whole, weight, share))
     return _distinct(graphs, _joined(parts), max_nodes)
 
 
 def brics_pieces(graphs: GraphSet, mols: Sequence[Any]) -> Pieces:
-    """The fragments that the BRICS rules cut molecules into; molecules that stay whole have none."""
+    """The fragments into which the BRICS rules cut molecules; none for molecules that are not cut."""
     from rdkit.Chem import BRICS, FragmentOnBonds, GetMolFrags
 
     find: Any = BRICS.FindBRICSBonds
@@ -122,41 +122,44 @@ def from_sets(graphs: GraphSet, graph: Sequence[int], sets: Sequence[Sequence[in
     return Pieces(owner, np.zeros(len(owner), np.int64), pointer(sizes), flat + np.repeat(graphs.ptr[owner], sizes))
 
 
-def induced(graphs: GraphSet, some: Pieces) -> Induced:
+def induced(graphs: GraphSet, pieces: Pieces) -> Induced:
     """The edges between nodes of the same piece."""
-    N, owner = len(graphs.x), np.repeat(np.arange(len(some)), some.sizes)
-    key = owner * N + some.node  # ascending: pieces follow each other, and their nodes ascend
-    degree = np.diff(graphs.rowptr)[some.node]
-    entry = spans(graphs.rowptr[some.node], degree)
-    row = np.repeat(np.arange(len(some.node)), degree)
-    wanted = owner[row] * N + graphs.col[entry]
-    place = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
-    inside = key[place] == wanted if len(key) else np.zeros(0, bool)
-    count = np.bincount(row[inside], minlength=len(some.node))
+    N, owner = len(graphs.x), np.repeat(np.arange(len(pieces)), pieces.sizes)
+    key = owner * N + pieces.node  # ascending: pieces are consecutive, and their nodes ascend
+    degree = np.diff(graphs.rowptr)[pieces.node]
+    entry = spans(graphs.rowptr[pieces.node], degree)
+    row = np.repeat(np.arange(len(pieces.node)), degree)
+    neighbour = owner[row] * N + graphs.col[entry]
+    place = np.minimum(np.searchsorted(key, neighbour), max(len(key) - 1, 0))
+    inside = key[place] == neighbour if len(key) else np.zeros(0, bool)
+    count = np.bincount(row[inside], minlength=len(pieces.node))
     return Induced(pointer(count), place[inside], entry[inside])
 
 
 def _cores(graphs: GraphSet, whole: Pieces, weight: Floats, share: float) -> Pieces:
-    """Of each piece the nodes with a large weight that are joined to the one with the largest."""
+    """The nodes of each piece with a large weight that are connected to the one with the largest."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
     top = np.maximum.reduceat(weight, whole.ptr[:-1])
     owner = np.repeat(np.arange(len(whole)), whole.sizes)
     strong = weight >= share * top[owner]
-    some = Pieces(
+    pieces = Pieces(
         whole.graph, whole.level, pointer(np.bincount(owner[strong], minlength=len(whole))), whole.node[strong]
     )
-    inner = induced(graphs, some)
-    M = len(some.node)
+    inner = induced(graphs, pieces)
+    M = len(pieces.node)
     _, part = connected_components(
         csr_array((np.ones(len(inner.col)), inner.col, inner.rowptr), shape=(M, M)), directed=False
     )
     order = np.lexsort((-weight[strong], owner[strong]))  # the strongest member of each piece comes first
-    chosen = part[order[some.ptr[:-1]]]
+    chosen = part[order[pieces.ptr[:-1]]]
     joined = part == chosen[owner[strong]]
     return Pieces(
-        some.graph, some.level, pointer(np.bincount(owner[strong][joined], minlength=len(whole))), some.node[joined]
+        pieces.graph,
+        pieces.level,
+        pointer(np.bincount(owner[strong][joined], minlength=len(whole))),
+        pieces.node[joined],
     )
 
 
@@ -169,15 +172,16 @@ def _joined(parts: Sequence[Pieces]) -> Pieces:
     return Pieces(graph, level, pointer(sizes), node)
 
 
-def _distinct(graphs: GraphSet, some: Pieces, max_nodes: int) -> Pieces:
-    """Each set of nodes once, that of the lowest level first; trivial ones are left out."""
-    sizes = some.sizes
-    some = some.take(np.flatnonzero((sizes > 1) & (sizes <= max_nodes) & (sizes < np.diff(graphs.ptr)[some.graph])))
-    if not len(some):
-        return some
-    draw = np.random.default_rng(0).integers(1, 2**63, size=len(graphs.x), dtype=np.uint64)  # a random word per node
-    word = np.add.reduceat(draw[some.node], some.ptr[:-1])  # wraps around: equal sets have equal words
-    order = np.lexsort((some.level, word))
+def _distinct(graphs: GraphSet, pieces: Pieces, max_nodes: int) -> Pieces:
+    """Each set of nodes once, from its lowest level; trivial ones are left out."""
+    sizes = pieces.sizes
+    proper = sizes < np.diff(graphs.ptr)[pieces.graph]
+    pieces = pieces.take(np.flatnonzero((sizes > 1) & (sizes <= max_nodes) & proper))
+    if not len(pieces):
+        return pieces
+    draw = np.random.default_rng(0).integers(1, 2**63, size=len(graphs.x), dtype=np.uint64)  # a random number per node
+    word = np.add.reduceat(draw[pieces.node], pieces.ptr[:-1])  # wraps around; equal sets have equal sums
+    order = np.lexsort((pieces.level, word))
     fresh = np.ones(len(order), bool)
     fresh[1:] = word[order][1:] != word[order][:-1]
-    return some.take(np.sort(order[fresh]))
+    return pieces.take(np.sort(order[fresh]))

@@ -1,4 +1,4 @@
-"""Numbers about substructures: intervals of means, enrichment, and which of them are variants of a stronger one."""
+"""Measure substructures: effect of removal with intervals, enrichment, and variants of stronger ones."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def enrichment(present: Ints, inside: Ints, graphs: int, members: int) -> tuple[
     """Odds ratios and p-values, each (M,), of M substructures in one class.
 
     Args:
-        present: Labelled graphs that have each substructure, (M,).
+        present: Labelled graphs that contain each substructure, (M,).
         inside: How many of them are in the class, (M,).
         graphs: Labelled graphs.
         members: Graphs in the class.
@@ -100,8 +100,8 @@ def enrichments(graphs: GraphSet, target: Target, kind: Ints, graph: Ints, M: in
 
     Args:
         graphs: The set.
-        target: What the model's outputs mean.
-        kind: Substructure of every pair of a substructure and a graph that has it.
+        target: The target of the model.
+        kind: Substructure of every pair of a substructure and a graph that contains it.
         graph: Graph of every pair.
         M: Number of substructures.
     """
@@ -126,7 +126,7 @@ def enrichments(graphs: GraphSet, target: Target, kind: Ints, graph: Ints, M: in
 
 
 def _column(graphs: GraphSet, target: Target, c: int) -> Floats:
-    """1 and 0 for inside and outside of class c, or the values of task c; NaN where missing, (G,)."""
+    """1 and 0 for inside and outside of class c, or the values of task c; NaN if missing, (G,)."""
     if target.kind == "classification":
         name = target.classes[c]
         class_number = graphs.class_names.index(name) if name in graphs.class_names else -2
@@ -152,11 +152,11 @@ def _differences(values: Floats, known: Any, kinds: Ints, where: Ints, tested: I
 
 
 COVERED = 0.5  # share of occurrences that must overlap a stronger substructure
-OVERLAP = 0.5  # share of the nodes of both that they must have in common, relative to the smaller
+OVERLAP = 0.5  # share of the nodes of the smaller one that they must have in common
 
 
 def variants_of(rows: Sequence[Motif], where: Sequence[Pieces], first: Ints) -> list[Motif]:
-    """Mark each substructure of which most occurrences overlap those of one stronger substructure.
+    """Mark each substructure most of whose occurrences overlap those of one stronger substructure.
 
     Args:
         rows: Strongest first.
@@ -174,9 +174,9 @@ def variants_of(rows: Sequence[Motif], where: Sequence[Pieces], first: Ints) -> 
             for v in pieces.nodes(p):
                 bits |= 1 << (v - start)
             occurrences.append((g, bits))
-            for other, theirs in strong.get(g, ()):
-                small = min(bits.bit_count(), theirs.bit_count())
-                if (bits & theirs).bit_count() >= OVERLAP * small and _direction(rows[other]) == sign:
+            for other, other_bits in strong.get(g, ()):
+                small = min(bits.bit_count(), other_bits.bit_count())
+                if (bits & other_bits).bit_count() >= OVERLAP * small and _direction(rows[other]) == sign:
                     hits[other] = hits.get(other, 0) + 1
         best = max(hits, key=lambda other: (hits[other], -other), default=None)
         if best is not None and hits[best] >= COVERED * len(pieces):
@@ -197,18 +197,18 @@ EXAMPLES = 3
 
 
 class Named(NamedTuple):
-    """Pieces of graphs with the number of the substructure that each is."""
+    """Pieces of graphs, with the number of their substructure."""
 
     pieces: Pieces
     kind: Ints  # (P,) in 0 … M−1
     names: list[str]  # (M,)
 
 
-def graphs_with(some: Pieces, kind: Ints) -> Ints:
+def graphs_with(pieces: Pieces, kind: Ints) -> Ints:
     """In how many graphs each kind occurs, (M,)."""
     M = int(kind.max(initial=-1)) + 1
-    G = int(some.graph.max(initial=0)) + 1
-    counts: Ints = np.bincount(np.unique(kind * G + some.graph) // G, minlength=M)
+    G = int(pieces.graph.max(initial=0)) + 1
+    counts: Ints = np.bincount(np.unique(kind * G + pieces.graph) // G, minlength=M)
     return counts
 
 
@@ -216,51 +216,51 @@ def measure(
     model: GraphModel, graphs: GraphSet, classes: tuple[str, ...], named: Named, least: int, samples: int, seed: int
 ) -> list[Motif]:
     """Remove, count and test every substructure; the rows of the result, strongest first."""
-    some, kind, _ = named
+    pieces, kind, _ = named
     target = target_of(model, classes)
     base = answers_of(model, graphs)
-    count = graphs_with(some, kind)
+    count = graphs_with(pieces, kind)
     rng = np.random.default_rng(seed)
-    # one occurrence per graph, so that what is averaged is independent; those of the lowest level first
-    order = np.lexsort((some.level, some.graph, kind))
+    # one occurrence per graph, from the lowest level, so that the averaged values are independent
+    order = np.lexsort((pieces.level, pieces.graph, kind))
     first = np.ones(len(order), bool)
-    first[1:] = (kind[order][1:] != kind[order][:-1]) | (some.graph[order][1:] != some.graph[order][:-1])
+    first[1:] = (kind[order][1:] != kind[order][:-1]) | (pieces.graph[order][1:] != pieces.graph[order][:-1])
     one = order[first]
     one = one[count[kind[one]] >= least]
-    part = some.sizes[one] < np.diff(graphs.ptr)[some.graph[one]]  # something must be left of the graph
+    part = pieces.sizes[one] < np.diff(graphs.ptr)[pieces.graph[one]]  # some of the graph must remain
     drawn = _sample(one[part], kind, samples, rng)
-    drawn = drawn[np.argsort(some.graph[drawn], kind="stable")]
-    removed = some.take(drawn)
+    drawn = drawn[np.argsort(pieces.graph[drawn], kind="stable")]
+    removed = pieces.take(drawn)
     after = effects(answers_without(model, graphs, removed.graph, removed.ptr, removed.node), target)
     change = effects(base, target)[removed.graph] - after
-    tests = enrichments(graphs, target, kind[one], some.graph[one], len(count))
+    tests = enrichments(graphs, target, kind[one], pieces.graph[one], len(count))
     group = np.argsort(kind[drawn], kind="stable")
     ends = np.searchsorted(kind[drawn][group], np.arange(len(count) + 1))
     rows: list[Motif] = []
     kept: list[Pieces] = []
     for m in np.flatnonzero(count >= least).tolist():
-        mine = group[ends[m] : ends[m + 1]]
-        if not len(mine):
+        own = group[ends[m] : ends[m + 1]]
+        if not len(own):
             continue
-        mean, low, high = interval(change[mine])
-        typical = mine[np.argsort(np.abs(change[mine] - mean).sum(axis=1), kind="stable")[:EXAMPLES]]
+        mean, low, high = interval(change[own])
+        typical = own[np.argsort(np.abs(change[own] - mean).sum(axis=1), kind="stable")[:EXAMPLES]]
         rows.append(
             Motif(
-                name=named.names[m], nodes=int(removed.sizes[mine[0]]), level=int(removed.level[mine].min()),
-                graphs=int(count[m]), measured=len(mine), contribution=tuple(mean.tolist()), low=tuple(low.tolist()),
+                name=named.names[m], nodes=int(removed.sizes[own[0]]), level=int(removed.level[own].min()),
+                graphs=int(count[m]), measured=len(own), contribution=tuple(mean.tolist()), low=tuple(low.tolist()),
                 high=tuple(high.tolist()), enrichment=tuple(tests[0][m].tolist()), p_value=tuple(tests[1][m].tolist()),
                 variant_of=None,
                 examples=tuple(_example(graphs, target, base, removed, change, i) for i in typical.tolist()),
             )
         )  # fmt: skip
-        kept.append(removed.take(mine))
+        kept.append(removed.take(own))
     best = [max(abs(row.strength(c)) for c in range(len(classes))) for row in rows]
     order = np.lexsort(([-row.graphs for row in rows], [-value for value in best]))
     return variants_of([rows[i] for i in order.tolist()], [kept[i] for i in order.tolist()], graphs.ptr)
 
 
 def _sample(one: Ints, kind: Ints, most: int, rng: np.random.Generator) -> Ints:
-    """At most so many of each kind, drawn at random."""
+    """At most `most` occurrences of each kind, drawn at random."""
     shuffled = one[rng.permutation(len(one))]
     order = np.argsort(kind[shuffled], kind="stable")
     group = kind[shuffled][order]
@@ -280,14 +280,14 @@ def _example(graphs: GraphSet, target: Target, base: Floats, removed: Pieces, ch
 
 
 def _label(y: Any, graphs: GraphSet) -> str | None:
-    """The label of a graph as text; None where it has none."""
+    """The label of a graph as text; None if it has none."""
     if graphs.target.kind == "classification":
         return graphs.class_names[int(y)] if y >= 0 else None
     return None if np.isnan(y).all() else ", ".join("missing" if np.isnan(v) else f"{v:.4g}" for v in y.tolist())
 
 
 def _answer(outputs: Floats, target: Target) -> str:
-    """The answer to a graph as text."""
+    """The prediction for a graph as text."""
     if target.kind == "classification":
         return target.classes[int(outputs.argmax())]
     if target.kind == "multilabel":

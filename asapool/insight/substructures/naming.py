@@ -1,4 +1,4 @@
-"""Equal subgraphs get equal names: canonical fragment SMILES for molecules, else a Weisfeiler-Lehman hash."""
+"""Names of subgraphs: canonical fragment SMILES for molecules, otherwise a Weisfeiler-Lehman hash."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORGANIC = frozenset(("B", "C", "N", "O", "P", "S", "F", "Cl", "Br", "I"))
 
 
 def molecules_of(graphs: GraphSet) -> list[Any | None]:
-    """The RDKit molecule of every graph; None where a graph is no molecule."""
+    """The RDKit molecule of every graph; None if a graph is not a molecule."""
     return [molecule_at(graphs, g) for g in range(len(graphs))]
 
 
@@ -33,33 +33,33 @@ def molecule_at(graphs: GraphSet, g: int) -> Any | None:
     return molecule(graphs.source_text[g], int(b - a), graphs.col[begin:end] - a, row)
 
 
-def hashes(graphs: GraphSet, some: Pieces, label: Ints, edge: Ints | None = None) -> Ints:
+def hashes(graphs: GraphSet, pieces: Pieces, label: Ints, edge: Ints | None = None) -> Ints:
     """A 64-bit Weisfeiler-Lehman hash of the subgraph that each piece induces, (P,).
 
-    Equal for isomorphic subgraphs; different ones share a hash only where Weisfeiler-Lehman cannot tell them apart.
+    Equal for isomorphic subgraphs; others share a hash only if Weisfeiler-Lehman cannot distinguish them.
 
     Args:
         graphs: The set.
-        some: The pieces.
+        pieces: The pieces.
         label: A number for every node of the set, (N,), such as its element.
         edge: A number for every edge of the set, (E,); None = all are alike.
     """
-    return hash_members(some, induced(graphs, some), label[some.node], edge)
+    return hash_members(pieces, induced(graphs, pieces), label[pieces.node], edge)
 
 
-def hash_members(some: Pieces, inner: Induced, label: Ints, edge: Ints | None) -> Ints:
-    """The same with a label for every member of every piece."""
-    if not len(some):
+def hash_members(pieces: Pieces, inner: Induced, label: Ints, edge: Ints | None) -> Ints:
+    """Like hashes, with a label for every member of every piece."""
+    if not len(pieces):
         return np.zeros(0, np.int64)
     x = torch.from_numpy(label.astype(np.float64))[:, None]
     attr = None if edge is None else torch.from_numpy(edge[inner.entry].astype(np.float64))[:, None]
     *_, last = wl_labels(x, torch.from_numpy(inner.rowptr), torch.from_numpy(inner.col), ROUNDS, attr)
-    sums: Ints = np.add.reduceat(last.numpy(), some.ptr[:-1])  # wraps around
+    sums: Ints = np.add.reduceat(last.numpy(), pieces.ptr[:-1])  # wraps around
     return sums
 
 
 def node_labels(graphs: GraphSet) -> tuple[Ints, Ints | None]:
-    """What a hash sees of nodes and edges: one-hot features as numbers; others, and degrees, are not used."""
+    """The labels of nodes and edges for hashes: one-hot features as numbers; others, and degrees, are not used."""
     hot = graphs.x.shape[1] > 1 and bool((np.count_nonzero(graphs.x, axis=1) == 1).all())
     structural = any("degree" in name for name in graphs.feature_names) or graphs.recipe.get("features") == "degree"
     nodes = graphs.x.argmax(axis=1) if hot and not structural else np.zeros(len(graphs.x), np.int64)
@@ -78,7 +78,7 @@ class Atoms(NamedTuple):
 
 
 def atoms_of(graphs: GraphSet, mols: Sequence[Any | None]) -> Atoms:
-    """How the atoms of a set are written in SMILES; "*" where a graph is no molecule."""
+    """How the atoms of a set are written in SMILES; "*" if a graph is not a molecule."""
     N = len(graphs.x)
     numbers: dict[Any, int] = {}
     label, detail, plain, closed = np.zeros(N, np.int64), np.zeros(N, np.int64), ["*"] * N, ["*"] * N
@@ -96,20 +96,22 @@ def atoms_of(graphs: GraphSet, mols: Sequence[Any | None]) -> Atoms:
     return Atoms(label, detail, plain, closed)
 
 
-def fragment_names(graphs: GraphSet, mols: Sequence[Any], atoms: Atoms, some: Pieces, bonds: Ints | None) -> list[str]:
-    """The canonical SMILES of every piece, which is SMARTS too.
+def fragment_names(
+    graphs: GraphSet, mols: Sequence[Any], atoms: Atoms, pieces: Pieces, bonds: Ints | None
+) -> list[str]:
+    """The canonical SMILES of every piece, which is also valid SMARTS.
 
-    An atom carries its hydrogens where all its neighbours are in the fragment, so that NH2 and NHR differ. Pieces whose
-    atoms, hydrogens, rings and bonds hash alike are written once.
+    Hydrogens are written if all neighbours of an atom are in the fragment, so that NH2 and NHR differ. Pieces with the
+    same hash of atoms, hydrogens, rings and bonds are written once.
     """
     from rdkit.Chem import MolFragmentToSmiles
 
-    inner = induced(graphs, some)
-    whole = np.diff(inner.rowptr) == np.diff(graphs.rowptr)[some.node]
-    word = hash_members(some, inner, 2 * atoms.detail[some.node] + whole, bonds).tolist()
-    flat, ends, inside = some.node.tolist(), some.ptr.tolist(), whole.tolist()
+    inner = induced(graphs, pieces)
+    whole = np.diff(inner.rowptr) == np.diff(graphs.rowptr)[pieces.node]
+    word = hash_members(pieces, inner, 2 * atoms.detail[pieces.node] + whole, bonds).tolist()
+    flat, ends, inside = pieces.node.tolist(), pieces.ptr.tolist(), whole.tolist()
     known: dict[int, str] = {}
-    for p, g in enumerate(some.graph.tolist()):
+    for p, g in enumerate(pieces.graph.tolist()):
         if word[p] in known:
             continue
         first, last = int(graphs.ptr[g]), int(graphs.ptr[g + 1])
@@ -125,7 +127,7 @@ def fragment_names(graphs: GraphSet, mols: Sequence[Any], atoms: Atoms, some: Pi
 
 
 def atom_text(symbol: str, charge: int, hydrogens: int = 0) -> str:
-    """An atom in SMILES: in brackets where hydrogens, a charge or an unusual element ask for them.
+    """An atom in SMILES: in brackets if hydrogens, a charge or an unusual element require them.
 
     >>> atom_text("c", 0), atom_text("N", 0, 2), atom_text("O", -1), atom_text("Hg", 2)
     ('c', '[NH2]', '[O-]', '[Hg+2]')

@@ -1,4 +1,4 @@
-"""Motifs: the substructures of a data set that move a model's answers, as plain values that can be kept and shared."""
+"""Motifs: the substructures of a data set that drive a model's predictions, as plain data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = ("html", "csv", "json")
 class Example:
     """One graph with the substructure; nodes are numbered within the graph."""
 
-    graph: int  # place in the source
+    graph: int  # position in the source
     id: str
     text: str | None  # what the graph was made from, such as its SMILES
     label: str | None
@@ -33,28 +33,28 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class Motif:
-    """A substructure, how often it occurs, and what it does; one number per output where a tuple stands."""
+    """A substructure, how often it occurs, and its effect; tuples have one number per output."""
 
-    name: str  # fragment SMILES, which is SMARTS too; a hash where the graphs are no molecules
+    name: str  # fragment SMILES, which is also SMARTS; a hash for graphs that are not molecules
     nodes: int
-    level: int  # lowest level at which a cluster has these nodes; 0 = not from a cluster
+    level: int  # lowest level at which a cluster consists of these nodes; 0 = not from a cluster
     graphs: int  # graphs in which it occurs
-    measured: int  # graphs in which it was removed
+    measured: int  # graphs from which it was removed
     contribution: tuple[float, ...]  # mean of (log odds of the graph − log odds without it)
     low: tuple[float, ...]  # 95% interval of that mean
     high: tuple[float, ...]
-    enrichment: tuple[float, ...]  # odds of the class with it / odds without; of values: difference of the means
-    p_value: tuple[float, ...]  # Fisher's exact test (of values: Mann-Whitney), adjusted by Benjamini and Hochberg
+    enrichment: tuple[float, ...]  # odds of the class with it / odds without; for values: difference of the means
+    p_value: tuple[float, ...]  # Fisher's exact test (for values: Mann-Whitney), adjusted by Benjamini and Hochberg
     variant_of: str | None  # a stronger substructure that covers most of its occurrences
     examples: tuple[Example, ...]
 
     @property
     def main(self) -> int:
-        """The output that it raises most; with a single output that one."""
+        """The output that it raises most, or the only one."""
         return max(range(len(self.contribution)), key=lambda c: self.contribution[c])
 
     def strength(self, c: int) -> float:
-        """The end of the interval that is nearer to 0, and 0 where the interval contains it."""
+        """The end of the interval nearer to 0, or 0 if the interval contains it."""
         return max(self.low[c], 0.0) if self.contribution[c] > 0 else min(self.high[c], 0.0)
 
 
@@ -114,13 +114,13 @@ class Motifs:
         return out.getvalue()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a .csv or .json file, whole or not at all; pages are written by `asapool motifs`."""
+        """Write a .csv or .json file, atomically; pages are written by `asapool motifs`."""
         kind = motifs_kind(Path(path), ("csv", "json"))
         write_text(path, self.to_csv() if kind == "csv" else self.to_json() + "\n")
 
 
 def motifs_kind(path: Path, kinds: tuple[str, ...] = KINDS) -> str:
-    """What the ending of a file's name stands for.
+    """The kind of file that a suffix stands for.
 
     >>> motifs_kind(Path("motifs.csv"))
     'csv'

@@ -1,8 +1,8 @@
 """The operator on padded batches: plain torch with static shapes, for any device, torch.compile and ONNX.
 
-Every function has the name and the meaning of its namesake in `reference`; what is (N, F) there is (B, N, F) here, and
-what is (E,) there is (B, N, N). N is the padded number of nodes. Nothing waits for the device: the number of kept
-nodes follows from N and the ratio before anything is computed.
+Every function has the name and the meaning of its counterpart in `reference`; what is (N, F) there is (B, N, F) here,
+and what is (E,) there is (B, N, N). N is the padded number of nodes. Nothing synchronises with the device: the number
+of kept nodes follows from N and the ratio.
 """
 
 from asapool.kernels.dense.attend import attend, attend_dynamic, cluster_max, project, score

@@ -1,4 +1,4 @@
-"""How strongly each node belongs to each cluster (a masked softmax), and how much each cluster stands out."""
+"""Memberships of nodes in clusters (a masked softmax), and how much each cluster stands out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BLOCK = 16  # features at a time, so that the largest tensor is (B, N, N, 16)
 def cluster_max(clusters: DensePattern, x: Tensor) -> Tensor:
     """The largest value of each feature in each cluster: m_i = max_{j∈c(i)} x_j, 0 for padding.
 
-    x (B, N, F); returns m (B, N, F). Members that share the maximum share its gradient.
+    x (B, N, F); returns m (B, N, F). Tied members share the gradient.
     """
     entries, lowest = clusters.entries[..., None], torch.finfo(x.dtype).min
     parts = [torch.where(entries, part[:, None], lowest).amax(2) for part in torch.split(x, BLOCK, dim=2)]
@@ -21,7 +21,7 @@ def cluster_max(clusters: DensePattern, x: Tensor) -> Tensor:
 
 
 def attend(clusters: DensePattern, query: Tensor | None, token: Tensor, negative_slope: float = 1.0) -> Tensor:
-    """Share each cluster out among its members: α_ij = softmax_j(LeakyReLU(query_i + token_j)).
+    """Memberships of the members of each cluster: α_ij = softmax_j(LeakyReLU(query_i + token_j)).
 
     query (B, N) or None, token (B, N); returns α (B, N, N), zero outside the clusters.
     """
@@ -47,7 +47,7 @@ def _softmax(clusters: DensePattern, score: Tensor) -> Tensor:
     """softmax_j over the members of each cluster, zero outside; score (B, N, N) or (B, 1, N)."""
     wide = score.to(torch.promote_types(score.dtype, torch.float32))
     entries = clusters.entries
-    # a row of padding has no entry at all: the softmax of equal scores is finite, and the mask makes it zero
+    # a row of padding has no entries: the softmax of its equal scores is finite, and the mask sets it to zero
     alpha = torch.where(entries, wide, torch.finfo(wide.dtype).min).softmax(2)
     return torch.where(entries, alpha, 0.0).to(score.dtype)
 
@@ -60,7 +60,7 @@ def project(x: Tensor, w: Tensor, negative_slope: float = 1.0) -> Tensor:
 def score(pattern: DensePattern, weight: Tensor | None, u: Tensor, loops: bool = False) -> Tensor:
     """Compare each node with its neighbours: φ_i = u1_i + Σ_{j∈N(i)} A_ij (u2_i − u3_j).
 
-    weight (B, N, N), None meaning that every entry weighs 1; u (B, N, 3C) = u1 ‖ u2 ‖ u3; returns φ (B, N, C).
+    weight (B, N, N), None = all ones; u (B, N, 3C) = u1 ‖ u2 ‖ u3; returns φ (B, N, C).
     """
     wide = torch.promote_types(u.dtype, torch.float32)
     u1, u2, u3 = u.to(wide).chunk(3, dim=2)

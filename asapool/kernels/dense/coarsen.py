@@ -1,4 +1,4 @@
-"""Which clusters survive, with what features and edges: selection and batched matrix products."""
+"""Selection of the kept clusters, their features and edges, as batched matrix products."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def select(fitness: Tensor, ptr: Padding, count: Padding) -> tuple[Tensor, Paddi
 
     Args:
         fitness: φ, (B, N).
-        ptr: The sizes of the graphs.
-        count: How many each graph keeps, and K, how many one of the padded size would keep.
+        ptr: the sizes of the graphs.
+        count: how many nodes each graph keeps, and K, how many a graph of the padded size would keep.
 
     Returns:
-        perm (B, K), where a slot beyond the count holds N, and the sizes after pooling.
+        perm (B, K), where an unused slot is N, and the sizes after pooling.
 
     >>> sizes = Padding(torch.tensor([2]), 3)
     >>> perm, kept = select(torch.tensor([[0.2, 0.9, 0.0]]), sizes, sizes.kept(0.5))
@@ -32,7 +32,7 @@ def select(fitness: Tensor, ptr: Padding, count: Padding) -> tuple[Tensor, Paddi
 
 
 def rows(perm: Tensor, values: Tensor) -> Tensor:
-    """Rows of values (B, N, …) at perm (B, K); zeros where a slot is empty."""
+    """Rows of values (B, N, …) at perm (B, K); zeros for unused slots."""
     N = values.size(1)
     index = perm.clamp(max=N - 1).reshape(*perm.shape, *([1] * (values.dim() - 2)))
     picked = values.gather(1, index.expand(-1, -1, *values.shape[2:]))
@@ -41,12 +41,12 @@ def rows(perm: Tensor, values: Tensor) -> Tensor:
 
 
 def gate(x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
-    """X^p = φ ⊙ x of the kept: x (B, N, F), fitness (B, N), perm (B, K); returns (B, K, F)."""
+    """X^p = φ ⊙ x of the kept nodes: x (B, N, F), fitness (B, N), perm (B, K); returns (B, K, F)."""
     return rows(perm, fitness)[:, :, None] * rows(perm, x)
 
 
 def gather(clusters: DensePattern, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
-    """X^p = φ ⊙ (S x) of the kept: only the clusters that stay are formed, (B, K, F)."""
+    """X^p = φ ⊙ (S x) of the kept clusters, (B, K, F); the others are not formed."""
     return rows(perm, fitness)[:, :, None] * (rows(perm, alpha) @ x)
 
 
@@ -57,7 +57,7 @@ def coarsen(
     """Connect kept clusters that share a node or an edge: A^p = Ŝᵀ Â Ŝ with Ŝ_lp = α_{perm[p], l}.
 
     alpha, hat (B, N, N); perm (B, K); returns the structure and the weights (B, K, K). max_neighbours has no effect
-    here: a padded batch holds K × K weights anyway.
+    here, since a padded batch always has K × K weights.
     """
     S_t = rows(perm, alpha)  # (B, K, N)
     member = rows(perm, clusters.entries).to(torch.float32)
@@ -69,7 +69,7 @@ def coarsen_features(
     clusters: DensePattern, alpha: Tensor, pattern: DensePattern, weight: Tensor, edge_attr: Tensor, perm: Tensor,
     pooled: DensePattern,
 ) -> Tensor:  # fmt: skip
-    """Average the features of the edges that join two clusters; see reference.coarsen_features.
+    """Average the features of the edges between two clusters; see reference.coarsen_features.
 
     alpha, weight (B, N, N); edge_attr (B, N, N, D); perm (B, K); returns (B, K, K, D).
     """
@@ -82,7 +82,7 @@ def coarsen_features(
 
 
 def induce(pattern: DensePattern, weight: Tensor, perm: Tensor, ptr: Padding) -> tuple[DensePattern, Tensor]:
-    """Keep just the edges of the input graph between kept nodes (and every diagonal entry)."""
+    """Keep only the edges of the input graph between kept nodes (and every diagonal entry)."""
 
     def between(values: Tensor) -> Tensor:
         return rows(perm, rows(perm, values).transpose(1, 2)).transpose(1, 2)
@@ -93,7 +93,7 @@ def induce(pattern: DensePattern, weight: Tensor, perm: Tensor, ptr: Padding) ->
 def strongest(graph: DenseGraph, most: int) -> DenseGraph:
     """Keep at most the `most` strongest edges of every node, besides the diagonal.
 
-    Where the A of a graph is symmetric (to rounding), an edge stays only if it is among the strongest of both its ends,
+    If A of a graph is symmetric (up to rounding), an edge is kept only if it is among the strongest of both its ends,
     so that A stays symmetric. Ties go to the lower neighbour number.
     """
     pattern, weight = graph.pattern, graph.weight

@@ -1,7 +1,7 @@
-"""A padded batch of graphs: (B, N, N) matrices in place of the packed rows.
+"""A padded batch of graphs: (B, N, N) matrices instead of packed rows.
 
-Real nodes come first in every graph; the rest is padding. Rows and columns of padding are zero in every matrix, so what
-its features hold (a bias, for example) reaches no real node and no readout.
+Real nodes come first in every graph; the rest is padding. Rows and columns of padding are zero in every matrix, so the
+features of padding (a bias, for example) reach no real node and no readout.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from asapool.kernels.ratio import kept_count
 
 
 class Padding:
-    """How many nodes each graph really has; takes the place of the pointer `ptr` of a packed batch.
+    """The number of real nodes of each graph; used in place of the pointer `ptr` of a packed batch.
 
     Args:
-        sizes: Number of real nodes of each graph, (B,).
-        nodes: Padded number of nodes N, the same for all graphs.
+        sizes: number of real nodes of each graph, (B,).
+        nodes: padded number of nodes N, the same for all graphs.
 
     >>> Padding(torch.tensor([2, 1]), 3).mask.int().tolist()
     [[1, 1, 0], [1, 0, 0]]
@@ -31,11 +31,11 @@ class Padding:
         self.sizes, self.nodes = sizes, nodes
 
     def diff(self) -> Tensor:
-        """The sizes (B,), as `ptr.diff()` gives them."""
+        """The sizes (B,), as `ptr.diff()` of a packed batch."""
         return self.sizes
 
     def kept(self, ratio: float | int) -> Padding:
-        """The sizes after pooling: ⌈kN⌉ of every graph and of the padded size, which waits for nothing."""
+        """The sizes after pooling: ⌈kN⌉ of every graph and of the padded size, without waiting for the device."""
         if isinstance(ratio, int):
             return Padding(self.sizes.clip(max=ratio), torch.sym_min(self.nodes, ratio))  # type: ignore[no-untyped-call]
         return Padding(kept_count(self.sizes, ratio), kept_count(self.nodes, ratio))
@@ -47,11 +47,11 @@ class Padding:
 
 
 class DensePattern:
-    """Which entries the adjacency of a padded batch has.
+    """The sparsity pattern of the adjacency of a padded batch.
 
     Args:
-        ptr: The sizes of the graphs.
-        entries: Entry (b, i, j) is True where graph b has the edge j → i, and on the diagonal of real nodes, (B, N, N).
+        ptr: the sizes of the graphs.
+        entries: (b, i, j) is True if graph b has the edge j → i, and on the diagonal of real nodes, (B, N, N).
     """
 
     def __init__(self, ptr: Padding, entries: Tensor) -> None:
@@ -62,7 +62,7 @@ class DensePattern:
         return self.entries.to(dtype)
 
     def shares(self, weight: Tensor) -> Tensor:
-        """w_ij / Σ_j w_ij, (B, N, N): every row sums to 1, or to 0 where it has no weight."""
+        """w_ij / Σ_j w_ij, (B, N, N): every row sums to 1, or to 0 if it has no weight."""
         total = weight.sum(2, keepdim=True)
         return weight / torch.where(total > 0, total, torch.ones_like(total))
 
@@ -103,16 +103,16 @@ def pad(
     edge_attr: Tensor | None = None,
     nodes: int | None = None,
 ) -> tuple[Tensor, DenseGraph]:
-    """Pad a batch that lies in rows, as data sets hold it.
+    """Pad a batch in CSR rows, as a data set stores it.
 
     Args:
-        x: Node features, (ΣN, F).
-        ptr: First node of each graph, (B+1,).
-        rowptr: First edge of each node, (ΣN+1,).
-        col: Neighbours j of the edges j → i of each row i, (E,).
-        weight: Edge weights, (E,); None means 1.
-        edge_attr: Edge features, (E, D), if any.
-        nodes: Padded number of nodes; None takes that of the largest graph, which waits for the device.
+        x: node features, (ΣN, F).
+        ptr: first node of each graph, (B+1,).
+        rowptr: first edge of each node, (ΣN+1,).
+        col: neighbours j of the edges j → i of each row i, (E,).
+        weight: edge weights, (E,); None = all ones.
+        edge_attr: edge features, (E, D), if any.
+        nodes: padded number of nodes; None = that of the largest graph, which synchronises with the device.
 
     Returns:
         The features (B, N, F) and the graph.

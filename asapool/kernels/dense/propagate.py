@@ -1,4 +1,4 @@
-"""Sums over neighbourhoods as batched matrix products: weighted ones, GCN's, and GIN's with edge features."""
+"""Sums over neighbourhoods as batched matrix products: weighted sums, GCN's weights, GIN's sums with edge features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def propagate(
     relu: bool = False,
     transpose: bool = False,
 ) -> Tensor:
-    """y_i = Σ_j w_ij x_j, plus bias, then ReLU, each if asked.
+    """y_i = Σ_j w_ij x_j, optionally plus bias, then ReLU.
 
     weight (B, N, N); x (B, N, F); bias (F,); returns (B, N, F). With transpose, y_j = Σ_i w_ij x_i.
     """

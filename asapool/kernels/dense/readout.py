@@ -1,4 +1,4 @@
-"""Over the nodes of each graph, padding left out: one row of numbers per graph, and normalisations."""
+"""Readout and normalisation over the real nodes of each graph, without padding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asapool.kernels.dense.graph import Padding
 
 
 def readout(x: Tensor, ptr: Padding, parts: Sequence[str] = ("mean", "max")) -> Tensor:
-    """Summarise every graph by the mean, maximum or sum of its real nodes, side by side.
+    """Concatenate the mean, maximum or sum of the real nodes of every graph.
 
     x (B, N, F); parts: any of "mean", "max" and "sum"; returns (B, len(parts)·F). A graph without nodes gets zeros.
     """

@@ -1,4 +1,4 @@
-"""How strongly each node belongs to each cluster: maxima, softmaxes and dynamic scores wᵀσ(q_i + t_j), row by row."""
+"""Memberships of nodes in clusters: maxima, softmax and dynamic scores wᵀσ(q_i + t_j), row by row."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _cluster_max_rows_backward(start, stop, rowptr_t, col_t, x, m, share, dx):  
 
 @Loop
 def _score_rows(start, stop, rowptr, col, query, token, slope, s):  # type: ignore[no-untyped-def]
-    """s_ij = LeakyReLU(query_i + token_j), less the largest of the row."""
+    """s_ij = LeakyReLU(query_i + token_j), minus the maximum of the row."""
     for i in range(start, stop):
         q = query[i] if query.size else token.dtype.type(0)
         top = token.dtype.type(-np.inf)
@@ -95,7 +95,7 @@ def _softmax_rows_backward(start, stop, rowptr, col, query, token, slope, alpha,
 
 @Loop
 def _add_rows(start, stop, rowptr, edge, value, total):  # type: ignore[no-untyped-def]
-    """Sum of a value over each row; `edge` says where an entry's value stands (empty: in place)."""
+    """Sum of a value over each row; `edge` has the position of an entry's value (empty: its own)."""
     for i in range(start, stop):
         t = value.dtype.type(0)
         for e in range(rowptr[i], rowptr[i + 1]):
@@ -141,22 +141,22 @@ def cluster_max(clusters: Pattern, x: Tensor) -> Tensor:
 
 
 def scores(rows: Rows, query: Tensor | None, token: Tensor, slope: float) -> Array:
-    """exp(s_ij − max_j s_ij) of all rows: memberships but for their sum."""
+    """exp(s_ij − max_j s_ij) of all rows: memberships before they are divided by their sum."""
     token_, e = array(token), fresh(rows.col.size, like=token)
     q = token_[:0] if query is None else array(query)
     run_rows(_score_rows, token_.size, 40 * e.size, rows.rowptr, rows.col, q, token_, scalar(slope, token), e)
-    np.exp(e, out=e)  # numpy's takes many numbers at a time, a compiled loop one by one
+    np.exp(e, out=e)  # numpy's exp is vectorised, that of a compiled loop is not
     return e
 
 
 def divide_by_sums(rows: Rows, alpha: Array) -> Tensor:
-    """Every row divided by its sum, in place."""
+    """Divide every row by its sum, in place."""
     run_rows(_divide_rows, rows.rowptr.size - 1, 25 * alpha.size, rows.rowptr, alpha)
     return torch.from_numpy(alpha)
 
 
 def softmax_backward(rows: Rows, g: Tensor, alpha: Tensor) -> Array:
-    """∂s_ij = α_ij (g_ij − Σ_k α_ik g_ik) of scores without a LeakyReLU around them."""
+    """∂s_ij = α_ij (g_ij − Σ_k α_ik g_ik), for scores without an outer LeakyReLU."""
     a, N = array(alpha), rows.rowptr.size - 1
     ds, zeros = np.empty_like(a), np.zeros(N, a.dtype)
     arrays = (rows.rowptr, rows.col, a[:0], zeros, scalar(1.0, alpha), a, g.numpy(), ds)
@@ -210,7 +210,7 @@ def attend(clusters: Pattern, query: Tensor | None, token: Tensor, negative_slop
 
 @Loop
 def _dynamic_rows(start, stop, rowptr, col, query, token, w, slope, s):  # type: ignore[no-untyped-def]
-    """s_ij = wᵀσ(q_i + t_j), less the largest of the row."""
+    """s_ij = wᵀσ(q_i + t_j), minus the maximum of the row."""
     F, zero = token.shape[1], token.dtype.type(0)
     for i in range(start, stop):
         top = token.dtype.type(-np.inf)
@@ -229,7 +229,7 @@ def _dynamic_rows(start, stop, rowptr, col, query, token, w, slope, s):  # type:
 def _dynamic_blocks_backward(start, stop, rows, centre, neighbour, w, slope, ds, dcentre, dw):  # type: ignore[no-untyped-def]
     """∂centre_i = Σ_j ∂s_ij w σ'(centre_i + neighbour_j) and, unless dw is empty, ∂w = Σ_ij ∂s_ij σ(·) of each block.
 
-    rows: row pointer, columns and positions of the entries in ds (empty: their own).
+    rows: row pointer, columns, and positions of the entries in ds (empty: their own).
     """
     rowptr, col, edge = rows
     (N, F), zero = centre.shape, centre.dtype.type(0)

@@ -1,7 +1,7 @@
-"""Validates the input of the loops, which do not check bounds.
+"""Validates the input of the compiled loops, which do not check bounds.
 
-The layers report problems of a user's tensors with more detail; but a compiled or exported program cannot inspect
-values before it runs, and packed graphs do not pass through those checks. So the operations that pack check again.
+The layers report problems of a user's tensors in more detail, but a compiled or exported program cannot inspect values
+before it runs, and packed graphs skip those checks. So the operations that pack check again.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ def _invalid_row(ptr, rowptr, col):  # type: ignore[no-untyped-def]
 
 
 def check_edges(source: Array, target: Array, N: int) -> None:
-    """Every edge connects two of the N nodes."""
+    """Check that every edge connects two of the N nodes."""
     e = _invalid_edge(source, target, N)
     if e >= 0:
         raise InputError(f"edge_index must name nodes 0 to {N - 1}, got {source[e]} → {target[e]} at edge {e}")
 
 
 def check_pointer(name: str, pointer: Array, end: int) -> None:
-    """A pointer array ascends from 0 to `end`."""
+    """Check that a pointer array ascends from 0 to `end`."""
     if pointer.size == 0 or pointer[0] != 0 or pointer[-1] != end or (pointer[1:] < pointer[:-1]).any():
         raise InputError(f"{name} must ascend from 0 to {end}, got {_shortened(pointer)}")
 
 
 def check_rows(ptr: Array, rowptr: Array, col: Array) -> None:
-    """Sorted rows of neighbours, graph by graph."""
+    """Check that rows list neighbours in the same graph, in ascending order."""
     check_pointer("ptr", ptr, rowptr.size - 1)
-    check_pointer("rowptr", rowptr[[0, -1]], col.size)  # the loop checks what is in between
+    check_pointer("rowptr", rowptr[[0, -1]], col.size)  # the loop below checks the values in between
     i = _invalid_row(ptr, rowptr, col)
     if i >= 0:
         got = _shortened(col[rowptr[i] : rowptr[i + 1]])

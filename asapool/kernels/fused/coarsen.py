@@ -1,4 +1,4 @@
-"""Edges of the pooled graph, graph by graph: in dense rows where a graph is small or full, else along its edges."""
+"""Edges of the pooled graph, graph by graph: in dense rows if a graph is small or dense, else along its edges."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from asapool.kernels.fused.thinning import mutual, one_graph, thinned_graphs, wi
 from asapool.kernels.graph import Array, Pattern, Rows
 from asapool.kernels.reference.pairs import add_pair_gradients
 
-STRETCH = 256  # kept clusters of a large graph that are one piece of work
+STRETCH = 256  # kept clusters of a large graph that form one unit of work
 
 
 @Loop
 def _units(ptr, kept, rowptr, row_by_row, left_out):  # type: ignore[no-untyped-def]
-    """The pieces of work, and how long they take in all: a graph in dense rows, or a stretch of one that is sparse.
+    """The units of work, and their estimated total time: a graph in dense rows, or a range of rows of a sparse one.
 
-    Each row is: first node, nodes, first kept cluster, kept clusters, whether dense, of a sparse graph the first and
-    last row of A^p and of Â that belong to the piece, and whether its rows are thinned (which is never dense).
+    Each row is: first node, nodes, first kept cluster, kept clusters, whether dense, for a sparse graph the first and
+    last row of A^p and of Â that belong to the unit, and whether its rows are thinned (never if dense).
     """
     count, work = 0, 0
     for b in range(ptr.size - 1):
@@ -54,7 +54,7 @@ def _units(ptr, kept, rowptr, row_by_row, left_out):  # type: ignore[no-untyped-
 
 @helper
 def _largest(start, stop, units):  # type: ignore[no-untyped-def]
-    """Most numbers in a graph's dense rows, most words of its bits, most nodes and most clusters of a sparse graph."""
+    """Largest numbers in a graph's dense rows and words in its bits, and nodes and clusters of a sparse graph."""
     numbers, words, nodes, clusters = LANE, 1, 0, 0
     for u in range(start, stop):
         n, k = units[u, 1], units[u, 3]
@@ -67,12 +67,12 @@ def _largest(start, stop, units):  # type: ignore[no-untyped-def]
 
 @Loop
 def _dense_units(start, stop, units, S, A, counts):  # type: ignore[no-untyped-def]
-    """Rows of Ŝᵀ Â Ŝ where all graphs are dense: the same as `_coarsen_units`, compiled in half the time."""
+    """Rows of Ŝᵀ Â Ŝ if all graphs are dense: the same as `_coarsen_units`, but compiled in half the time."""
     kind = S[2].dtype
     numbers, words, _, _ = _largest(start, stop, units)
     scratch, bit_scratch = np.empty((3, numbers), kind), np.empty((3, words), np.uint64)
     room = 64 + 32 * (units[stop - 1, 6] - units[start, 5])
-    cols, values, size = np.empty(room, np.int64), np.empty(room, kind), np.int64(0)  # 0 would be a type of its own
+    cols, values, size = np.empty(room, np.int64), np.empty(room, kind), np.int64(0)  # 0 alone is another numba type
     for u in range(start, stop):
         block = (units[u, 0], units[u, 1], units[u, 2], units[u, 3])
         if size + block[3] * block[3] > cols.size:
@@ -83,7 +83,7 @@ def _dense_units(start, stop, units, S, A, counts):  # type: ignore[no-untyped-d
 
 @Loop
 def _coarsen_units(start, stop, units, S, A, T, most, counts):  # type: ignore[no-untyped-def]
-    """Rows of Ŝᵀ Â Ŝ, one unit after the other; most: entries that a row of a thinned graph keeps, None without one."""
+    """Rows of Ŝᵀ Â Ŝ, unit by unit; most: entries that a row of a thinned graph keeps, None if no graph is thinned."""
     kind = S[2].dtype
     numbers, words, n, k = _largest(start, stop, units)
     scratch, bit_scratch = np.empty((3, numbers), kind), np.empty((3, words), np.uint64)
@@ -141,7 +141,7 @@ def _hat_units_backward(start, stop, units, A, T, G, dhat):  # type: ignore[no-u
 
 @Loop
 def kept_by_node(rowptr, col, value, perm, wanted):  # type: ignore[no-untyped-def]
-    """Ŝ by node, where it is wanted."""
+    """Ŝ by node; empty unless wanted."""
     return by_node((rowptr, col, value, perm if wanted else perm[:0]), rowptr.size - 1 if wanted else 0)
 
 
@@ -208,7 +208,7 @@ def _backward(
 
 
 def _mirrored(edges: Rows, hat: Array, pooled: Rows, g: Array) -> list[tuple[Any, Any]]:
-    """Â and G with their mirrored values: in one go where the structures are symmetric, else one after the other."""
+    """Â and G with their mirrored values: in one pass if the structures are symmetric, else in two."""
     hat_t, g_t = hat[edges.edge_t], g[pooled.edge_t]
     if all(np.array_equal(P.rowptr, P.rowptr_t) and np.array_equal(P.col, P.col_t) for P in (edges, pooled)):
         return [((edges.rowptr, edges.col, hat, hat_t), (pooled.rowptr, pooled.col, g, g_t))]

@@ -1,11 +1,11 @@
-"""A^p = Ŝᵀ Â Ŝ of one graph in dense rows: the way for graphs that are small or full.
+"""A^p = Ŝᵀ Â Ŝ of one graph in dense rows, for graphs that are small or dense.
 
-T = Â Ŝ (n, k) and A^p = Ŝᵀ T are sums of whole rows, which a vector unit does eight numbers at a time; a walk along the
-edges takes them one by one. Which entries exist is found beside it, 64 to a word, since a weight may be zero.
+T = Â Ŝ (n, k) and A^p = Ŝᵀ T are sums of whole rows, which are vectorised; a walk along the edges is not. Which entries
+exist is computed separately, as 64 bits per word, since a weight may be zero.
 Backward, with G = ∂A^p: ∂Ŝ = T Gᵀ + Âᵀ Ŝ G and ∂Â = (Ŝ G) Ŝᵀ, each only at the entries that exist.
 
 S is Ŝ by cluster (row pointer, columns and values of all clusters, and the kept ones), A is Â by row (the same three),
-block says which graph: its first node, its nodes, its first kept cluster, its kept clusters.
+block identifies the graph: its first node, its nodes, its first kept cluster, its kept clusters.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from asapool.kernels.fused.compiled import helper, inline
 
-LANE = 32  # rows are this many numbers wide, or a multiple: no loop over them leaves a rest
-# which bit of a word is set, when just one is: the top six bits of bit × DE_BRUIJN differ for each
+LANE = 32  # row widths are multiples of this, so that vectorised loops have no remainder
+# position of the only set bit of a word: the top six bits of word × DE_BRUIJN are different for each
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 PLACE = np.empty(64, np.int64)
 PLACE[[((1 << k) * int(DE_BRUIJN) % 2**64) >> 58 for k in range(64)]] = np.arange(64)
@@ -29,13 +29,13 @@ def width(k):  # type: ignore[no-untyped-def]
 
 @helper
 def is_dense(n, k, E):  # type: ignore[no-untyped-def]
-    """A dense row costs the number of clusters, a walk the number of steps, about 32 times as much each."""
+    """Whether dense rows are faster: they cost one unit per cluster, a walk about 32 units per step."""
     return k * n <= 32 * E and n * width(k) <= max(2**20, 4 * E)
 
 
 @inline
 def emit(begin, end, base, bits, out, cols, values, size):  # type: ignore[no-untyped-def]
-    """Write down the entries of a row whose bits are set, columns ascending; returns how many there are now."""
+    """Append the entries of a row whose bits are set, columns ascending; returns the new size."""
     one = np.uint64(1)
     for word in range(begin, end):
         w = bits[word]
@@ -50,12 +50,12 @@ def emit(begin, end, base, bits, out, cols, values, size):  # type: ignore[no-un
 
 @inline
 def _sum_rows(begin, end, col, edge, value, first, X, T, j):  # type: ignore[no-untyped-def]
-    """T_j = Σ_e value_e X_col(e); `edge` says where an entry's value stands (empty: in place).
+    """T_j = Σ_e value_e X_col(e); `edge` has the position of an entry's value (empty: its own).
 
-    Rows are not cut out of X and T: every view of an array counts a reference, which costs more than the row.
+    X and T are not sliced into rows: every view updates a reference count, which costs more than the row.
     """
     e, wide = begin, X.shape[1]
-    if e < end:  # the first one is written, which spares wiping the row
+    if e < end:  # the first term is assigned, so the row need not be zeroed
         a, x = value[edge[e]] if edge.size else value[e], col[e] - first
         for q in range(wide):
             T[j, q] = a * X[x, q]
@@ -63,7 +63,7 @@ def _sum_rows(begin, end, col, edge, value, first, X, T, j):  # type: ignore[no-
     else:
         for q in range(wide):
             T[j, q] = 0
-    while e + 3 < end:  # four at a time: a quarter of the trips of the total through memory
+    while e + 3 < end:  # four at a time: a quarter of the loads and stores of T
         if edge.size:
             a, b, c, d = value[edge[e]], value[edge[e + 1]], value[edge[e + 2]], value[edge[e + 3]]
         else:
@@ -83,7 +83,7 @@ def _sum_rows(begin, end, col, edge, value, first, X, T, j):  # type: ignore[no-
 def _match_rows(begin, end, col, first, X, T, j, out):  # type: ignore[no-untyped-def]
     """out_e = X_col(e) · T_j."""
     e, wide, zero = begin, X.shape[1], X.dtype.type(0)
-    while e + 3 < end:  # four at a time: T_j is fetched once for all of them
+    while e + 3 < end:  # four at a time: T_j is loaded once for all of them
         x, y, z, u = col[e] - first, col[e + 1] - first, col[e + 2] - first, col[e + 3] - first
         a, b, c, d = zero, zero, zero, zero
         for q in range(wide):
@@ -135,7 +135,7 @@ def _meet(block, S, A, met, met_twice):  # type: ignore[no-untyped-def]
 
 @helper
 def coarsen_dense(block, S, A, scratch, bit_scratch, cols, values, size, counts):  # type: ignore[no-untyped-def]
-    """The graph's rows of A^p, written behind `size`; returns how many entries there are then."""
+    """Append the graph's rows of A^p after `size` entries; returns the new size."""
     lo, n, k0, k = block
     rowptr, col, value, perm = S
     a_rowptr, a_col, a_value = A
@@ -165,7 +165,7 @@ def coarsen_dense(block, S, A, scratch, bit_scratch, cols, values, size, counts)
 
 @helper
 def coarsen_dense_backward(block, S, S_t, A, A_t, G, scratch, need, dalpha, dhat):  # type: ignore[no-untyped-def]
-    """Gradients of the graph's memberships and edges, each where need says so. S_t, A_t: Ŝ and Â by column."""
+    """Gradients of the graph's memberships and edges, each if needed. S_t, A_t: Ŝ and Â by column."""
     lo, n, k0, k = block
     rowptr, col, value, perm = S
     s_rowptr, s_col, s_value = S_t

@@ -1,7 +1,7 @@
-"""A^p = Ŝᵀ Â Ŝ of one graph, edge by edge, with one dense row at hand: the way for graphs that are large and sparse.
+"""A^p = Ŝᵀ Â Ŝ of one graph, edge by edge with one dense row as scratch, for graphs that are large and sparse.
 
 Row p of A^p is (α_p Â) Ŝ: first t = α_p Â over the nodes, then t Ŝ over the kept clusters. Backward, with G = ∂A^p, the
-same walk gives ∂α_p = Â d for d = Σ_q G_pq α_q (and the transposed for α's other place in the product), and
+same walk gives ∂α_p = Â d for d = Σ_q G_pq α_q (and the transpose for the other α in the product), and
 ∂Â_jl = Σ_q r_q α_ql for r = Σ_p α_pj G_p. Each row writes its own results, so nothing is added across threads.
 
 S, A and block as in coarsen_dense.py; T is Ŝ by node: row pointer, kept clusters ascending, memberships.
@@ -17,7 +17,7 @@ from asapool.kernels.fused.compiled import helper
 
 @helper
 def by_node(S, N):  # type: ignore[no-untyped-def]
-    """Ŝ by node: which kept clusters hold a node, and how strongly."""
+    """Ŝ by node: the kept clusters that contain a node, and its memberships."""
     rowptr, col, value, perm = S
     t_rowptr = np.zeros(N + 1, np.int64)
     for p in range(perm.size):
@@ -37,10 +37,10 @@ def by_node(S, N):  # type: ignore[no-untyped-def]
 
 @helper
 def grow(cols, values, size, more):  # type: ignore[no-untyped-def]
-    """Larger arrays with the first `size` entries in them and room for more."""
+    """Larger arrays with the first `size` entries copied and space for `more`."""
     room = 2 * cols.size + more
     more_cols, more_values = np.empty(room, np.int64), np.empty(room, values.dtype)
-    for e in range(size):  # a copy of slices takes seconds to compile
+    for e in range(size):  # copying slices takes seconds to compile
         more_cols[e], more_values[e] = cols[e], values[e]
     return more_cols, more_values
 
@@ -54,11 +54,11 @@ def thin(p, most, first, size, cols, values):  # type: ignore[no-untyped-def]
     strength = np.empty(count - 1, values.dtype)
     n = 0
     for e in range(first, size):
-        if cols[e] != p:  # A^p has its whole diagonal
+        if cols[e] != p:  # A^p always has its diagonal
             strength[n] = values[e]
             n += 1
     least = np.partition(strength, n - most)[n - most]
-    tied = most  # entries equal to the least that stay, those with the lowest columns
+    tied = most  # number of entries equal to `least` that are kept, those with the lowest columns
     for k in range(n):
         tied -= 1 if strength[k] > least else 0
     end = first
@@ -75,14 +75,14 @@ def thin(p, most, first, size, cols, values):  # type: ignore[no-untyped-def]
 
 @helper
 def coarsen_sparse(start, stop, block, S, A, T, keep, scratch, cols, values, size, counts):  # type: ignore[no-untyped-def]
-    """Rows of A^p, columns ascending, written behind `size`; returns the arrays, which may have grown, and the size.
+    """Append rows of A^p, columns ascending, after `size` entries; returns the arrays, which may grow, and the size.
 
     keep: if positive, only the diagonal and that many of the strongest other entries of each row are kept; None and 0
     keep all.
 
-    Whether an entry is met for the first time is unpredictable for the processor, so what was met is recorded
-    without a branch: nodes in a list whose end moves on by new[·], which is 1 just once; clusters as bits, which come
-    out sorted, where the row lies close together, and in such a list, to be sorted, where it does not.
+    Whether an entry is seen for the first time is unpredictable for the processor, so entries are recorded without a
+    branch: nodes in a list whose end advances by new[·], which is 1 only the first time; clusters as bits, which come
+    out sorted, if the columns of the row are close together, else in such a list, which is then sorted.
     """
     lo, _, k0, K = block
     rowptr, col, value, perm = S
@@ -139,7 +139,7 @@ def coarsen_sparse(start, stop, block, S, A, T, keep, scratch, cols, values, siz
                 new_cluster[q] = 1
         for e in range(first, size):
             out[cols[e] - k0] = zero
-        if keep is not None:  # noqa: SIM102 (None is a type of its own, for which `thin` is not compiled)
+        if keep is not None:  # noqa: SIM102 (for None, which is another numba type, `thin` is not compiled)
             if keep > 0:
                 size = thin(p, keep, first, size, cols, values)
         counts[p] = size - first
@@ -150,7 +150,7 @@ def coarsen_sparse(start, stop, block, S, A, T, keep, scratch, cols, values, siz
 def alpha_backward(start, stop, block, S, A, G, d, dalpha):  # type: ignore[no-untyped-def]
     """∂α_pj += Σ_l Â_jl d_l + Â_lj d'_l with d = Σ_q G_pq α_q and d' = Σ_q G_qp α_q.
 
-    A and G carry the value of an entry and of the entry mirrored at the diagonal.
+    A and G have the value of each entry and of its mirror image.
     """
     lo, n, _, _ = block
     rowptr, col, value, perm = S
@@ -173,7 +173,7 @@ def alpha_backward(start, stop, block, S, A, G, d, dalpha):  # type: ignore[no-u
                 m = a_col[e] - lo
                 total += a_value[e] * d[m, 0] + a_mirror[e] * d[m, 1]
             dalpha[k] += total
-        if high - low < 64 * (g_rowptr[p + 1] - g_rowptr[p]):  # wiping the stretch is cheaper than walking again
+        if high - low < 64 * (g_rowptr[p + 1] - g_rowptr[p]):  # zeroing the range is cheaper than walking again
             for m in range(low, high + 1):
                 d[m, 0], d[m, 1] = zero, zero
         else:

@@ -1,9 +1,8 @@
-"""Where the machine code of a loop is kept on disk, safe for several processes that compile at the same time.
+"""Caches the machine code of a loop on disk, safe for several processes that compile at the same time.
 
 numba numbers the files of a loop (loop.1.nbc, loop.2.nbc) and lists them in an index. Two processes that compile the
-loop for different arguments at the same moment take the same number, and then one of them loads the other's code. Here
-the name of a file follows from what is in it, so that there is nothing to agree upon, and a file proves its content by
-a checksum.
+loop for different arguments at the same time use the same number, and then one of them loads the other's code. Here the
+name of a file is derived from the argument types, so no coordination is needed, and a checksum protects its content.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ class CodeFiles:
     """The files of one loop, one for each combination of argument types.
 
     Args:
-        folder: where they are; made when the first one is saved.
-        base: how their names begin.
-        stamp: what the code depends on beside the arguments; files of another stamp are out of date.
+        folder: the folder of the files.
+        base: prefix of their names.
+        stamp: what the code depends on besides the arguments; files of another stamp are out of date.
     """
 
     def __init__(self, folder: str | Path, base: str, stamp: object) -> None:
@@ -37,7 +36,7 @@ class CodeFiles:
         return self.folder / f"{self.base}.{self.stamp}.{_digest(repr(key).encode())[:20]}.nbc"
 
     def save(self, key: object, data: object) -> None:
-        """Keep the code for these argument types, and remove what is out of date."""
+        """Save the code for these argument types, and remove files that are out of date."""
         content = dumps((repr(key), data))
         path = self.path(key)
         partial = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}.tmp")
@@ -54,7 +53,7 @@ class CodeFiles:
                     old.unlink()
 
     def load(self, key: object) -> Any:
-        """The code for these argument types; None where there is none, or its file is damaged."""
+        """The code for these argument types; None if there is none, or its file is damaged."""
         try:
             content = self.path(key).read_bytes()
         except OSError:
@@ -66,7 +65,7 @@ class CodeFiles:
         return data if name == repr(key) else None
 
     def flush(self) -> None:
-        """Remove all of them."""
+        """Remove all files of this stamp."""
         for path in self.folder.glob(f"{self.base}.{self.stamp}.*.nbc"):
             path.unlink(missing_ok=True)
 

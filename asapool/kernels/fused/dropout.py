@@ -1,4 +1,4 @@
-"""Dropout masks in one pass: a number is hashed from seed and position, so the number of threads changes nothing."""
+"""Dropout masks in one pass: each entry is a hash of seed and position, so results do not depend on threads."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Edge features of the pooled graph: a weighted mean per pooled edge, along the structure that `coarsen` made.
+"""Edge features of the pooled graph: a weighted mean per pooled edge, for the structure from `coarsen`.
 
-The weight of a mean and the D sums above it are D + 1 channels of one product Ŝᵀ(A ∘ ẽ)Ŝ, ẽ = (1, e). Row p of it is
-first t_l = Σ_j α_pj A_jl ẽ_jl over the nodes, then Σ_l t_l α_ql over the kept clusters q. Backward, H_pq holds the
+The denominator of a mean and its D numerators are D + 1 channels of one product Ŝᵀ(A ∘ ẽ)Ŝ, ẽ = (1, e). Row p of it is
+first t_l = Σ_j α_pj A_jl ẽ_jl over the nodes, then Σ_l t_l α_ql over the kept clusters q. Backward, H_pq has the
 gradients of the channels of a pooled edge. Each row writes its own results, so nothing is added across threads.
 
 S is Ŝ by cluster (row pointer, columns and values of all clusters, and the kept ones), T is Ŝ by node, A the edges (row
-pointer, columns, positions, weights, features; where the positions are empty, an entry stands at its own).
+pointer, columns, positions (empty: their own), weights, features).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from asapool.kernels.graph import Array, Pattern, Rows
 
 @Loop
 def _feature_rows(start, stop, ptrs, sizes, S, A, T, pooled, weights, means):  # type: ignore[no-untyped-def]
-    """Means of the rows p of the pooled graph, and the weights below them, 0 where no edge joins two clusters."""
+    """Means of the rows p of the pooled graph, and their denominators, 0 if no edge connects two clusters."""
     ptr, kept = ptrs
     rowptr, col, value, perm = S
     a_rowptr, a_col, _, a_value, attr = A
@@ -34,7 +34,7 @@ def _feature_rows(start, stop, ptrs, sizes, S, A, T, pooled, weights, means):  #
         np.empty(sizes[0], np.int64),
         np.ones(sizes[0], np.uint8),
     )
-    place, b = np.full(sizes[1], -1, np.int64), 0  # of kept cluster q in row p; -1 where a thinned row has no entry
+    place, b = np.full(sizes[1], -1, np.int64), 0  # entry of kept cluster q in row p; -1 if a thinned row has none
     for p in range(start, stop):
         while kept[b + 1] <= p:
             b += 1
@@ -79,7 +79,7 @@ def _feature_rows(start, stop, ptrs, sizes, S, A, T, pooled, weights, means):  #
 
 @Loop
 def _alpha_rows_backward(start, stop, ptrs, sizes, S, A, pooled, H, dalpha):  # type: ignore[no-untyped-def]
-    """∂α_pj += Σ_l A_jl d_l · ẽ_jl with d_l = Σ_q α_ql H_pq; with A and the pooled edges by column, α's other role."""
+    """∂α_pj += Σ_l A_jl d_l · ẽ_jl with d_l = Σ_q α_ql H_pq; with A and pooled edges by column, for the other α."""
     ptr, kept = ptrs
     rowptr, col, value, perm = S
     a_rowptr, a_col, a_edge, a_value, attr = A
@@ -113,7 +113,7 @@ def _alpha_rows_backward(start, stop, ptrs, sizes, S, A, pooled, H, dalpha):  # 
 
 @Loop
 def _edge_rows_backward(start, stop, ptrs, sizes, A, T, pooled, H, dweight, dattr):  # type: ignore[no-untyped-def]
-    """∂A_jl = r_jl · ẽ_jl and ∂e_jl = A_jl r_jl with r_jl = Σ_pq α_pj α_ql H_pq; whatever is empty is left out."""
+    """∂A_jl = r_jl · ẽ_jl and ∂e_jl = A_jl r_jl with r_jl = Σ_pq α_pj α_ql H_pq; empty outputs are skipped."""
     ptr, kept = ptrs
     a_rowptr, a_col, _, a_value, attr = A
     t_rowptr, t_col, t_value = T
@@ -147,7 +147,7 @@ def _edge_rows_backward(start, stop, ptrs, sizes, A, T, pooled, H, dweight, datt
 
 
 def _largest(ptr: Tensor, kept: Tensor) -> tuple[int, int]:
-    """Most nodes and most kept clusters of a graph."""
+    """Largest numbers of nodes and of kept clusters of a graph."""
     return (int(ptr.diff().max()), int(kept.diff().max())) if ptr.numel() > 1 else (0, 0)
 
 

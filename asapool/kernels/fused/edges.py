@@ -1,6 +1,6 @@
-"""Edges of a packed graph, as a list and between kept nodes, without temporary arrays, which large graphs notice.
+"""Edges of a packed graph, as an edge_index and between kept nodes, without temporary arrays, which cost time.
 
-The packed form keeps a place for every self-loop; where its weight is 0 there is none, and the list leaves it out.
+The packed form has an entry for every self-loop; one with weight 0 is absent from the graph and not listed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from asapool.kernels.graph import Array, Graph, Pattern, Rows
 
 @Loop
 def _list_rows(start, stop, rowptr, col, weight, first, place, listed, edge_index):  # type: ignore[no-untyped-def]
-    """Rows as edges; those of row i begin at first_i, and node j is called place_j (empty: j)."""
+    """Rows as edges; those of row i begin at first_i, and node j is numbered place_j (empty: j)."""
     for i in range(start, stop):
         n = first[i]
         for e in range(rowptr[i], rowptr[i + 1]):
@@ -42,7 +42,7 @@ def _list_rows_backward(start, stop, rowptr, col, weight, first, g, dweight):  #
 
 
 def _first(rows: Rows, weight: Array, diag: Tensor) -> Array:
-    """Where the edges of each row begin, and where they end: as in rowptr, less the absent self-loops before it."""
+    """Where the edges of each row begin and end: rowptr, minus the absent self-loops before each row."""
     first: Array = rows.rowptr.copy()
     first[1:] -= np.cumsum(weight[diag.numpy()] == 0)
     return first
@@ -93,7 +93,7 @@ def list_edges(graph: Graph, place: Tensor | None = None) -> tuple[Tensor, Tenso
 
 @Loop
 def _induce_rows(start, stop, rowptr, col, perm, place, counts):  # type: ignore[no-untyped-def]
-    """Entries of the kept rows and columns, columns ascending in their new numbers, and where each one came from."""
+    """Entries of the kept rows and columns, ascending by their new column numbers, and the source of each."""
     cols, source = np.empty(rowptr.size + col.size, np.int64), np.empty(rowptr.size + col.size, np.int64)
     size = 0
     for p in range(start, stop):

@@ -1,10 +1,10 @@
-"""Whole layers in one operation each: a graph convolution, and a pooling up to the features of the kept clusters.
+"""Whole layers as single operations: a graph convolution, and pooling up to the features of the kept clusters.
 
-Outside torch.compile every operation has a fixed cost in autograd's graph, which dominates for small graphs. These two
-run the forward and backward passes of the single operations one after the other inside one autograd.Function.
+Outside torch.compile every operation has a fixed autograd overhead, which dominates for small graphs. These two run the
+forward and backward passes of the single operations one after the other inside one autograd.Function.
 
-A pooling goes from scores to memberships and to what the fitness reads of the clusters in one pass along the rows: the
-memberships of a row are at hand when its three numbers for the fitness are summed.
+Pooling computes memberships and the input of the fitness from the scores in one pass along the rows: the three sums for
+the fitness use the memberships of a row as soon as they are computed.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def _form_rows(start, stop, rowptr, col, soft, mask, u, bias, alpha, gathered): 
 def _form_rows_backward(start, stop, rowptr, col, score, soft, mask, u, dg, parts, ds, dq):  # type: ignore[no-untyped-def]
     """∂s_ij = soft_ij (d_ij − Σ_k soft_ik d_ik) σ'(s_ij) with d = mask ⊙ (the parts + ∂gathered_i · u_j).
 
-    ∂query_i = Σ_j ∂s_ij. score holds query, token and σ's slope. parts: ∂α from the features of the kept clusters,
-    where it stands if a cluster was kept, and ∂α from elsewhere. Whatever is empty is left out.
+    ∂query_i = Σ_j ∂s_ij. score: query, token and σ's slope. parts: ∂α from the features of the kept clusters, the
+    position of each kept cluster (-1: not kept), and other ∂α. Empty inputs and outputs are skipped.
     """
     query, token, slope = score
     kept, place, other = parts
@@ -105,7 +105,7 @@ def _form_columns_backward(start, stop, rowptr_t, col_t, edge_t, ds, alpha, dg, 
 def form_memberships(
     rows: Rows, soft: Array, mask: Tensor | None, u: Tensor, bias: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Softmax, memberships α (the same where nothing is masked), and S u + bias; u (N, 3).
+    """Softmax, memberships α (the same without a mask), and S u + bias; u (N, 3).
 
     soft: exp of the scores, which becomes the softmax in place.
     """
@@ -113,8 +113,8 @@ def form_memberships(
     masked, u_ = soft[:0] if mask is None else array(mask), array(u)
     b, gathered = np.zeros(3, soft.dtype) if bias is None else array(bias), np.empty_like(u_)
     run_rows(_form_rows, u_.shape[0], 50 * soft.size, rows.rowptr, rows.col, soft, masked, u_, b, alpha, gathered)
-    made = torch.from_numpy(soft)
-    return made, made if mask is None else torch.from_numpy(alpha), torch.from_numpy(gathered)
+    softmax = torch.from_numpy(soft)
+    return softmax, softmax if mask is None else torch.from_numpy(alpha), torch.from_numpy(gathered)
 
 
 def form_memberships_backward(
@@ -133,7 +133,7 @@ def form_memberships_backward(
 
 
 class Convolve(torch.autograd.Function):
-    """y = σ(N x Wᵀ + b), N = GCN's weights; the narrower side of W travels along the edges."""
+    """y = σ(N x Wᵀ + b), N = GCN's weights; the narrower of x and x Wᵀ is propagated."""
 
     @staticmethod
     @without_autocast
@@ -190,11 +190,11 @@ def convolve(
 
 
 class PoolSpec(NamedTuple):
-    """What a pooling reads besides its weights.
+    """The inputs of pooling besides tensors with gradients.
 
-    slope_token: of LeakyReLU inside the token's part of the score; slope: of the one around the sum. weighted, loops:
-    whether the fitness sees the edge weights, and a node as its own neighbour. keep (B,): how many clusters stay.
-    gather: whether the features of the kept clusters are formed here; otherwise they are an empty (0, F).
+    slope_token: of the LeakyReLU inside the token term of the score; slope: of the one around the sum. weighted, loops:
+    whether the fitness uses the edge weights, and counts a node as its own neighbour. keep (B,): number of clusters to
+    keep. gather: whether the features of the kept clusters are formed here; otherwise they are an empty (0, F).
     """
 
     clusters: Rows
@@ -218,9 +218,9 @@ class Form(torch.autograd.Function):
         w: Tensor, v: Tensor | None, c: Tensor | None, U: Tensor, u_b: Tensor | None, mask: Tensor | None,
         Q: Tensor | None, q_b: Tensor | None, T: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-        """W, b: of the inner GCN with its weights n. w: the token's. v, c (1,): the query's. U, u_b: the fitness's.
+        """W, b, n: of the inner GCN. w: of the token. v, c (1,): of the query. U, u_b: of the fitness.
 
-        Q, q_b, T: of the dynamic attention, for query and token, whose scores are wᵀσ(Q m_i + q_b + T x'_j).
+        Q, q_b, T: of the query and token of dynamic attention, whose scores are wᵀσ(Q m_i + q_b + T x'_j).
         """
         inner, h = x, None
         if W is not None and n is not None:
@@ -277,12 +277,12 @@ class Form(torch.autograd.Function):
             )
             out["A"] = dA if spec.weighted else None
         other = None if grads[1] is None else grads[1].contiguous()
-        dynamic = Q is not None  # then the scores have no LeakyReLU around them, and no query and token of one number
+        dynamic = Q is not None  # then the scores have no outer LeakyReLU, and no scalar query and token
         score_inputs: tuple[Tensor | None, Tensor, float]
         score_inputs = (None, torch.zeros_like(phi), 1.0) if dynamic else (query, token, spec.slope)
         ds, dq, dt, du = form_memberships_backward(spec.clusters, *score_inputs, soft, mask, alpha, u, dg, kept, other)
         out["u_b"] = dg.sum(0) if needs["u_b"] else None
-        out["U"] = torch.mm(du.t(), x).t()  # three rows at a time are quicker than three columns
+        out["U"] = torch.mm(du.t(), x).t()  # a product with three rows is faster than one with three columns
         if needs["x"]:
             dx = torch.mm(du, U.t()) if dx is None else dx.addmm_(du, U.t())
         features = x if inner is None else inner
@@ -315,11 +315,11 @@ INPUTS = ("spec", "x", "n", "A", "W", "b", "w", "v", "c", "U", "u_b", "mask", "Q
 
 
 def form(spec: PoolSpec, *inputs: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Form's inputs without `spec`; returns x_p (K, F), α, φ (N,), the kept centres (K,) and their pointer (B+1,)."""
+    """Apply Form; returns x_p (K, F), α, φ (N,), the kept centres (K,) and their pointer (B+1,)."""
     formed: tuple[Tensor, Tensor, Tensor, Tensor, Tensor] = Form.apply(spec, *inputs)  # type: ignore[no-untyped-call]
     return formed
 
 
 def _first_derivatives_only() -> None:
     if torch.is_grad_enabled():
-        raise AsapoolError("asapool's operators have first derivatives only; leave out create_graph=True")
+        raise AsapoolError("asapool's operators have only first derivatives; leave out create_graph=True")

@@ -1,4 +1,4 @@
-"""Memberships by node: who joins which kept cluster, graph by graph, and the shares of every node, by column."""
+"""Memberships that sum to 1 for every node: joining kept clusters, graph by graph, and shares, by column."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _is_better(fitness, lo, i, j):  # type: ignore[no-untyped-def]
 
 @Loop
 def _join_graphs(start, stop, ptrs, clusters, edges, fitness, perm, counts):  # type: ignore[no-untyped-def]
-    """Rows of the structure, columns ascending, and where each entry came from; see reference.join."""
+    """Rows of the structure, columns ascending, and the source of each entry; see reference.join."""
     ptr, kept = ptrs
     rowptr, col = clusters
     e_rowptr, e_col, e_rowptr_t, e_col_t = edges
@@ -32,12 +32,12 @@ def _join_graphs(start, stop, ptrs, clusters, edges, fitness, perm, counts):  # 
     room = rowptr[ptr[stop]] - rowptr[ptr[start]] + ptr[stop] - ptr[start]
     cols, source, size = np.empty(room, np.int64), np.empty(room, np.int64), 0
     place, label, distance = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
-    queue, held, first = np.empty(most, np.int64), np.empty(most, np.uint8), np.empty(most + 1, np.int64)
-    alone = np.empty(most, np.int64)
+    queue, covered, first = np.empty(most, np.int64), np.empty(most, np.uint8), np.empty(most + 1, np.int64)
+    uncovered = np.empty(most, np.int64)
     for b in range(start, stop):
         lo, n, k0, k = ptr[b], ptr[b + 1] - ptr[b], kept[b], kept[b + 1] - kept[b]
         for j in range(n):
-            place[j], label[j], distance[j], held[j] = -1, -1, -1, 0
+            place[j], label[j], distance[j], covered[j] = -1, -1, -1, 0
         best, head, tail = -1, 0, 0
         for p in range(k):
             i = perm[k0 + p] - lo
@@ -46,7 +46,7 @@ def _join_graphs(start, stop, ptrs, clusters, edges, fitness, perm, counts):  # 
             if best < 0 or _is_better(fitness, lo, i, best):
                 best = i
             for e in range(rowptr[lo + i], rowptr[lo + i + 1]):
-                held[col[e] - lo] = 1
+                covered[col[e] - lo] = 1
         while head < tail:
             i = queue[head]
             head += 1
@@ -63,14 +63,14 @@ def _join_graphs(start, stop, ptrs, clusters, edges, fitness, perm, counts):  # 
         for j in range(n + 1):
             first[j] = 0
         for j in range(n):
-            if not held[j]:
+            if not covered[j]:
                 label[j] = label[j] if label[j] >= 0 else best
                 first[label[j] + 1] += 1
         for i in range(n):
             first[i + 1] += first[i]
         for j in range(n):
-            if not held[j]:
-                alone[first[label[j]]] = j  # moves first on to the next cluster's begin
+            if not covered[j]:
+                uncovered[first[label[j]]] = j  # afterwards, first is where the next cluster begins
                 first[label[j]] += 1
         for i in range(n):
             before = size
@@ -81,11 +81,11 @@ def _join_graphs(start, stop, ptrs, clusters, edges, fitness, perm, counts):  # 
                 e, end = rowptr[lo + i], rowptr[lo + i + 1]
                 a, a_end = first[i - 1] if i > 0 else 0, first[i]
                 while e < end or a < a_end:
-                    if a >= a_end or (e < end and col[e] < lo + alone[a]):
+                    if a >= a_end or (e < end and col[e] < lo + uncovered[a]):
                         cols[size], source[size] = col[e], e
                         e += 1
                     else:
-                        cols[size], source[size] = lo + alone[a], JOINED
+                        cols[size], source[size] = lo + uncovered[a], JOINED
                         a += 1
                     size += 1
             counts[lo + i] = size - before
@@ -94,7 +94,7 @@ def _join_graphs(start, stop, ptrs, clusters, edges, fitness, perm, counts):  # 
 
 @Loop
 def _share_columns(start, stop, columns, source, alpha, fitness, total, share):  # type: ignore[no-untyped-def]
-    """M_jp = φ_p α_pj / Σ_q φ_q α_qj, node by node; total_j is 0 where the shares are equal for want of strength."""
+    """M_jp = φ_p α_pj / Σ_q φ_q α_qj, node by node; total_j is 0 if the sum vanishes and the shares are equal."""
     rowptr_t, col_t, edge_t = columns
     zero, one, tiny = alpha.dtype.type(0), alpha.dtype.type(1), np.finfo(alpha.dtype).tiny
     for j in range(start, stop):

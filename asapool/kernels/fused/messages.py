@@ -1,7 +1,7 @@
 """GIN's sums over neighbours, with and without edge features, forward along rows and backward along columns.
 
-A message max(x_j + W e_ij, 0) is computed where it is added, and once more in the backward pass, so that no E×F tensor
-arises. Edge features are often one-hot: a feature that is 0 costs nothing.
+A message max(x_j + W e_ij, 0) is computed when it is added, and again in the backward pass, which avoids an E×F tensor.
+Edge features are often one-hot: a feature that is 0 costs nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from asapool.kernels.graph import Array, Pattern, Rows
 
 @Loop
 def _neighbour_rows(start, stop, rowptr, col, edge, weight, x, scale, y):  # type: ignore[no-untyped-def]
-    """y_i = Σ_j w_ij x_j + scale x_i; `edge` gives the position of an entry's weight (empty: its own)."""
+    """y_i = Σ_j w_ij x_j + scale x_i; `edge` has the position of an entry's weight (empty: its own)."""
     F, zero = x.shape[1], x.dtype.type(0)
     for i in range(start, stop):
         e, end = rowptr[i], rowptr[i + 1]
@@ -63,7 +63,7 @@ def _message_rows(start, stop, rowptr, col, weight, x, attr, W, scale, y):  # ty
         for e in range(rowptr[i], rowptr[i + 1]):
             j, a = col[e], weight[e]
             if i == j and a == zero:
-                continue  # the place of an absent self-loop
+                continue  # the entry of an absent self-loop
             for f in range(F):
                 t[f] = x[j, f]
             for d in range(D):
@@ -72,14 +72,14 @@ def _message_rows(start, stop, rowptr, col, weight, x, attr, W, scale, y):  # ty
                     for f in range(F):
                         t[f] += v * W[d, f]
             for f in range(F):
-                y[i, f] += a * (zero if t[f] < zero else t[f])  # this way round NaN stays NaN
+                y[i, f] += a * (zero if t[f] < zero else t[f])  # in this order NaN stays NaN
 
 
 @Loop
 def _message_blocks_backward(start, stop, columns, weight, x, g, edges, scale, dx, dedges, dW):  # type: ignore[no-untyped-def]
-    """∂x_j, ∂w_ij, ∂e_ij and, for each block of columns, ∂W; whatever is empty is left out.
+    """∂x_j, ∂w_ij, ∂e_ij and, for each block of columns, ∂W; empty outputs are skipped.
 
-    edges: e and W; dedges: ∂w and ∂e. With t_ij = x_j + W e_ij and m_ij = w_ij g_i where t_ij > 0, else 0:
+    edges: e and W; dedges: ∂w and ∂e. With t_ij = x_j + W e_ij and m_ij = w_ij g_i if t_ij > 0, else 0:
     ∂x_j = scale g_j + Σ_i m_ij, ∂w_ij = g_i · max(t_ij, 0), ∂e_ij = Wᵀ m_ij, ∂W = Σ_ij m_ij e_ijᵀ.
     """
     rowptr_t, col_t, edge_t = columns

@@ -1,6 +1,6 @@
-"""Two paths of an operation: the eager path and the registered custom op.
+"""The two paths of an operation: the eager path and the registered custom op.
 
-In eager mode a call runs the loops through a torch.autograd.Function, with a pattern's cached arrays; that has the
+In eager mode a call runs the loops through a torch.autograd.Function, with a pattern's cached arrays, which has the
 least overhead. Under torch.compile and torch.export it calls the custom op registered with torch.library, where a
 pattern is five tensors. Both run the same forward and backward.
 """
@@ -58,11 +58,11 @@ def differentiable(
     backward: Run,
     backward_fake: Run,
 ) -> Run:
-    """An operation on patterns and tensors, of which the first output has gradients with respect to the inputs `wrt`.
+    """An operation on patterns and tensors whose first output has gradients with respect to the inputs `wrt`.
 
-    inputs, outputs, saved: in the language of torch.library. saves(inputs, output) picks what `saved` describes,
-    tensors before options. forward(*rows, *inputs); backward(*rows, gradient, *saved, need) -> one gradient for each of
-    `wrt`, of any content where need (bools) is False. The fakes get fake tensors in the rows.
+    inputs, outputs, saved: as in a torch.library schema. saves(inputs, output) returns what `saved` describes, tensors
+    before options. forward(*rows, *inputs); backward(*rows, gradient, *saved, need) -> one gradient for each of `wrt`,
+    with arbitrary content if its need (bool) is False. The fakes get fake tensors in the rows.
     """
     names = [part.split()[-1] for part in inputs.split(", ")]
     places = [names.index(n) for n in wrt]
@@ -86,8 +86,8 @@ def differentiable(
 
     def library_backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
         need = [bool(ctx.needs_input_grad[5 * patterns + i]) for i in places]
-        held = ctx.saved_tensors
-        flat = (*held[: 5 * patterns], grads[0].contiguous(), *held[5 * patterns :], *ctx.options)
+        tensors = ctx.saved_tensors
+        flat = (*tensors[: 5 * patterns], grads[0].contiguous(), *tensors[5 * patterns :], *ctx.options)
         return tuple(as_input_gradients(backward_op(*flat, need), need, 5 * patterns))
 
     op.register_autograd(library_backward, setup_context=setup)
@@ -107,7 +107,7 @@ def differentiable(
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
             if torch.is_grad_enabled():
-                raise AsapoolError("asapool's operators have first derivatives only; leave out create_graph=True")
+                raise AsapoolError("asapool's operators have only first derivatives; leave out create_graph=True")
             if grads[0] is None:
                 return (None,) * (1 + len(names))
             need = [ctx.needs_input_grad[1 + i] for i in places]
@@ -145,7 +145,7 @@ def without_autocast(method: Run) -> Run:
 
 
 def fresh(*shape: int, like: Tensor) -> Array:
-    """An uninitialised result; numpy allocates faster than a tensor and its view."""
+    """An uninitialised array; faster to allocate than a tensor and its numpy view."""
     return np.empty(shape, np.float32 if like.dtype == torch.float32 else np.float64)
 
 

@@ -1,4 +1,4 @@
-"""From edges to the packed structure, and from one-hop to h-hop clusters: counting sorts and a marker per node."""
+"""Builds the packed structure from edges by counting sorts, and h-hop clusters by breadth-first search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ StructureAndSlot = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 @Loop
 def _transpose(rowptr, col, rowptr_t, col_t, edge_t, diag):  # type: ignore[no-untyped-def]
-    """Entries by column, rows ascending within each (a counting sort), and where the diagonal stands."""
+    """Entries by column, rows ascending within each (a counting sort), and the positions of the diagonal."""
     N = rowptr.size - 1
     for e in range(col.size):
         rowptr_t[col[e] + 1] += 1
@@ -36,7 +36,7 @@ def _transpose(rowptr, col, rowptr_t, col_t, edge_t, diag):  # type: ignore[no-u
 
 @Loop
 def _pack(source, target, N, slot, rowptr):  # type: ignore[no-untyped-def]
-    """Counting sort by source, then by target; repeated edges join; the diagonal is put in where it is missing."""
+    """Counting sort by source, then by target; repeated edges are merged, and missing diagonal entries added."""
     E = source.size
     first = np.zeros(N + 1, np.int64)
     for e in range(E):
@@ -84,7 +84,7 @@ def _pack(source, target, N, slot, rowptr):  # type: ignore[no-untyped-def]
 
 @Loop
 def _merge(rowptr, col, slot, new_rowptr, new_col):  # type: ignore[no-untyped-def]
-    """Put the diagonal into sorted rows; returns how many entries there are then."""
+    """Insert the diagonal into sorted rows; returns the number of entries."""
     n = 0
     for i in range(rowptr.size - 1):
         waiting = True
@@ -136,10 +136,10 @@ def _reach_rows(start, stop, rowptr, col, hops, counts):  # type: ignore[no-unty
 
 
 def complete(rowptr: Tensor, col: Tensor) -> Structure:
-    """Add what follows from rows and columns: the diagonal and the entries by column."""
+    """Compute the rest of a structure from its rows and columns: the diagonal and the entries by column."""
     N = rowptr.numel() - 1
     diag, rowptr_t = np.empty(N, np.int64), np.zeros(N + 1, np.int64)
-    col_t, edge_t = np.empty(col.numel(), np.int64), np.empty(col.numel(), np.int64)  # numpy asks for large pages
+    col_t, edge_t = np.empty(col.numel(), np.int64), np.empty(col.numel(), np.int64)  # numpy uses huge pages
     _transpose(rowptr.numpy(), col.numpy(), rowptr_t, col_t, edge_t, diag)
     as_tensor = torch.from_numpy
     return rowptr, col, as_tensor(diag), as_tensor(rowptr_t), as_tensor(col_t), as_tensor(edge_t)

@@ -31,7 +31,7 @@ def _normalise_rows(start, stop, rowptr, col, hat, scale, n):  # type: ignore[no
 
 @Loop
 def _scale_rows_backward(start, stop, rowptr, col, hat, g, scale, part, ds):  # type: ignore[no-untyped-def]
-    """Σ_j g_ij Â_ij s_j, and the parts g_ij Â_ij for those who read by column."""
+    """Σ_j g_ij Â_ij s_j, and the terms g_ij Â_ij, which the pass by column reads."""
     for i in range(start, stop):
         total = hat.dtype.type(0)
         for e in range(rowptr[i], rowptr[i + 1]):
@@ -68,7 +68,7 @@ def _normalise(rows: Rows, hat: Tensor) -> tuple[Tensor, Tensor]:
 
 def _normalise_backward(rows: Rows, g: Tensor, hat: Tensor, scale: Tensor, need: list[bool]) -> Tensor:
     hat_, g_, scale_ = array(hat), g.numpy(), array(scale)
-    dhat, ds = np.empty_like(hat_), np.empty_like(scale_)  # dhat holds the parts first
+    dhat, ds = np.empty_like(hat_), np.empty_like(scale_)  # dhat first holds the terms g_ij Â_ij
     run_rows(_scale_rows_backward, ds.size, 30 * hat_.size, rows.rowptr, rows.col, hat_, g_, scale_, dhat, ds)
     run_rows(_scale_columns_backward, ds.size, 30 * hat_.size, *rows[2:], dhat, scale_, ds)
     run_rows(_normalise_rows_backward, ds.size, 35 * hat_.size, rows.rowptr, rows.col, g_, scale_, ds, dhat)
@@ -98,7 +98,7 @@ def normalise(pattern: Pattern, hat: Tensor) -> Tensor:
 
 @Loop
 def _sum_rows(start, stop, rowptr, col, edge, weight, x, bias, relu, y):  # type: ignore[no-untyped-def]
-    """y_i = Σ_j w_ij x_j + bias, then max(·, 0); `edge` says where an entry's weight stands (empty: in place)."""
+    """y_i = Σ_j w_ij x_j + bias, then max(·, 0); `edge` has the position of an entry's weight (empty: its own)."""
     F, zero = x.shape[1], x.dtype.type(0)
     for i in range(start, stop):
         e, end = rowptr[i], rowptr[i + 1]
@@ -108,7 +108,7 @@ def _sum_rows(start, stop, rowptr, col, edge, weight, x, bias, relu, y):  # type
         else:
             for f in range(F):
                 y[i, f] = zero
-        while e + 1 < end:  # two neighbours at a time: half as many trips of y through the registers
+        while e + 1 < end:  # two neighbours at a time: half as many loads and stores of y
             a, b = (weight[edge[e]], weight[edge[e + 1]]) if edge.size else (weight[e], weight[e + 1])
             j, k = col[e], col[e + 1]
             for f in range(F):
@@ -120,7 +120,7 @@ def _sum_rows(start, stop, rowptr, col, edge, weight, x, bias, relu, y):  # type
                 y[i, f] += a * x[j, f]
         if relu:
             for f in range(F):
-                y[i, f] = zero if y[i, f] < zero else y[i, f]  # this way round NaN stays NaN
+                y[i, f] = zero if y[i, f] < zero else y[i, f]  # in this order NaN stays NaN
 
 
 @Loop
@@ -148,7 +148,7 @@ def _activate_rows(start, stop, h, bias, y):  # type: ignore[no-untyped-def]
 
 @Loop
 def _activate_blocks_backward(start, stop, g, y, dh, db):  # type: ignore[no-untyped-def]
-    """∂h = g where y > 0 and, for each block of rows, ∂bias = Σ_i ∂h_i."""
+    """∂h = g if y > 0, else 0 and, for each block of rows, ∂bias = Σ_i ∂h_i."""
     N, F = g.shape
     zero = g.dtype.type(0)
     for b in range(start, stop):

@@ -1,4 +1,4 @@
-"""Over the nodes of each graph: mean, maximum and sum in one pass, and normalisation; forward and backward."""
+"""Readout (mean, maximum and sum in one pass) and normalisation over the nodes of each graph, with gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asapool.kernels.fused.operation import array, differentiable, fresh, scalar
 
 @Loop
 def _readout_graphs(start, stop, x, ptr, places, r):  # type: ignore[no-untyped-def]
-    """mean_i x_i, max_i x_i and Σ_i x_i, each at its place in r_b (-1: not wanted); zeros for a graph without nodes."""
+    """mean_i x_i, max_i x_i and Σ_i x_i, each at its column of r_b (-1: left out); zeros for a graph without nodes."""
     F = x.shape[1]
     at_mean, at_top, at_sum = places
     total, top = np.empty(F, x.dtype), np.empty(F, x.dtype)
@@ -40,7 +40,7 @@ def _readout_graphs(start, stop, x, ptr, places, r):  # type: ignore[no-untyped-
 
 @Loop
 def _readout_graphs_backward(start, stop, x, ptr, places, r, g, dx):  # type: ignore[no-untyped-def]
-    """Every node gets its share of the mean and all of the sum; those at the maximum share its gradient."""
+    """Every node gets its share of the gradient of the mean and all of the sum's; tied maxima share theirs."""
     F, zero, one = x.shape[1], x.dtype.type(0), x.dtype.type(1)
     at_mean, at_top, at_sum = places
     share, part = np.zeros(F, x.dtype), np.empty(F, x.dtype)
@@ -75,7 +75,7 @@ def _readout_graphs_backward(start, stop, x, ptr, places, r, g, dx):  # type: ig
 
 
 def _places(parts: str, F: int) -> tuple[int, int, int]:
-    """The first column of mean, max and sum in a row; -1 where one is not wanted."""
+    """The first column of mean, max and sum in a row; -1 for one that is left out."""
     names = parts.split(",")
     mean, top, total = (names.index(name) * F if name in names else -1 for name in ("mean", "max", "sum"))
     return mean, top, total

@@ -1,4 +1,4 @@
-"""Numbers per node, forward and backward: wᵀσ(x_i), and how much each cluster stands out from its neighbours."""
+"""Scores of nodes, forward and backward: wᵀσ(x_i), and how much each cluster stands out from its neighbours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which clusters survive (a stable sort per graph, or bisection where no order is needed), and with what features."""
+"""Selection of the kept clusters (a stable sort per graph, or bisection if no order is needed), and their features."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def _select_graphs(start, stop, fitness, ptr, kept_ptr, perm):  # type: ignore[n
 
 @Loop
 def _keep_graphs(start, stop, fitness, ptr, kept_ptr, perm):  # type: ignore[no-untyped-def]
-    """The same nodes in the order of their numbers, for fitness in [0, 1]; NaN is less than any.
+    """The same nodes in the order of their numbers, for fitness in [0, 1]; NaN is lower than any number.
 
-    No order is needed, so the least fitness that stays is found by bisection: counting is vectorised.
+    The lowest fitness that is kept is found by bisection instead of sorting: counting is vectorised.
     """
     half = fitness.dtype.type(0.5)
     for b in range(start, stop):
         lo, hi, at = ptr[b], ptr[b + 1], kept_ptr[b]
         k = kept_ptr[b + 1] - at
-        least, above = fitness.dtype.type(-1), fitness.dtype.type(2)  # k or more reach the one, fewer the other
+        least, above = fitness.dtype.type(-1), fitness.dtype.type(2)  # at least k nodes reach least, fewer reach above
         count, middle = hi - lo, least
         while count != k:
             middle = half * (least + above)
             if middle <= least or middle >= above:
-                break  # neighbouring numbers: several nodes are tied
+                break  # adjacent floating point numbers: several nodes are tied
             count = 0
             for i in range(lo, hi):
                 count += 1 if fitness[i] >= middle else 0
@@ -57,7 +57,7 @@ def _keep_graphs(start, stop, fitness, ptr, kept_ptr, perm):  # type: ignore[no-
 
 
 def select_graphs(fitness: Tensor, ptr: Tensor, count: Tensor, fittest_first: bool = True) -> tuple[Tensor, Tensor]:
-    """The kept of every graph, or else in the order of their numbers."""
+    """The kept nodes of every graph, fittest first or in the order of their numbers."""
     kept_ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
     perm = ptr.new_empty(int(kept_ptr[-1]))
     arrays = (array(fitness), ptr.numpy(), kept_ptr.numpy(), perm.numpy())
@@ -138,9 +138,9 @@ def _gather_rows_backward(start, stop, rowptr, col, alpha, x, fitness, perm, g, 
 
 @Loop
 def _scatter_rows_backward(start, stop, columns, alpha, fitness, place, g, dx):  # type: ignore[no-untyped-def]
-    """∂x_j = Σ_i φ_i α_ij g_p over the kept clusters i that hold j, by columns.
+    """∂x_j = Σ_i φ_i α_ij g_p over the kept clusters i that contain j, by columns.
 
-    Whether a cluster was kept is unpredictable for the processor, so the kept ones are listed without a branch first.
+    Whether a cluster was kept is unpredictable for the processor, so the kept ones are first listed without a branch.
     """
     rowptr_t, col_t, edge_t = columns
     F, zero, most = g.shape[1], g.dtype.type(0), 0
@@ -195,7 +195,7 @@ def gate(x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
 
 
 def gather_rows(clusters: Rows, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
-    """X^p of the kept."""
+    """X^p of the kept clusters."""
     out = fresh(perm.numel(), x.size(1), like=x)
     arrays = (clusters.rowptr, clusters.col, array(alpha), array(x), array(fitness), perm.numpy(), out)
     run_rows(_gather_rows, perm.numel(), clusters.col.size * (x.size(1) + 40) // 2, *arrays)
@@ -205,7 +205,7 @@ def gather_rows(clusters: Rows, alpha: Tensor, x: Tensor, fitness: Tensor, perm:
 def gather_backward(
     clusters: Rows, g: Tensor, alpha: Tensor, x: Tensor, fitness: Tensor, perm: Tensor
 ) -> tuple[Array, Array, Array]:
-    """∂α, written for kept clusters only, ∂φ, and the place of every kept cluster, −1 for the others."""
+    """∂α, set only for kept clusters, ∂φ, and the position of every kept cluster, −1 for the others."""
     alpha_, phi, perm_ = array(alpha), array(fitness), perm.numpy()
     dalpha, dphi, place = np.empty_like(alpha_), np.zeros_like(phi), np.full(phi.size, -1, np.int64)
     place[perm_] = np.arange(perm_.size)

@@ -14,12 +14,12 @@ from asapool.kernels.reference.coarsen import choose_thinned
 from asapool.kernels.reference.hubs import strongest_pairs
 from asapool.kernels.reference.pairs import OneGraph, pair_weights
 
-SHORT = 1024  # walks from a cluster that are followed one by one
+SHORT = 1024  # up to this many walks per cluster, rows are formed walk by walk
 
 
 @Loop
 def _pooled_edges(b, ptr, kept, clusters, edges, perm):  # type: ignore[no-untyped-def]
-    """Entries of A^p of graph b, at most; walks that lead to them; and whether it is formed in dense rows."""
+    """Upper bound on the entries of A^p of graph b, the number of walks to them, and whether dense rows are used."""
     rowptr, col = clusters
     a_rowptr, a_col = edges
     lo, n, k = ptr[b], ptr[b + 1] - ptr[b], kept[b + 1] - kept[b]
@@ -42,9 +42,9 @@ def _pooled_edges(b, ptr, kept, clusters, edges, perm):  # type: ignore[no-untyp
 def thinned_graphs(
     clusters: Rows, edges: Rows, perm: Array, ptr: Array, kept: Array, most: int
 ) -> tuple[Array, list[int]]:
-    """Which graphs are thinned row by row, and of which just the strongest edges are formed.
+    """Which graphs are thinned row by row, and of which only the strongest edges are formed.
 
-    Rows of few walks are formed faster than the strongest of their entries are found; so are dense rows.
+    Forming rows with few walks, or dense rows, is faster than searching for their strongest entries.
     """
     limit, size = max_pooled_edges(), np.diff(kept)
     row_by_row, squares = np.zeros(size.size, np.bool_), size * size
@@ -63,9 +63,9 @@ def thinned_graphs(
 def mutual(
     pieces: tuple[Array, Array, Array], edges: Rows, hat: Array, ptr: Array, kept: Array, large: Array
 ) -> tuple[Array, Array, Array]:
-    """Row lengths, columns and values where entries of thinned graphs stay only if their mirror image did.
+    """Row lengths, columns and values after dropping entries of thinned graphs whose mirror image was dropped.
 
-    This is for graphs with a symmetric Â, so that A^p stays symmetric; see reference.strongest.
+    This applies to graphs with a symmetric Â, so that A^p stays symmetric; see reference.strongest.
     """
     counts, cols, values = pieces
     K, end = int(kept[-1]), np.concatenate([[0], np.cumsum(counts)])
@@ -94,7 +94,7 @@ def with_pairs(
     clusters: Rows, edges: Rows, alpha: Tensor, hat: Tensor, perm: Tensor, ptr: Array, kept: Array, by_pairs: list[int],
     most: int, counts: Tensor, cols: list[Array], values: Array,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Columns and values with those of the graphs of which just the strongest edges are formed, and their counts."""
+    """Columns and values with those of the graphs of which only the strongest edges are formed; updates counts."""
     more_cols, more_values, here = [], [], np.zeros(counts.numel(), np.bool_)
     for b in by_pairs:
         graph = one_graph(clusters, edges, perm, ptr, kept, b)

@@ -1,4 +1,4 @@
-"""The operator in plain torch: reads like the paper, runs on any device and dtype."""
+"""The operator in plain torch, close to the formulas of the paper, for any device and dtype."""
 
 from asapool.kernels.reference.attend import attend, attend_dynamic, cluster_max
 from asapool.kernels.reference.coarsen import coarsen

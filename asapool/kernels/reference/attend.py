@@ -1,4 +1,4 @@
-"""How strongly each node belongs to each cluster: attention, also with a query that does not cancel."""
+"""Memberships of nodes in clusters by attention: cluster maxima, softmax and dynamic scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from asapool.kernels.reference.propagate import feature_blocks
 
 
 class _ClusterMax(torch.autograd.Function):
-    """m_i = max_j x_j; members that share the maximum share its gradient, so that relabelling nodes changes nothing."""
+    """m_i = max_j x_j; tied members share the gradient equally, so that relabelling nodes changes nothing."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, row: Tensor, col: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ def cluster_max(clusters: Pattern, x: Tensor) -> Tensor:
 
 
 def attend(clusters: Pattern, query: Tensor | None, token: Tensor, negative_slope: float = 1.0) -> Tensor:
-    """Share each cluster out among its members: α_ij = softmax_j(σ(query_i + token_j)), σ = LeakyReLU.
+    """Memberships of the members of each cluster: α_ij = softmax_j(σ(query_i + token_j)), σ = LeakyReLU.
 
     query (N,) or None, token (N,); returns α (E,). With slope 1, σ is the identity and the query cancels in the
     softmax.
@@ -73,10 +73,10 @@ def softmax_rows(clusters: Pattern, score: Tensor) -> Tensor:
 
 
 def attend_dynamic(clusters: Pattern, query: Tensor, token: Tensor, w: Tensor, negative_slope: float = 0.2) -> Tensor:
-    """Share each cluster out among its members: α_ij = softmax_j(wᵀσ(q_i + t_j)), σ = LeakyReLU.
+    """Memberships of the members of each cluster: α_ij = softmax_j(wᵀσ(q_i + t_j)), σ = LeakyReLU.
 
-    query (N, F); token (N, F); w (F,); returns α (E,). σ bends q_i + t_j where it changes its sign, which depends on
-    both, so that the query decides which members count.
+    query (N, F); token (N, F); w (F,); returns α (E,). The sign of q_i + t_j, where σ changes its slope, depends on
+    both, so the query affects which members are weighted most.
     """
     wide = torch.promote_types(token.dtype, torch.float32)  # bfloat16 sums would lose most of their digits
     inputs = (query.to(wide), token.to(wide), w.to(wide), clusters.row, clusters.col, negative_slope)
@@ -85,7 +85,7 @@ def attend_dynamic(clusters: Pattern, query: Tensor, token: Tensor, w: Tensor, n
 
 
 class _Scores(torch.autograd.Function):
-    """s_ij = wᵀσ(q_i + t_j), one block of features at a time, so that no E×F tensor arises."""
+    """s_ij = wᵀσ(q_i + t_j), one block of features at a time, which avoids an E×F tensor."""
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, token: Tensor, w: Tensor, row: Tensor, col: Tensor, slope: float) -> Tensor:

@@ -22,10 +22,10 @@ def coarsen(
 ) -> tuple[Pattern, Tensor]:  # fmt: skip
     """Connect kept clusters that share a node or an edge: A^p = Ŝᵀ Â Ŝ with Ŝ_lp = α_{perm[p], l}.
 
-    alpha (E_c,) over the clusters; hat (E,) = Â over the edges; perm (K,), ptr (B+1,) of the kept.
+    alpha (E_c,) over the clusters; hat (E,) = Â over the edges; perm (K,), ptr (B+1,) of the kept clusters.
     Returns the pooled structure and its weights (E^p,), differentiable with respect to both α and Â.
-    A graph with more edges than asapool.kernels.limits allows is refused; with max_neighbours, of a graph with many
-    edges just the strongest of every node are formed.
+    A graph with more edges than asapool.kernels.limits allows is refused; with max_neighbours, only the strongest edges
+    of every node are formed if a graph has many.
     """
     most, inputs = max_neighbours or 0, (*clusters.tensors[:2], alpha, *pattern.tensors[:2], hat, perm)
     if torch.compiler.is_compiling():
@@ -45,7 +45,7 @@ def coarsen(
 def weights_at(
     clusters: Pattern, alpha: Tensor, pattern: Pattern, value: Tensor, perm: Tensor, pooled: Pattern
 ) -> Tensor:
-    """Ŝᵀ V Ŝ at the entries of a pooled structure that `coarsen` made; value (E,) = V over the edges."""
+    """Ŝᵀ V Ŝ at the entries of a pooled structure from `coarsen`; value (E,) = V over the edges."""
     inputs, ptr = (*clusters.tensors[:2], alpha, *pattern.tensors[:2], value, perm), pooled.ptr
     wanted = pooled.row * perm.numel() + pooled.col
     if torch.compiler.is_compiling():
@@ -70,10 +70,10 @@ Inputs = tuple[Tensor, ...]  # rowptr and col of the clusters, α, rowptr and co
 
 
 def thinned_graphs(inputs: Inputs, ptr: Tensor, kept_ptr: Tensor, most: int) -> list[int]:
-    """The graphs of which just the strongest edges are formed; an error where those of the others are too many.
+    """The graphs of which only the strongest edges are formed; an error if the others have too many edges.
 
     A row of A^p has at most min(K, walks) entries. A walk goes from cluster p to a member j, along an edge to l, and to
-    a kept cluster that holds l.
+    a kept cluster that contains l.
     """
     c_rowptr, c_col, _, rowptr, col, _, perm = inputs
     limit, kept = max_pooled_edges(REFERENCE_BYTES), kept_ptr.diff()
@@ -89,14 +89,14 @@ def thinned_graphs(inputs: Inputs, ptr: Tensor, kept_ptr: Tensor, most: int) -> 
 
 
 def choose_thinned(edges: Sequence[int], nodes: Sequence[int], kept: Sequence[int], most: int, limit: int) -> list[int]:
-    """The graphs of which just the strongest edges are formed; an error where those of the others are too many.
+    """The graphs of which only the strongest edges are formed; an error if the others have too many edges.
 
     Args:
-        edges: of every pooled graph, estimated from above.
-        nodes: of every graph.
-        kept: clusters of every graph.
-        most: edges to be kept per cluster; 0 = all.
-        limit: of pooled edges.
+        edges: upper bound on the edges of every pooled graph.
+        nodes: nodes of every graph.
+        kept: kept clusters of every graph.
+        most: edges to keep per cluster; 0 = all.
+        limit: on the pooled edges.
     """
     thinned = [b for b in range(len(edges)) if is_thinned(edges[b], kept[b], most, limit)]
     whole = sorted(set(range(len(edges))) - set(thinned), key=lambda b: (-edges[b], b))
@@ -139,7 +139,7 @@ def _together(
 
 
 class _PairWeights(torch.autograd.Function):
-    """Weights of chosen pairs, with their gradients."""
+    """Weights of chosen pairs, with gradients."""
 
     @staticmethod
     def forward(ctx: Any, alpha: Tensor, hat: Tensor, graph: OneGraph, p: Tensor, q: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ def _factors(inputs: Inputs, ptr: Tensor, without: Sequence[int]) -> tuple[Tenso
 
 
 def _kept_clusters(c_rowptr: Tensor, c_col: Tensor, perm: Tensor) -> Tensor:
-    """The kept cluster of every membership, -1 where the cluster is not kept."""
+    """The kept cluster of every membership, -1 if the cluster is not kept."""
     place = perm.new_full((c_rowptr.numel() - 1,), -1)
     place[perm] = torch.arange(perm.numel(), device=perm.device)
     return place[_rows(c_rowptr, c_col)]
@@ -222,7 +222,7 @@ def _backward(gradient: Tensor, rowptr_p: Tensor, col_p: Tensor, *arguments: Any
 
 
 def _entries(M: Tensor, row: Tensor, col: Tensor) -> Tensor:
-    """Entries of a sparse matrix, 0 where it has none."""
+    """Values of a sparse matrix at the entries (row, col), 0 if it has no such entry."""
     M = M.coalesce()
     if M.values().numel() == 0:
         return M.values().new_zeros(row.numel())

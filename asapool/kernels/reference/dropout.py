@@ -1,4 +1,4 @@
-"""Dropout masks that depend on a seed and the position alone: the same on every backend, for any number of threads."""
+"""Dropout masks that depend only on a seed and the position: equal on every backend and for any number of threads."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ BITS = 24  # random bits per position
 
 
 def threshold(p: float) -> int:
-    """Numbers of BITS bits below this one happen with probability p."""
+    """The number below which a random number of BITS bits lies with probability p."""
     return math.ceil(p * 2.0**BITS)
 
 
 def dropout_mask(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
     """Dropout mask: 0 with probability p, else 1/(1 − p); seed (1,) of int64."""
-    # position · STEP + seed, in a form that torch.compile does not take for an index, which must not overflow
+    # position · STEP + seed, in a form that torch.compile does not mistake for an index, which must not overflow
     z = (torch.arange(1, entries + 1, device=like.device) + seed.to(like.device) * BACK) * STEP
     z = (z ^ _shift(z, 30)) * FIRST
     z = (z ^ _shift(z, 27)) * SECOND
@@ -29,5 +29,5 @@ def dropout_mask(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
 
 
 def _shift(z: Tensor, bits: int) -> Tensor:
-    """z >> bits as for an unsigned number."""
+    """Logical right shift: z >> bits as for an unsigned number."""
     return torch.bitwise_and(z >> bits, (1 << (64 - bits)) - 1)

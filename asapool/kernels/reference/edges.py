@@ -1,4 +1,4 @@
-"""Edges of a packed graph: as a list, between kept nodes, and the strongest of every node."""
+"""Edges of a packed graph: as an edge_index, between kept nodes, and the strongest of every node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from asapool.kernels.reference.pattern import from_keys
 def list_edges(graph: Graph, place: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """edge_index (2, E), row 0 = source j, row 1 = target i, and the weights; absent self-loops are left out.
 
-    place (N,): the name of every node in the list; None: its number.
+    place (N,): the number of every node in the result; None = unchanged.
     """
     row, col = graph.pattern.row, graph.pattern.col
     present = _present_op(row, col, graph.weight.detach())
@@ -32,9 +32,9 @@ _present_op = register(
 
 
 def induce(pattern: Pattern, weight: Tensor, perm: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor]:
-    """Keep just the edges of the input graph between kept nodes (and every diagonal entry).
+    """Keep only the edges of the input graph between kept nodes (and every diagonal entry).
 
-    weight (E,); perm (K,), ptr (B+1,) of the kept; returns the structure and its weights.
+    weight (E,); perm (K,), ptr (B+1,) of the kept nodes; returns the structure and its weights.
     """
     *structure, source = _induce_op(pattern.rowptr, pattern.col, perm)
     return Pattern(ptr, *structure), weight[source]
@@ -70,7 +70,7 @@ _induce_op = register(
 def strongest(graph: Graph, most: int) -> Graph:
     """Keep at most the `most` strongest edges of every node, besides the diagonal.
 
-    Where the A of a graph is symmetric (to rounding), an edge stays only if it is among the strongest of both its ends,
+    If A of a graph is symmetric (up to rounding), an edge is kept only if it is among the strongest of both its ends,
     so that A stays symmetric. Ties go to the lower neighbour number.
     """
     pattern = graph.pattern
@@ -84,12 +84,12 @@ def _strongest(ptr: Tensor, *inputs: Tensor | int) -> tuple[Tensor, ...]:
     pattern = Pattern(ptr, *structure)  # type: ignore[arg-type]
     assert isinstance(strength, Tensor)  # for the type checker
     row, col, N = pattern.row, pattern.col, pattern.diag.numel()
-    # the entries of a graph stand in the same range by row and by column, so each graph is compared by itself
+    # the entries of a graph occupy the same range by row and by column, so each graph is compared separately
     back, batch = strength[pattern.edge_t], pattern.batch[row]
     same = (pattern.col_t == col) & torch.isclose(strength, back, rtol=1e-3, atol=1e-6)
     same &= (pattern.rowptr.diff() == pattern.rowptr_t.diff())[row]
     mutual = (torch.zeros_like(ptr).index_add(0, batch, (~same).long()) == 0)[batch]
-    strength = torch.where(mutual, strength + back, strength)  # the same number from both ends, whatever the rounding
+    strength = torch.where(mutual, strength + back, strength)  # exactly the same number from both ends
     off = row != col
     order = torch.argsort(torch.where(off, strength, torch.inf), descending=True, stable=True)
     order = order[torch.argsort(row[order], stable=True)]  # row by row: diagonal, then the strongest first

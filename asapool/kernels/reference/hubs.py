@@ -1,14 +1,14 @@
-"""The strongest pooled edges of a graph with hubs, chosen without forming the whole of A^p = Ŝᵀ Â Ŝ.
+"""The strongest pooled edges of a graph with hubs, chosen without forming all of A^p = Ŝᵀ Â Ŝ.
 
-A hub is in the clusters of all its neighbours, so that every row of A^p is full. But these rows are sums of few lists
+A hub is in the clusters of all its neighbours, so every row of A^p is dense. But these rows are sums of a few lists
 that all rows share: row p is
 
-    Σ_{j ∈ p, a hub} α_pj (ÂŜ)_j + Σ_{l, a hub} t_pl Ŝ_l + walks that meet no hub,  t_pl = Σ_{j ∈ p, no hub} α_pj Â_jl.
+    Σ_{j ∈ p, a hub} α_pj (ÂŜ)_j + Σ_{l, a hub} t_pl Ŝ_l + walks without a hub,  t_pl = Σ_{j ∈ p, no hub} α_pj Â_jl.
 
 Each list is sorted once. The strongest entries of a row are then among the first entries of its lists and the ends of
-its other walks, as soon as the weakest of them is at least the sum of what comes next in the lists (Fagin's threshold
-algorithm). Rows that do not get there soon are formed whole, some at a time. The result is exact, memory is linear in
-the graph, and so is the time where a few entries of each list decide.
+its other walks, as soon as the weakest of them is at least the sum of the next entries of the lists (Fagin's threshold
+algorithm). Rows for which this takes too long are formed completely, some at a time. The result is exact, memory is
+linear in the size of the graph, and so is the time if a few entries of each list decide.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from asapool.kernels.reference.pairs import BUDGET, OneGraph, expand, find, port
 from asapool.kernels.reference.pattern import index_of
 
 LONG = 32  # a node with more neighbours, or in more kept clusters, counts as a hub
-EQUAL = 1 - 1e-12  # of float64 sums that are equal to rounding
+EQUAL = 1 - 1e-12  # factor that allows for rounding when float64 sums are compared
 
 
 class _Lists(NamedTuple):
@@ -50,9 +50,9 @@ class _ByNode(NamedTuple):
 
 
 def strongest_pairs(graph: OneGraph, alpha: Tensor, hat: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The entries (p, q) of A^p that stay: the diagonal and the `most` strongest others of every row, sorted.
+    """The entries (p, q) of A^p to keep: the diagonal and the `most` strongest others of every row, sorted.
 
-    Where Â is symmetric, an entry stays only if its mirror image does; see reference.strongest.
+    If Â is symmetric, an entry is kept only if its mirror image is; see reference.strongest.
 
     Args:
         graph: Ŝ and Â of one graph.
@@ -64,17 +64,17 @@ def strongest_pairs(graph: OneGraph, alpha: Tensor, hat: Tensor, most: int) -> t
     order = torch.argsort(graph.s_node, stable=True)
     by_node = _ByNode(index_of(torch.bincount(graph.s_node, minlength=graph.nodes)), graph.s_row[order], s[order])
     lists = _shared_lists(graph, a, by_node, K)
-    held = by_node.ptr.diff()
-    light = torch.where(lists.of_member[graph.a_col] < 0, held[graph.a_col], 1)
-    ways = torch.zeros_like(held).index_add(0, graph.a_row, light)
-    ways = torch.where(lists.of_row < 0, ways, 1)  # walks from a node that meet no hub
+    holders = by_node.ptr.diff()
+    light = torch.where(lists.of_member[graph.a_col] < 0, holders[graph.a_col], 1)
+    ways = torch.zeros_like(holders).index_add(0, graph.a_row, light)
+    ways = torch.where(lists.of_row < 0, ways, 1)  # walks from a node without a hub
     cost = torch.zeros_like(graph.s_ptr[1:]).index_add(0, graph.s_row, ways[graph.s_node])
     keys = [
         _strongest_rows(graph, s, a, by_node, lists, part.start, part.stop, most)
         for part in portions(cost + 4 * most, BUDGET)
     ]
-    own = torch.arange(K, device=s.device)
-    key = torch.cat([*keys, own * K + own]).sort().values
+    diagonal = torch.arange(K, device=s.device)
+    key = torch.cat([*keys, diagonal * K + diagonal]).sort().values
     p, q = key // K, key % K
     if _is_symmetric(graph, a):
         stays = find(key, q * K + p)[1]
@@ -89,25 +89,25 @@ def _is_symmetric(graph: OneGraph, a: Tensor) -> bool:
 
 
 def _shared_lists(graph: OneGraph, a: Tensor, by_node: _ByNode, K: int) -> _Lists:
-    room = max(1, (8 * graph.a_col.numel() + 2**22) // (2 * K))  # lists, so that memory stays linear in the graph
+    limit = max(1, (8 * graph.a_col.numel() + 2**22) // (2 * K))  # limit on lists: memory stays linear in the graph
 
     def numbered(counts: Tensor, first: int) -> Tensor:
         least = LONG
-        if int((counts > LONG).sum()) > room:
-            least = int(counts.sort(descending=True).values[room])
+        if int((counts > LONG).sum()) > limit:
+            least = int(counts.sort(descending=True).values[limit])
         hub = counts > least
         return torch.where(hub, hub.long().cumsum(0) - 1 + first, -1)
 
-    degree, held = graph.a_ptr.diff(), by_node.ptr.diff()
+    degree, holders = graph.a_ptr.diff(), by_node.ptr.diff()
     of_row = numbered(degree, 0)
     rows = int((of_row >= 0).sum())
-    of_member = numbered(held, rows)
+    of_member = numbered(holders, rows)
     H = rows + int((of_member >= 0).sum())
     dense, present = a.new_zeros(H * K), torch.zeros(H * K, dtype=torch.bool, device=a.device)
 
     def add(number: Tensor, node: Tensor, factor: Tensor) -> None:
-        for part in portions(held[node]):
-            x, t = expand(by_node.ptr[node[part]], held[node[part]])
+        for part in portions(holders[node]):
+            x, t = expand(by_node.ptr[node[part]], holders[node[part]])
             at = number[part][x] * K + by_node.cluster[t]
             dense.index_add_(0, at, factor[part][x] * by_node.value[t])
             present[at] = True
@@ -125,7 +125,7 @@ def _shared_lists(graph: OneGraph, a: Tensor, by_node: _ByNode, K: int) -> _List
 
 
 def _sums(key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Sorted keys without repeats, and the sums of their values."""
+    """Sorted unique keys, and the sums of their values."""
     keys, slot = torch.unique(key, return_inverse=True)
     return keys, value.new_zeros(keys.numel()).index_add(0, slot, value)
 
@@ -149,7 +149,7 @@ def _strongest_rows(
     other = _sums(p[x] * K + by_node.cluster[t], v[x] * by_node.value[t])
     use, factor = _sums(torch.cat(uses), torch.cat(factors))
     rows, kept = torch.arange(stop - start, device=s.device), []
-    depth = 2 * most if bool((v >= 0).all()) else K  # the first entries of a list decide only where nothing is negative
+    depth = 2 * most if bool((v >= 0).all()) else K  # the first entries of a list suffice only if nothing is negative
     while rows.numel():
         number = torch.bincount(use // max(H, 1), minlength=stop - start)[rows]
         whole = (number > 0) & (number * depth * 8 >= K)
@@ -168,7 +168,7 @@ def _strongest_rows(
 def _whole_rows(
     rows: Tensor, start: int, lists: _Lists, other: tuple[Tensor, Tensor], uses: tuple[Tensor, Tensor], most: int
 ) -> Tensor:
-    """The strongest entries of rows that are formed whole."""
+    """The strongest entries of rows that are formed completely."""
     H, K = lists.dense.shape
     place = torch.full((int(rows.max()) + 1,), -1, device=rows.device)
     place[rows] = torch.arange(rows.numel(), device=rows.device)
@@ -184,12 +184,12 @@ def _whole_rows(
     used = torch.zeros_like(C)
     used[place[use[here] // H], use[here] % H] = 1
     weight = C @ lists.dense
-    there = used.float() @ lists.present.float() > 0
+    exists = used.float() @ lists.present.float() > 0
     here = chosen(key, K)
     i, q = place[key[here] // K], key[here] % K
     weight[i, q] += value[here]
-    there[i, q] = True
-    weight = torch.where(there, weight, -torch.inf)
+    exists[i, q] = True
+    weight = torch.where(exists, weight, -torch.inf)
     weight[torch.arange(rows.numel(), device=rows.device), rows + start] = -torch.inf  # the diagonal
     best, q = weight.topk(min(most, K), dim=1)
     return (rows[:, None] * K + q)[best > -torch.inf]
@@ -199,7 +199,7 @@ def _first_of_lists(
     rows: Tensor, start: int, lists: _Lists, other: tuple[Tensor, Tensor], uses: tuple[Tensor, Tensor], most: int,
     depth: int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Which rows are decided by the first `depth` entries of their lists, and the strongest entries of those rows."""
+    """Which rows the first `depth` entries of their lists decide, and the strongest entries of those rows."""
     H, K = lists.dense.shape
     (key, value), (use, factor) = other, uses
     count = int(rows.max()) + 1 if rows.numel() else 0
@@ -210,8 +210,8 @@ def _first_of_lists(
         row = keys // max(width, 1)
         return (row < count) & active[row.clamp(max=max(count - 1, 0))] if count else row < 0
 
-    mine = chosen(use, H)
-    row, number, factor = use[mine] // max(H, 1), use[mine] % max(H, 1), factor[mine]
+    here = chosen(use, H)
+    row, number, factor = use[here] // max(H, 1), use[here] % max(H, 1), factor[here]
     length = lists.ptr.diff()[number]
     x, at = expand(lists.ptr[number], length.clamp(max=depth))
     key, value = key[chosen(key, K)], value[chosen(key, K)]

@@ -1,4 +1,4 @@
-"""Sums over neighbours as GIN has them: the node itself counts 1 + ε, and edge features may enter every message."""
+"""GIN's sums over neighbours: the node itself has the weight 1 + ε, and messages may include edge features."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _scaled(x: Tensor, eps: Tensor | None) -> Tensor:
 
 
 class _Messages(torch.autograd.Function):
-    """y_i = Σ_j A_ij max(x_j + W e_ij, 0), one block of features at a time, so that no E×F tensor arises."""
+    """y_i = Σ_j A_ij max(x_j + W e_ij, 0), one block of features at a time, which avoids an E×F tensor."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, x: Tensor, attr: Tensor, W: Tensor, row: Tensor, col: Tensor) -> Tensor:

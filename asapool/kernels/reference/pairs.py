@@ -1,8 +1,8 @@
 """A^p = Ŝᵀ Â Ŝ of one graph at chosen pairs of kept clusters: values and gradients, without forming the rest.
 
-A pair (p, q) is the sum over the walks p ∋ j → l ∈ q: A^p_pq = Σ_jl α_pj Â_jl α_ql. From each member j either the edges
-of j are followed and l is looked up in q, or the members of q are taken and the edge is looked up, whichever are fewer:
-no pair walks through all neighbours of a hub.
+The entry of a pair (p, q) is a sum over walks p ∋ j → l ∈ q: A^p_pq = Σ_jl α_pj Â_jl α_ql. For each member j, either
+the edges of j are followed and l is looked up in q, or the members of q are visited and the edge is looked up,
+whichever are fewer: no pair visits all neighbours of a hub.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ BUDGET = 2**20  # walks in memory at a time
 class OneGraph(NamedTuple):
     """Ŝ and Â of one graph, nodes and kept clusters numbered from 0.
 
-    s_ptr (K+1,), s_node, s_at: members of the kept clusters, ascending, and where their α stand in the batch; a_ptr
-    (n+1,), a_col: the rows of Â, whose values begin at a_first in the batch.
+    s_ptr (K+1,), s_node, s_at: members of the kept clusters, ascending, and the positions of their α in the batch;
+    a_ptr (n+1,), a_col: the rows of Â, whose values begin at a_first in the batch.
     """
 
     s_ptr: Tensor
@@ -45,12 +45,12 @@ class OneGraph(NamedTuple):
 
     @property
     def nodes(self) -> int:
-        """n."""
+        """Number of nodes, n."""
         return self.a_ptr.numel() - 1
 
     @property
     def a_at(self) -> slice:
-        """Where the values of Â stand in the batch."""
+        """The positions of the values of Â in the batch."""
         return slice(self.a_first, self.a_first + self.a_col.numel())
 
     @property
@@ -65,7 +65,7 @@ class OneGraph(NamedTuple):
 
 
 def expand(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """The numbers start … start + count − 1 of every range, and which range each is from.
+    """The index of the range for each number, and the numbers start … start + count − 1 of all ranges.
 
     >>> [t.tolist() for t in expand(torch.tensor([5, 0]), torch.tensor([2, 3]))]
     [[0, 0, 1, 1, 1], [5, 6, 0, 1, 2]]
@@ -76,7 +76,7 @@ def expand(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def portions(cost: Tensor, budget: int = BUDGET) -> Iterator[slice]:
-    """Cut a list into stretches that cost about the budget at most, or have one element.
+    """Cut a list into slices that cost at most the budget, or have one element.
 
     >>> list(portions(torch.tensor([3, 3, 9, 1]), 6))
     [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
@@ -90,7 +90,7 @@ def portions(cost: Tensor, budget: int = BUDGET) -> Iterator[slice]:
 
 
 def find(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each wanted number stands in the sorted keys, and whether it is there."""
+    """The position of each wanted number in the sorted keys, and whether it is present."""
     if keys.numel() == 0:
         return torch.zeros_like(wanted), torch.zeros_like(wanted, dtype=torch.bool)
     at = torch.searchsorted(keys, wanted).clamp(max=keys.numel() - 1)
@@ -98,7 +98,7 @@ def find(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _walks(graph: OneGraph, p: Tensor, q: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """All walks of the pairs, a portion at a time: the pair, and the entries of Ŝ, Â and Ŝ on the way."""
+    """All walks of the pairs, a portion at a time: the pair, and the entries of Ŝ, Â and Ŝ along the walk."""
     n, size, degree = graph.nodes, graph.s_ptr.diff(), graph.a_ptr.diff()
     members, edges = graph.s_row * n + graph.s_node, graph.a_row * n + graph.a_col
     reach = torch.zeros_like(size).index_add(0, graph.s_row, degree[graph.s_node])

@@ -1,4 +1,4 @@
-"""From edges to the packed structure, and from one-hop to h-hop clusters."""
+"""Builds the packed structure from edges, and h-hop clusters from one-hop clusters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def index_of(counts: Tensor) -> Tensor:
 
 
 def from_keys(key: Tensor, ptr: Tensor, N: int) -> Pattern:
-    """Structure of the entries i·N + j, which come sorted, without repeats, diagonal included."""
+    """Structure from keys i·N + j, which must be sorted, unique, and include the diagonal."""
     row, col = (key // N, key % N) if N else (key, key)
     edge_t = torch.argsort(col, stable=True)
     return Pattern(
@@ -37,10 +37,10 @@ def from_keys(key: Tensor, ptr: Tensor, N: int) -> Pattern:
 
 
 def pack(edge_index: Tensor, ptr: Tensor, N: int) -> tuple[Pattern, Tensor]:
-    """Sort edges into rows, join repeated ones and give every node its diagonal entry.
+    """Sort edges into rows, merge repeated ones and add the diagonal entry of every node.
 
     edge_index (2, E'), row 0 = source j, row 1 = target i; ptr (B+1,).
-    Returns the structure and, for each edge given, the entry it went to, (E',).
+    Returns the structure and the entry of each given edge, (E',).
 
     >>> pattern, slot = pack(torch.tensor([[1, 0, 0], [0, 1, 1]]), torch.tensor([0, 2]), 2)
     >>> pattern.rowptr.tolist(), pattern.col.tolist(), slot.tolist()
@@ -68,9 +68,9 @@ _pack_op = register(
 
 
 def pack_rows(rowptr: Tensor, col: Tensor, ptr: Tensor) -> tuple[Pattern, Tensor]:
-    """The same for edges that already lie in rows, columns ascending and without repeats, as data sets hold them.
+    """The same for edges that are already in rows, columns ascending and unique, as in a data set.
 
-    rowptr (N+1,), col (E',), ptr (B+1,); returns the structure and the entry each edge went to, (E',).
+    rowptr (N+1,), col (E',), ptr (B+1,); returns the structure and the entry of each edge, (E',).
     """
     row = torch.repeat_interleave(rowptr.diff(), output_size=col.numel())
     return pack(torch.stack([col, row]), ptr, rowptr.numel() - 1)
@@ -82,7 +82,7 @@ def reach(pattern: Pattern, hops: int) -> Pattern:
 
 
 def check_reach(ptr: Tensor, rowptr: Tensor, col: Tensor, hops: int) -> None:
-    """Refuse a graph with more members of h-hop clusters than allowed: near a hub every node reaches every other."""
+    """Refuse a graph whose h-hop clusters have more members than allowed: near a hub every node reaches every other."""
     nodes, limit = ptr.diff(), max_pooled_edges()
     if int((nodes * nodes).sum()) <= limit:
         return
@@ -139,7 +139,7 @@ def times_in_op(A: Tensor, B: Tensor) -> Tensor:
 
 def times(A: Tensor, B: Tensor) -> Tensor:
     """The product of two sparse matrices."""
-    with warnings.catch_warnings():  # torch announces once that it goes through its CSR format
+    with warnings.catch_warnings():  # torch warns once that it uses its CSR format
         warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
         product: Tensor = torch.sparse.mm(A, B)
         return product

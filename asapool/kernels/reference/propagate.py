@@ -1,4 +1,4 @@
-"""GCN's weights, and weighted sums over neighbourhoods: the step that GCN and cluster formation share."""
+"""GCN's weights, and weighted sums over neighbourhoods, which GCN and cluster formation share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def normalise(pattern: Pattern, hat: Tensor) -> Tensor:
     hat (E,) is Â; returns (E,). A row without weight gets zeros.
     """
     row = pattern.row
-    wide = hat.to(torch.promote_types(hat.dtype, torch.float32))  # a degree in bfloat16 stands still at 256
+    wide = hat.to(torch.promote_types(hat.dtype, torch.float32))  # a degree in bfloat16 stops at 256
     d = wide.new_zeros(pattern.diag.numel()).index_add(0, row, wide)
     scale = torch.where(d > 0, d, torch.ones_like(d)).rsqrt() * (d > 0)
     return (scale[row] * wide * scale[pattern.col]).to(hat.dtype)
 
 
 def feature_blocks(N: int, E: int, F: int) -> Iterator[slice]:
-    """Cut F features so finely that one value per entry and feature of a block takes no more room than x itself.
+    """Split F features into blocks such that one value per entry and feature of a block needs no more memory than x.
 
     >>> list(feature_blocks(N=10, E=40, F=8))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None), slice(6, 8, None)]
@@ -35,7 +35,7 @@ def feature_blocks(N: int, E: int, F: int) -> Iterator[slice]:
 
 
 class _Propagate(torch.autograd.Function):
-    """y_i = Σ_j w_ij x_j, one block of features at a time, so that no E×F tensor arises."""
+    """y_i = Σ_j w_ij x_j, one block of features at a time, which avoids an E×F tensor."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, x: Tensor, row: Tensor, col: Tensor) -> Tensor:
@@ -60,14 +60,14 @@ class _Propagate(torch.autograd.Function):
 def propagate(
     pattern: Pattern, weight: Tensor, x: Tensor, bias: Tensor | None = None, relu: bool = False, transpose: bool = False
 ) -> Tensor:
-    """Sum the neighbours of every node, weighted: y_i = Σ_j w_ij x_j (+ bias, then max(·, 0) if asked).
+    """Weighted sum over the neighbours of every node: y_i = Σ_j w_ij x_j, optionally plus bias, then max(·, 0).
 
     weight (E,); x (N, F); bias (F,); returns (N, F). With transpose, y_j = Σ_i w_ij x_i.
     """
     row, col = (pattern.col, pattern.row) if transpose else (pattern.row, pattern.col)
     wide = torch.promote_types(x.dtype, torch.float32)  # bfloat16 sums would lose most of their digits
     weight, wide_x = weight.to(wide), x.to(wide)
-    if torch.compiler.is_compiling():  # a loop over blocks cannot be unrolled when their number depends on the data
+    if torch.compiler.is_compiling():  # a loop over blocks cannot be unrolled if their number depends on the data
         y = torch.zeros_like(wide_x).index_add(0, row, weight[:, None] * wide_x.index_select(0, col))
     else:
         y = _Propagate.apply(weight, wide_x, row, col)  # type: ignore[no-untyped-call]
@@ -78,7 +78,7 @@ def propagate(
 
 
 def activate(h: Tensor, bias: Tensor) -> Tensor:
-    """The end of a convolution: y = max(h + bias, 0).
+    """Bias and ReLU of a convolution: y = max(h + bias, 0).
 
     h (N, F); bias (F,); returns (N, F).
     """

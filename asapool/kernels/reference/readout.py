@@ -1,4 +1,4 @@
-"""Over the nodes of each graph: one row of numbers per graph, and normalisation."""
+"""Readout and normalisation over the nodes of each graph."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from torch import Tensor
 
 
 def readout(x: Tensor, ptr: Tensor, parts: Sequence[str] = ("mean", "max")) -> Tensor:
-    """Summarise every graph by the mean, maximum or sum of its nodes, side by side: r_b = mean_i x_i ‖ max_i x_i.
+    """Concatenate the mean, maximum or sum of the nodes of every graph: r_b = mean_i x_i ‖ max_i x_i.
 
-    x (N, F); ptr (B+1,); parts: any of "mean", "max" and "sum", in the order wanted; returns (B, len(parts)·F). A graph
-    without nodes gets zeros.
+    x (N, F); ptr (B+1,); parts: any of "mean", "max" and "sum", in this order in the result; returns
+    (B, len(parts)·F). A graph without nodes gets zeros.
 
     >>> readout(torch.tensor([[1., 4.], [3., 0.]]), torch.tensor([0, 2]))
     tensor([[2., 2., 3., 4.]])

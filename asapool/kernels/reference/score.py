@@ -1,4 +1,4 @@
-"""Numbers per node: wᵀσ(x_i), and how much each cluster stands out from its neighbours."""
+"""Scores of nodes: wᵀσ(x_i), and how much each cluster stands out from its neighbours."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def project(x: Tensor, w: Tensor, negative_slope: float = 1.0) -> Tensor:
 def score(pattern: Pattern, weight: Tensor | None, u: Tensor, loops: bool = False) -> Tensor:
     """Compare each node with its neighbours: φ_i = u1_i + Σ_{j∈N(i)} A_ij (u2_i − u3_j).
 
-    weight (E,), None meaning that every entry weighs 1; u (N, 3C) = u1 ‖ u2 ‖ u3; returns φ (N, C).
-    `loops` says whether the diagonal counts as a neighbour.
+    weight (E,), None = all ones; u (N, 3C) = u1 ‖ u2 ‖ u3; returns φ (N, C).
+    `loops`: whether a node counts as its own neighbour.
     """
-    wide = torch.promote_types(u.dtype, torch.float32)  # sums in bfloat16 would lose most of their digits
+    wide = torch.promote_types(u.dtype, torch.float32)  # bfloat16 sums would lose most of their digits
     u1, u2, u3 = u.to(wide).chunk(3, dim=1)
     weight = u1.new_ones(1).expand(pattern.col.numel()) if weight is None else weight.to(wide)
     row = pattern.row
     A = weight if loops else weight * (row != pattern.col)
     degree = torch.zeros_like(u1[:, 0]).index_add(0, row, A)
-    around = torch.zeros_like(u3).index_add(0, row, A[:, None] * u3[pattern.col])
-    return (u1 + degree[:, None] * u2 - around).to(u.dtype)
+    neighbours = torch.zeros_like(u3).index_add(0, row, A[:, None] * u3[pattern.col])
+    return (u1 + degree[:, None] * u2 - neighbours).to(u.dtype)

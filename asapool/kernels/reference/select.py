@@ -1,4 +1,4 @@
-"""Which clusters survive, and with what features."""
+"""Selection of the kept clusters, and their features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]
     """Keep the fittest nodes of every graph, best first; a tie goes to the lower node number.
 
     fitness (N,); ptr (B+1,); count (B,) how many each graph keeps.
-    Returns perm (K,), the kept nodes graph by graph, and the pointer (B+1,) of the kept.
+    Returns perm (K,), the kept nodes graph by graph, and their pointer (B+1,).
 
     >>> select(torch.tensor([.2, .9, .9, .1]), torch.tensor([0, 3, 4]), torch.tensor([2, 1]))
     (tensor([1, 2, 3]), tensor([0, 2, 3]))
@@ -25,12 +25,12 @@ def select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]
 
 
 def _select(fitness: Tensor, ptr: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    least = float("-inf")  # a fitness that is not a number comes last
+    least = float("-inf")  # NaN comes last
     fitness = fitness.nan_to_num(nan=least, posinf=float("inf"), neginf=least)
     order = torch.argsort(fitness, descending=True, stable=True)
     batch = torch.repeat_interleave(ptr.diff(), output_size=fitness.numel())
     order = order[torch.argsort(batch[order], stable=True)]
-    batch = batch[order]  # ascending now: the rank of a node in its graph is its distance from the graph's start
+    batch = batch[order]  # now sorted: the rank of a node in its graph is its distance from the graph's start
     rank = torch.arange(order.numel(), device=order.device) - ptr[batch]
     return order[rank < count[batch]], index_of(count)
 
@@ -46,7 +46,7 @@ _select_op = register(
 
 
 def gate(x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
-    """Features of the kept clusters, scaled by their fitness: X^p = φ ⊙ x of the kept.
+    """Features of the kept nodes, scaled by their fitness: X^p = φ ⊙ x.
 
     x (N, F); fitness (N,); perm (K,); returns (K, F).
     """

@@ -1,6 +1,6 @@
 "use strict";
 // Every .explorer: controls choose layers of one drawing; the node under the pointer or the focus shows its numbers.
-// Every .figure can be saved as SVG or PNG. Tables that are wider than the screen say so.
+// Every .figure can be saved as SVG or PNG. Tables wider than the screen get a hint to scroll.
 const touch = matchMedia("(pointer: coarse)").matches;
 for (const root of document.querySelectorAll(".explorer")) explore(root);
 for (const figure of document.querySelectorAll(".figure")) for (const button of figure.querySelectorAll("[data-save]"))
@@ -8,7 +8,7 @@ for (const figure of document.querySelectorAll(".figure")) for (const button of 
 for (const root of document.querySelectorAll("[data-sortable]")) sortable(root);
 hintAtScrolling();
 
-// A table of substructures: every row is a tbody; headings sort, the search and the boxes above choose rows.
+// A table of substructures: every row is a tbody; headings sort, the search and the boxes above filter.
 function sortable(root) {
   const table = root.querySelector("table"), rows = [...table.querySelectorAll("[data-row]")], count = root.querySelector("[data-count]");
   const search = root.querySelector("[data-search]"), supports = root.querySelector("select[data-supports]"), variants = root.querySelector("[data-variants]");
@@ -102,7 +102,7 @@ function explore(root) {
     selected.replaceChildren(...parts);
   }
 
-  // what the panel shows while no node is selected: the fittest clusters, or the most important nodes
+  // while no node is selected the panel shows the fittest clusters, or the most important nodes
   function strongest(at) {
     const first = (values) => values.map((v, k) => [v, k]).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, 5);
     if (at) return [make("h4", "", "Fittest clusters"),
@@ -126,7 +126,7 @@ function explore(root) {
     describe();
   }
 
-  // one stop for the Tab key; arrows move to the nearest node on that side
+  // one tab stop; arrow keys move to the nearest node on that side
   function step(dx, dy) {
     const spotOf = (hit) => [Number(hit.getAttribute("cx")), Number(hit.getAttribute("cy"))];
     const [x, y] = spotOf(hits[node ?? 0]);
@@ -213,7 +213,7 @@ function explore(root) {
   }
   button?.addEventListener("click", () => button.textContent.startsWith("▶") ? play() : stop());
 
-  // numbers stay at least 10 pixels high however small the drawing is, as far as there is room for them
+  // numbers stay at least 10 pixels high in a small drawing, as far as they fit
   function fit() {
     const unit = Number(svg.style.getPropertyValue("--unit")), scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
     if (scale > 0 && ticked("data-numbers")) svg.style.setProperty("--number", `${Math.min(0.36 * unit, Math.max(0.23 * unit, 10 / scale)).toFixed(1)}px`);
@@ -241,7 +241,7 @@ function make(tag, name, words) {
   return found;
 }
 
-// A table or drawing that is wider than its place gets a line that says how to see the rest.
+// A table or drawing wider than its container gets a line that says how to see the rest.
 function hintAtScrolling() {
   const words = touch ? "Swipe sideways to see the rest →" : "Scroll sideways to see the rest →";
   const look = (boxes) => {
@@ -255,7 +255,7 @@ function hintAtScrolling() {
   for (const box of document.querySelectorAll(".scroll")) watch.observe(box);
 }
 
-// A drawing complete in itself, in the colours of the light page: all styles written out, hidden layers left out, the legend below.
+// A standalone drawing in the colours of the light page: styles inlined, hidden layers removed, the legend below.
 const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap",
   "stroke-linejoin", "opacity", "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "paint-order"];
 function standalone(figure) {

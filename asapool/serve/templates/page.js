@@ -11,7 +11,7 @@ async function ask(address, body) {
   let response;
   try {
     response = await fetch(address, { method: "POST", headers, body: JSON.stringify(body) });
-  } catch { throw new Error("The service does not answer. Is it still running?"); }
+  } catch { throw new Error("The service does not respond. Is it still running?"); }
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Error(answer.error || "The service answered with status " + response.status);
   return answer;
@@ -65,7 +65,7 @@ function cell(tag, text, kind) {
 function columns() {
   const names = [];
   for (const { row } of shown) for (const name of Object.keys(row)) if (!names.includes(name) && name !== "error") names.push(name);
-  // what was asked for comes last, so that a phone shows the answer without scrolling
+  // the SMILES come last, so that a phone shows the prediction without scrolling
   return names.includes("smiles") ? [...names.filter((name) => name !== "smiles"), "smiles"] : names;
 }
 
@@ -133,7 +133,7 @@ async function explain(place) {
 
 function download() {
   const names = [...columns(), "error"];
-  // a cell that begins like a formula is text in a table, not a formula
+  // a spreadsheet must not evaluate a cell that begins like a formula
   const quoted = (value) => { let text = value === null || value === undefined ? "" : String(value); if (typeof value === "string" && /^[=+\-@\t]/.test(text)) text = "'" + text; return /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text; };
   const text = [names, ...shown.map(({ row }) => names.map((name) => row[name]))].map((row) => row.map(quoted).join(",")).join("\n") + "\n";
   const link = document.createElement("a");
