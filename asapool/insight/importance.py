@@ -1,4 +1,4 @@
-"""How much each node matters for a prediction: composed attention, gradient × input, neighbourhood, occlusion.
+"""How much each node matters for a prediction: attention, gradient × input, neighbourhood, substitution, occlusion.
 
 All but the first measure effects on the log odds of a class or of yes, ln p/(1 − p), or on a value in its unit.
 """
@@ -138,37 +138,98 @@ def occlusion_importance(
 
 
 def neighbourhood_importance(model: GraphModel, batch: Batch, c: int, against: int | None = None) -> Floats:
-    """n_i = o_i + mean over j ∈ N[i] of (log odds_c of the graph − log odds_c without N[j]), (N,).
+    """n_i = o_i + mean over j ∈ N[i] of (d_c of the graph − d_c without N[j]), (N,).
 
-    o is occlusion, N[j] are j and its neighbours: this finds reasons that span several nodes, where removing one
-    changes little. A neighbourhood that is the whole graph counts as the node alone. Call it within `frozen`.
+    o is occlusion, d_c are log odds or a value, N[j] are j and its neighbours: this finds reasons that span several
+    nodes, where removing one changes little. A neighbourhood that is the whole graph counts as the node alone. Call it
+    within `frozen`.
+    """
+    removed = occlusion_importance(model, batch, c, "remove", against)
+    if batch.x.size(0) < 2:
+        return removed
+    with torch.no_grad():
+        whole = decision(model, logits_of(model, batch), c, against)
+        drops = [
+            whole - decision(model, logits_of(model, _without_sets(batch, near)), c, against)
+            for near in _neighbourhoods(batch)
+        ]
+    scores: Floats = removed + _mean_over_neighbours(batch, torch.cat(drops)).double().numpy()
+    return scores
+
+
+def substitution_importance(model: GraphModel, batch: Batch, c: int, against: int | None = None) -> Floats:
+    """s_i = mean over j ∈ N[i] of (d_c − d_c with typical features in N[j]) + (d_c − d_c without N[j]) / |N[j]|, (N,).
+
+    d_c are the log odds or the value of the graph, N[j] are j and its neighbours. Typical features are those that most
+    nodes of the same degree in this graph have (see `typical_features`). Substituting them keeps the structure, so
+    the changed graph still resembles those that the model was trained on; a removal breaks the graph apart, and the
+    model may respond to that alone. The removal is needed where the structure is the reason; it counts per node,
+    because removing more changes more. A neighbourhood that is the whole graph counts as the node alone. Call it
+    within `frozen`.
     """
     N = batch.x.size(0)
-    removed = occlusion_importance(model, batch, c, "remove", against)
     if N < 2:
-        return removed
-    row = torch.repeat_interleave(batch.rowptr.diff())
-    step = max(1, PIECE // N)
+        return occlusion_importance(model, batch, c, "remove", against)
+    typical = typical_features(batch.x, batch.rowptr.diff())
     drops = []
     with torch.no_grad():
         whole = decision(model, logits_of(model, batch), c, against)
-        for first in range(0, N, step):
-            centres = torch.arange(first, min(first + step, N))
-            near = torch.zeros(len(centres), N, dtype=torch.bool)
-            inside = (row >= first) & (row < first + len(centres))
-            near[row[inside] - first, batch.col[inside]] = True
-            near[torch.arange(len(centres)), centres] = True
-            full = near.all(dim=1)
-            near[full] = torch.nn.functional.one_hot(centres[full], N).bool()
-            copies = blanked(batch, centres)
-            drops.append(whole - decision(model, logits_of(model, drop_nodes(copies, ~near.view(-1))), c, against))
-    drop = torch.cat(drops)
-    total = drop.clone().index_add(0, row, drop[batch.col])
-    loops = row == batch.col  # a self-loop is not another neighbour
-    total = total.index_add(0, row[loops], -drop[row[loops]])
-    count = 1 + batch.rowptr.diff() - torch.bincount(row[loops], minlength=N)
-    scores: Floats = removed + (total / count).double().numpy()
+        for near in _neighbourhoods(batch):
+            copies = blanked(batch, near.long().argmax(dim=1))
+            x = torch.where(near[:, :, None], typical, batch.x).view(-1, batch.x.size(1))
+            substituted = whole - decision(model, logits_of(model, copies, x), c, against)
+            removed = whole - decision(model, logits_of(model, _without_sets(batch, near)), c, against)
+            drops.append(substituted + removed / near.sum(dim=1))
+    scores: Floats = _mean_over_neighbours(batch, torch.cat(drops)).double().numpy()
     return scores
+
+
+def typical_features(x: Tensor, degree: Tensor) -> Tensor:
+    """For every node the features that occur most often among the nodes of its degree, (N, F).
+
+    Of several that are equally frequent, as with continuous features, the one nearest to their mean is taken.
+
+    >>> typical_features(torch.tensor([[1.0], [2.0], [5.0], [2.0], [1.0]]), torch.tensor([1, 2, 2, 2, 1])).T
+    tensor([[1., 2., 2., 2., 1.]])
+    """
+    typical = x.clone()
+    for d in degree.unique():
+        same = degree == d
+        rows, count = x[same].unique(dim=0, return_counts=True)
+        frequent = rows[count == count.max()]
+        typical[same] = frequent[(frequent - x[same].mean(dim=0)).norm(dim=1).argmin()]
+    return typical
+
+
+def _neighbourhoods(batch: Batch) -> Iterator[Tensor]:
+    """Every N[j] as a row of a mask (b, N), in pieces for one forward pass each; j alone if N[j] is the whole graph."""
+    N = batch.x.size(0)
+    row = torch.repeat_interleave(batch.rowptr.diff())
+    step = max(1, PIECE // N)
+    for first in range(0, N, step):
+        centres = torch.arange(first, min(first + step, N))
+        near = torch.zeros(len(centres), N, dtype=torch.bool)
+        inside = (row >= first) & (row < first + len(centres))
+        near[row[inside] - first, batch.col[inside]] = True
+        near[torch.arange(len(centres)), centres] = True
+        full = near.all(dim=1)
+        near[full] = torch.nn.functional.one_hot(centres[full], N).bool()
+        yield near
+
+
+def _without_sets(batch: Batch, sets: Tensor) -> Batch:
+    """One copy of the graph per row of sets (b, N), without the nodes of that row."""
+    return drop_nodes(blanked(batch, sets.long().argmax(dim=1)), ~sets.view(-1))
+
+
+def _mean_over_neighbours(batch: Batch, values: Tensor) -> Tensor:
+    """Mean of values_j over the node and its neighbours, (N,); a self-loop is not another neighbour."""
+    row = torch.repeat_interleave(batch.rowptr.diff())
+    total = values.clone().index_add(0, row, values[batch.col])
+    loops = row == batch.col
+    total = total.index_add(0, row[loops], -values[row[loops]])
+    count = 1 + batch.rowptr.diff() - torch.bincount(row[loops], minlength=len(values))
+    return total / count
 
 
 class Question(NamedTuple):
@@ -221,6 +282,16 @@ KINDS = {
         lambda q: neighbourhood_importance(q.model, q.batch, q.target, q.against),
         values="Drop in the predicted value when the node is removed, plus the mean drop when the neighbourhoods it is "
         "in are removed: orange raises the value, blue lowers it.",
+    ),
+    "substitution": Kind(
+        "Substitution",
+        "Mean over the neighbourhoods that contain the node: drop in log odds when they get the features typical of "
+        "their degrees, plus the drop per node when they are removed: orange supports the explained class, blue "
+        "opposes it.",
+        lambda q: substitution_importance(q.model, q.batch, q.target, q.against),
+        values="Mean over the neighbourhoods that contain the node: drop in the predicted value when they get the "
+        "features typical of their degrees, plus the drop per node when they are removed: orange raises the value, "
+        "blue lowers it.",
     ),
     "occlusion": Kind(
         "Occlusion",

@@ -19,6 +19,7 @@ from asapool.kernels.backends import BACKENDS, backend_for, fused_layers, is_pad
 from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding
 from asapool.kernels.graph import Graph, Loops, Pattern
 from asapool.kernels.ratio import kept_count
+from asapool.kernels.reference.dropout import seed_from
 from asapool.kernels.rng import current_generator
 from asapool.kernels.shards import current_shard, span
 
@@ -38,6 +39,7 @@ __all__ = [
     "cluster_max",
     "coarsen",
     "coarsen_features",
+    "dropout",
     "dropout_mask",
     "fused_layers",
     "gate",
@@ -244,9 +246,14 @@ def dropout_mask(entries: int, p: float, like: Tensor, *, backend: str = "auto")
     if shard is None:
         mask = module.dropout_mask(seed, entries, p, like.detach())
         return mask
-    first, total = span(entries, shard)  # the mask of the whole batch, of which this process has some entries
-    mask = module.dropout_mask(seed, total, p, like.detach())
-    return mask[first : first + entries]
+    first, _ = span(entries, shard)  # the entries of this process in the mask of the whole batch
+    mask = module.dropout_mask(seed_from(seed, first), entries, p, like.detach())
+    return mask
+
+
+def dropout(x: Tensor, p: float, *, backend: str = "auto") -> Tensor:
+    """x ⊙ mask, with a dropout mask of all entries of x."""
+    return x * dropout_mask(x.numel(), p, x, backend=backend).view_as(x)
 
 
 def coarsen(

@@ -15,14 +15,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, distributed
 
+from asapool.kernels.exchange import Exchange
+
 _local = threading.local()
 
 
 class Shard(NamedTuple):
-    """The rank of this process, and the number of processes."""
+    """The rank of this process, the number of processes, and their shared memory if they run on one machine."""
 
     rank: int
     size: int
+    exchange: Exchange | None = None
 
 
 def current_shard() -> Shard | None:
@@ -45,9 +48,19 @@ def sharing_batches(shard: Shard | None) -> Iterator[None]:
 
 def gather(x: Tensor, shard: Shard) -> Tensor:
     """The tensors of all processes, (size, *x.shape); all have the same shape."""
+    if shard.exchange is not None:
+        return shard.exchange.gather(x)
     parts = [torch.empty_like(x) for _ in range(shard.size)]
     distributed.all_gather(parts, x.contiguous())
     return torch.stack(parts)
+
+
+def sum_over(x: Tensor, shard: Shard) -> Tensor:
+    """Replace a contiguous x by its sum over all processes, and return it."""
+    if shard.exchange is not None:
+        return shard.exchange.sum_(x)
+    distributed.all_reduce(x)
+    return x
 
 
 def span(rows: int, shard: Shard) -> tuple[int, int]:
@@ -98,17 +111,20 @@ class ShardedBatchNorm(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float, shard: Shard
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        variance, mean = torch.var_mean(x.double(), 0, correction=0) if len(x) else x.new_zeros(2, x.size(1)).double()
-        count = torch.full_like(mean, len(x))
-        all_counts, means, variances = gather(torch.stack([count, mean, variance]), shard).unbind(1)  # (size, F) each
-        share = all_counts / all_counts.sum(0)
+        own = x.new_zeros(3, x.size(1), dtype=torch.float64)  # number of rows, mean, variance
+        if len(x):
+            own[0] = len(x)
+            _, own[1], deviation = torch.native_batch_norm(x, None, None, None, None, True, 0.0, eps)  # 1/√(σ² + ε)
+            own[2] = deviation.double().pow(-2) - eps
+        counts, means, variances = gather(own, shard).unbind(1)  # (size, F) each
+        total = counts.sum(0)[0]
+        share = counts / total
         mean = (share * means).sum(0)
-        variance = (share * (variances + (means - mean).square())).sum(0)
+        variance = (share * (variances + (means - mean).square())).sum(0).clamp_(min=0)
         scale = (variance + eps).rsqrt().to(x.dtype)
         hat = (x - mean.to(x.dtype)) * scale
-        total = all_counts.sum(0)[0]
         ctx.save_for_backward(hat, weight, scale)
-        ctx.total = total
+        ctx.total, ctx.shard = total, shard
         ctx.mark_non_differentiable(mean, variance, total)
         return torch.addcmul(bias, hat, weight), mean, variance, total
 
@@ -116,7 +132,6 @@ class ShardedBatchNorm(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         g, (hat, weight, scale) = grads[0], ctx.saved_tensors
         d_bias, d_weight = g.sum(0), (g * hat).sum(0)  # of this process's rows; weight gradients are summed later
-        sums = torch.stack([d_bias, d_weight]).double()
-        distributed.all_reduce(sums)
+        sums = sum_over(torch.stack([d_bias, d_weight]).double(), ctx.shard)
         mean, along = (sums / ctx.total).to(g.dtype)
         return (g - mean - hat * along) * (weight * scale), d_weight, d_bias, None, None

@@ -13,7 +13,7 @@ from asapool.errors import ConfigError, InputError
 from asapool.kernels import DenseGraph, Graph
 from asapool.models.classifier import GraphModel
 from asapool.models.config import LevelShape, ModelConfig, ModelShape
-from asapool.models.encoders import Dropout, split_graph_attr
+from asapool.models.encoders import HashedDropout, split_graph_attr
 from asapool.models.pools import asap
 from asapool.nn.convolutions import GIN, GINE, convolution
 from asapool.nn.counts import WLCounts
@@ -43,7 +43,7 @@ class PlusBlock(nn.Module):
             loops = semantics_named(config.semantics).loops
             self.conv = convolution(config.conv, in_channels, config.hidden, loops=loops, backend=config.kernels)
         self.norm = normalisation(config.norm, config.hidden, backend=config.kernels)
-        self.dropout = Dropout(config.conv_dropout)
+        self.dropout = HashedDropout(config.conv_dropout)
         self.residual = config.residual and in_channels == config.hidden
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
@@ -145,12 +145,12 @@ class PlusModel(GraphModel):
         self.norm = NodeNorm(width)
         self.wl = WLCounts(config.count_depth, config.count_buckets) if config.counts == "wl" else None
         self.count_lin = None if config.counts == "none" else nn.Linear(config.count_buckets, hidden)
-        self.count_dropout = Dropout(config.count_dropout)
+        self.count_dropout = HashedDropout(config.count_dropout)
         self.count_norm = None if config.counts == "none" else NodeNorm(hidden)
         counted = 0 if config.counts == "none" else hidden
         self.lin1 = nn.Linear(width + counted + shape.graph_channels, 2 * hidden)
-        self.readout_dropout = Dropout(config.readout_dropout)
-        self.dropout = Dropout(config.dropout)
+        self.readout_dropout = HashedDropout(config.readout_dropout)
+        self.dropout = HashedDropout(config.dropout)
         self.lin2 = nn.Linear(2 * hidden, shape.num_classes)
 
     def forward(

@@ -205,6 +205,7 @@ def _train_epoch(
 ) -> float:  # fmt: skip
     """One pass over the training graphs; returns the mean loss, or NaN as soon as a loss is not finite."""
     model.train()
+    weights = list(model.parameters())
     shuffled, total = order(train, config.seed, epoch), 0.0
     for start in range(0, len(shuffled), config.batch_size):
         indices = shuffled[start : start + config.batch_size]
@@ -224,7 +225,7 @@ def _train_epoch(
         # a few numbers per graph, in the precision of the weights; the loss is computed here
         logits, penalty = (t.to("cpu", torch.promote_types(t.dtype, torch.float32)) for t in outputs)
         if shared is not None:  # every process gets the loss of the whole batch and the gradient of its own graphs
-            penalty = sum_of(penalty * (len(batch) / len(indices)))
+            penalty = sum_of(penalty * (len(batch) / len(indices)), shared)
             logits = all_rows(logits, [len(part) for part in parts], shared)
         loss = loss_of(logits, graphs.targets(indices), indices) + penalty
         value = loss.item()
@@ -232,9 +233,9 @@ def _train_epoch(
             return math.nan
         loss.backward()  # type: ignore[no-untyped-call]
         if shard is not None:
-            sum_gradients(model, 1.0 if shared is not None else float(shard.rank == 0))
+            sum_gradients(model, shard, 1.0 if shared is not None else float(shard.rank == 0))
         if config.clip is not None:
-            nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+            nn.utils.clip_grad_norm_(weights, config.clip)
         adam.step(lr=config.lr_at(epoch, start / len(shuffled)))
         total += value * len(indices)
     return total / len(shuffled)

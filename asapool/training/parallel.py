@@ -1,8 +1,8 @@
 """One training run in several processes that share every batch, with torch.distributed.
 
 Rank 0 is the process of the command. It reads the graphs, writes all files, and sends the work to the others, which
-compute their part of every batch and write nothing. The others are started here (`asapool train -j N`) or by torchrun,
-on this machine or on several.
+compute their part of every batch and write nothing. The others are started here (`asapool train -j N`), and then the
+numbers of a step travel through shared memory, or by torchrun, on this machine or on several.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -26,7 +27,8 @@ from torch._C._distributed_c10d import TCPStore  # torch.distributed re-exports 
 
 from asapool.data import GraphSet
 from asapool.errors import AsapoolError, ConfigError, TrainingError
-from asapool.kernels.shards import Shard
+from asapool.kernels.exchange import Exchange, ProcessLostError, memory_file
+from asapool.kernels.shards import Shard, sum_over
 from asapool.training.workers import become_worker, exit_cause
 
 Ints = npt.NDArray[np.int64]
@@ -94,18 +96,18 @@ class Processes:
             return
         self.used = True
         workers: list[Any] = []
-        store = None
+        store = exchange = None
         try:
             if not self.torchrun:
-                store, workers = _start(self.size)
-            with _joined(store, 0, self.size) as shard:
+                store, workers, exchange = _start(self.size)
+            with _joined(store, 0, self.size, exchange) as shard:
                 _broadcast((work, arguments))
                 yield shard
         except RuntimeError as error:
             if isinstance(error, AsapoolError):
                 raise
             reason = _reason(workers, store)
-            if reason is None and "gloo" not in str(error) and not isinstance(error, distributed.DistError):
+            if reason is None and not _is_lost(error):
                 raise
             text = reason or f"the connection to another process was lost ({_first_line(error)})"
             raise TrainingError(f"{text}. {advice}".rstrip()) from None
@@ -131,21 +133,20 @@ def own_part(graphs: GraphSet, indices: Ints, shard: Shard) -> list[Ints]:
     return np.split(indices, cuts)
 
 
-def sum_gradients(model: nn.Module, scale: float = 1.0) -> None:
+def sum_gradients(model: nn.Module, shard: Shard, scale: float = 1.0) -> None:
     """Replace every gradient by the sum over all processes, each multiplied by its scale."""
     trained = [p for p in model.parameters() if p.requires_grad]
     flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in trained])
     if scale != 1.0:
         flat *= scale
-    distributed.all_reduce(flat)
+    sum_over(flat, shard)
     for p, grad in zip(trained, torch.split(flat, [p.numel() for p in trained]), strict=True):
         p.grad = grad.view_as(p)
 
 
-def sum_of(value: Tensor) -> Tensor:
+def sum_of(value: Tensor, shard: Shard) -> Tensor:
     """The sum of a scalar over all processes; the value of this process keeps its gradient."""
-    total = value.detach().clone()
-    distributed.all_reduce(total)
+    total = sum_over(value.detach().clone(), shard)
     return value + (total - value.detach())
 
 
@@ -163,7 +164,7 @@ def _by_torchrun() -> bool:
 
 
 @contextmanager
-def _joined(store: Any, rank: int, size: int) -> Iterator[Shard]:
+def _joined(store: Any, rank: int, size: int, exchange: Exchange | None = None) -> Iterator[Shard]:
     """Join the process group; without a store, the environment says where the others are."""
     options = {} if store is None else {"store": store}
     try:
@@ -174,21 +175,33 @@ def _joined(store: Any, rank: int, size: int) -> Iterator[Shard]:
             "GLOO_SOCKET_IFNAME, or train with one process"
         ) from None
     try:
-        yield Shard(rank, size)
+        yield Shard(rank, size, exchange)
     finally:
         with suppress(RuntimeError):
             distributed.destroy_process_group()
 
 
-def _start(size: int) -> tuple[Any, list[Any]]:
-    """Start size − 1 processes on this machine, and wait until all are ready."""
+def _start(size: int) -> tuple[Any, list[Any], Exchange | None]:
+    """Start size − 1 processes on this machine, and wait until all are ready and have opened the shared memory."""
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
     try:
         store = TCPStore(LOCAL, 0, size, is_master=True, wait_for_workers=False)
     except (RuntimeError, ValueError) as error:
         raise TrainingError(f"no port is free on this machine ({_first_line(error)}). Train with one process") from None
     context = mp.get_context("spawn")  # a forked copy of torch's threads may hang
-    workers = [context.Process(target=_serve, args=(r, size, store.port), daemon=True) for r in range(1, size)]
+    file = memory_file(size)
+    workers = [context.Process(target=_serve, args=(r, size, store.port, file), daemon=True) for r in range(1, size)]
+    try:
+        _wait_until_ready(store, workers)
+        exchange = None if file is None else Exchange(file, 0, size, lambda: all(w.is_alive() for w in workers))
+    finally:
+        if file is not None:
+            file.unlink(missing_ok=True)  # all have it open, and so nothing is left behind however they end
+    return store, workers, exchange
+
+
+def _wait_until_ready(store: Any, workers: Sequence[Any]) -> None:
+    size = len(workers) + 1
     for worker in workers:
         worker.start()
     until = time.monotonic() + STARTING
@@ -201,22 +214,22 @@ def _start(size: int) -> tuple[Any, list[Any]]:
                 f"{reason or f'not all of {size} processes started within {STARTING:.0f} seconds'}. Try fewer processes"
             )
         time.sleep(0.02)
-    return store, workers
 
 
-def _serve(rank: int, size: int, port: int) -> None:
+def _serve(rank: int, size: int, port: int, file: Path | None) -> None:
     """The main function of a process started by _start."""
-    become_worker()
+    become_worker()  # ends with rank 0, so it need not ask whether rank 0 is alive; rank 0 ends the others
+    exchange = None if file is None else Exchange(file, rank, size, lambda: True)
     store = TCPStore(LOCAL, port, size, is_master=False)
     store.set(f"ready{rank}", "1")
     try:
-        _do_share(_joined(store, rank, size))
+        _do_share(_joined(store, rank, size, exchange))
     except AsapoolError as error:
         with suppress(RuntimeError):
             store.set("error", str(error))
         sys.exit(1)
     except RuntimeError as error:  # if rank 0 ends early, the connection is closed, which is not an error here
-        if "gloo" not in str(error) and not isinstance(error, distributed.DistError):
+        if not _is_lost(error):
             raise
         sys.exit(1)
 
@@ -253,6 +266,11 @@ def _reason(workers: Sequence[Any], store: Any, patience: float = 5.0) -> str | 
         if not workers or time.monotonic() >= until:
             return None
         time.sleep(0.05)
+
+
+def _is_lost(error: RuntimeError) -> bool:
+    """Whether the error says that another process is gone."""
+    return isinstance(error, (ProcessLostError, distributed.DistError)) or "gloo" in str(error)
 
 
 def _first_line(error: BaseException) -> str:

@@ -296,7 +296,7 @@ class Validation:
     def prepare(cls, model: GraphModel, graphs: GraphSet, val: Ints, shard: Shard | None) -> Validation:
         """Cut the validation graphs; with several processes only the pieces of this one."""
         all_pieces = pieces(graphs, val)
-        first, step = (0, 1) if shard is None else shard
+        first, step = (0, 1) if shard is None else (shard.rank, shard.size)
         own = all_pieces[first::step]
         cached = None if graphs.mapped is not None else [cut(model, graphs, piece) for piece in own]
 

@@ -147,7 +147,7 @@ def test_the_first_unreadable_line_is_reported_whichever_process_is_faster():
     started[1].wait()
     converting._check(started, [0, 1])  # piece 0 is still being read, so nothing is known about its lines
     started[0].wait()
-    with pytest.raises(DataError, match="^line 8$"):
+    with pytest.raises(DataError, match=r"^line 8$"):
         converting._check(started, [0, 1])
     for one in started:
         one.communicate()

@@ -5,6 +5,7 @@ import torch
 
 from asapool import kernels
 from asapool.kernels import fused, reference
+from asapool.kernels.reference.dropout import seed_from
 
 PLACES = 200_000
 
@@ -29,6 +30,25 @@ def test_both_backends_and_any_threads_give_the_same_factors(seed, dtype, loops_
             torch.set_num_threads(1)
     result.append(reference.dropout_mask(torch.tensor([seed]), 3 * PLACES, 0.3, like))
     assert all(mask.dtype == dtype and torch.equal(mask, result[0]) for mask in result)
+
+
+@pytest.mark.parametrize("position", [0, 1, 5, 2**40])
+def test_a_mask_can_begin_at_any_position(position):
+    seed, like = torch.tensor([2**62 + 11]), torch.zeros(1)
+    later = reference.dropout_mask(seed_from(seed, position), 8, 0.4, like)
+    if position < 100:
+        assert torch.equal(later, reference.dropout_mask(seed, position + 8, 0.4, like)[position:])
+    assert torch.equal(later, fused.dropout_mask(seed_from(seed, position), 8, 0.4, like))
+    onwards = reference.dropout_mask(seed_from(seed_from(seed, position), 3), 5, 0.4, like)
+    assert torch.equal(later[3:], onwards)
+
+
+def test_dropout_multiplies_by_the_mask():
+    x = torch.arange(12.0).view(3, 4)
+    torch.manual_seed(3)
+    mask = kernels.dropout_mask(12, 0.5, x)
+    torch.manual_seed(3)
+    assert torch.equal(kernels.dropout(x, 0.5), x * mask.view(3, 4))
 
 
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.5, 0.9])

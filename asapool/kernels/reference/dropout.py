@@ -18,6 +18,11 @@ def threshold(p: float) -> int:
     return math.ceil(p * 2.0**BITS)
 
 
+def seed_from(seed: Tensor, position: int) -> Tensor:
+    """The seed whose mask is that of `seed` from a position on."""
+    return seed + ((position * STEP + 2**63) % 2**64 - 2**63)
+
+
 def dropout_mask(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
     """Dropout mask: 0 with probability p, else 1/(1 − p); seed (1,) of int64."""
     # position · STEP + seed, in a form that torch.compile does not mistake for an index, which must not overflow
