@@ -8,9 +8,11 @@ Mutagenicity (NO2 and NH2 groups of mutagens, as the literature on explanations 
 seeds differ in weights, shuffling and dropout. Test graphs that the model answers correctly are explained, for that
 class.
 
-Peers on the same models: GNNExplainer (torch_geometric, a mask over nodes, 100 steps) and integrated gradients (captum,
-50 steps from zero features; left out where captum is not installed). A record is kept per set, method and seed, so an
-interrupted run goes on where it stopped.
+Peers on the same models (benchmarks/explainers.py): GNNExplainer (torch_geometric, a mask over nodes, 100 steps),
+integrated gradients (captum, 50 steps from zero features; left out where captum is not installed), PGExplainer (trained
+on 320 training graphs) and SubgraphX (on the first graphs only, as it is slow; it is given the number of true nodes). A
+record is kept per set, method and seed, so an interrupted run goes on where it stopped; a record without one of our
+kinds is measured again. `--models FOLDER` keeps the trained weights there and uses those it finds.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ from asapool.data import GraphSet
 from asapool.insight.faithfulness import faithful, importance_of, precision_at, rank_correlation
 from asapool.insight.importance import KINDS, frozen
 from asapool.models import GraphModel, build
-from asapool.models.batches import cut, edge_channels
+from asapool.models.batches import edge_channels
 from asapool.training import fit, predict, resolve
+from benchmarks.explainers import PGExplainer, SubgraphX, gnn_explainer, integrated_gradients
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "faithfulness.json"
@@ -50,11 +53,14 @@ SEEDS = (0, 1, 2, 3, 4)
 MEASURES = ("precision", "roc_auc", "deletion", "insertion", "fidelity_plus", "fidelity_minus", "sparsity")
 NAMES = {
     "random": "random", "attention": "attention", "gradient": "gradient × input", "|gradient|": "gradient, no sign",
-    "neighbourhood": "neighbourhood", "occlusion": "occlusion", "|occlusion|": "occlusion, no sign",
-    "gnnexplainer": "GNNExplainer", "integrated": "integrated gradients",
-    "|integrated|": "integrated gradients, no sign",
+    "neighbourhood": "neighbourhood", "substitution": "substitution", "occlusion": "occlusion",
+    "|occlusion|": "occlusion, no sign", "gnnexplainer": "GNNExplainer", "integrated": "integrated gradients",
+    "|integrated|": "integrated gradients, no sign", "pgexplainer": "PGExplainer", "subgraphx": "SubgraphX",
 }  # fmt: skip
+PEERS = ("gnnexplainer", "integrated", "|integrated|", "pgexplainer", "subgraphx")
+CHOSEN = "substitution"  # on validation graphs of other seeds, see docs/explanations.md
 KEPT = 30  # graphs whose importance is kept for the stability
+SEARCHED = 10  # graphs that SubgraphX explains
 OXYGEN, HYDROGEN, NITROGEN = 1, 3, 4  # node labels of Mutagenicity
 
 
@@ -73,49 +79,8 @@ def with_truth(graphs: GraphSet) -> GraphSet:
     return graphs.with_fields(truth=truth)
 
 
-class Adapter(torch.nn.Module):
-    """A model as explainers call it: node features of one graph in, logits out; the structure stays."""
-
-    def __init__(self, model: GraphModel, graphs: GraphSet, index: int) -> None:
-        super().__init__()
-        self.model, self.batch = model, cut(model, graphs, np.array([index]))
-
-    def forward(self, x: torch.Tensor, edge_index: torch.Tensor | None = None) -> torch.Tensor:
-        """Logits (1, C)."""
-        return self.model(x, *self.batch.inputs[1:], **self.model.more(self.batch))
-
-
-def gnn_explainer(model: GraphModel, graphs: GraphSet, index: int) -> np.ndarray:
-    """Importance (N,) by a learned mask over the nodes."""
-    from torch_geometric.explain import Explainer, GNNExplainer
-
-    torch.manual_seed(index)
-    adapter = Adapter(model, graphs, index)
-    explainer = Explainer(
-        adapter, GNNExplainer(epochs=100), explanation_type="model", node_mask_type="object",
-        model_config={"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"},
-    )  # fmt: skip
-    return explainer(adapter.batch.x, adapter.batch.edge_index).node_mask.view(-1).numpy()
-
-
-def integrated_gradients(model: GraphModel, graphs: GraphSet, index: int, c: int) -> np.ndarray | None:
-    """Σ_f of captum's integrated gradients of the logit of class c, from zero features, (N,); None without captum."""
-    try:
-        from captum.attr import IntegratedGradients
-    except ImportError:
-        return None
-    adapter = Adapter(model, graphs, index)
-
-    def logit(x: torch.Tensor) -> torch.Tensor:
-        z = adapter(x[0])
-        return z[:, c] - torch.cat([z[:, :c], z[:, c + 1 :]], dim=1).logsumexp(dim=1)
-
-    result = IntegratedGradients(logit).attribute(adapter.batch.x[None], n_steps=50, internal_batch_size=1)
-    return result[0].sum(dim=1).detach().numpy()
-
-
-def measure(name: str, method: str, seed: int, most: int) -> dict:
-    """Train one model, explain its test graphs, score every kind."""
+def measure(name: str, method: str, seed: int, most: int, models: Path | None = None) -> dict:
+    """Train one model, or load its weights from the folder `models`; explain its test graphs, score every kind."""
     about = SETS[name]
     settings, graphs = resolve(
         {
@@ -129,7 +94,14 @@ def measure(name: str, method: str, seed: int, most: int) -> dict:
     model = build(
         settings.model, graphs.num_features, graphs.num_classes, seed=seed, edge_channels=edge_channels(graphs)
     )
-    fit(model, graphs, split, settings.train)
+    weights = None if models is None else models / f"{name}|{method}|{seed}.pt"
+    if weights is not None and weights.is_file():
+        model.load_state_dict(torch.load(weights, weights_only=True))
+    else:
+        fit(model, graphs, split, settings.train)
+        if weights is not None:
+            weights.parent.mkdir(parents=True, exist_ok=True)
+            torch.save(model.state_dict(), weights)
     test = graphs.subset(split.test)
     answer = predict(model, test).argmax(axis=1)
     sizes = [test.truth[a:b].mean() for a, b in pairwise(test.ptr)]
@@ -143,20 +115,22 @@ def measure(name: str, method: str, seed: int, most: int) -> dict:
     truths = [few.truth[a:b].astype(np.int64) for a, b in pairwise(few.ptr)]
     model.eval()
     with frozen(model):
-        scores, seconds = all_kinds(model, few)
+        scores, seconds = all_kinds(model, few, graphs.subset(split.train), seed)
         for kind, values in scores.items():
-            result = faithful(model, few, values)
+            n = len(values)
+            result = faithful(model, few.subset(np.arange(n)), values)
             columns = {m: result[m] for m in MEASURES if m in result}
-            columns["precision"] = np.array([precision_at(t, s) for t, s in zip(truths, values, strict=True)])
-            columns["roc_auc"] = np.array([roc_auc_score(t, s) for t, s in zip(truths, values, strict=True)])
-            record["kinds"][kind] = {m: float(v.mean()) for m, v in columns.items()} | {"seconds": seconds.get(kind)}
+            columns["precision"] = np.array([precision_at(t, s) for t, s in zip(truths[:n], values, strict=True)])
+            columns["roc_auc"] = np.array([roc_auc_score(t, s) for t, s in zip(truths[:n], values, strict=True)])
+            means = {m: float(v.mean()) for m, v in columns.items()}
+            record["kinds"][kind] = means | {"seconds": seconds.get(kind), "graphs": n}
         steady = importance_of(model, test.subset(np.array(kept)), list(KINDS), test.y[kept])
     record["importance"] = {kind: [np.round(v, 4).tolist() for v in rows] for kind, rows in steady.items()}
     return record
 
 
-def all_kinds(model: GraphModel, graphs: GraphSet) -> tuple[dict, dict]:
-    """Every kind of importance of every graph, and the median seconds per graph."""
+def all_kinds(model: GraphModel, graphs: GraphSet, train: GraphSet, seed: int) -> tuple[dict, dict]:
+    """Every kind of importance of every graph (of the first ones for SubgraphX), and the mean seconds per graph."""
     rng = np.random.default_rng(0)
     scores: dict[str, list[np.ndarray]] = {"random": [rng.random(int(n)) for n in np.diff(graphs.ptr)]}
     seconds: dict[str, float] = {}
@@ -164,15 +138,20 @@ def all_kinds(model: GraphModel, graphs: GraphSet) -> tuple[dict, dict]:
         began = time.perf_counter()
         scores |= importance_of(model, graphs, [kind], graphs.y)
         seconds[kind] = (time.perf_counter() - began) / len(graphs)
+    true = [int(graphs.truth[a:b].sum()) for a, b in pairwise(graphs.ptr)]
+    with torch.enable_grad():
+        pg_explainer = PGExplainer(model, train, seed=seed)
     peers = {
         "gnnexplainer": lambda i: gnn_explainer(model, graphs, i),
         "integrated": lambda i: integrated_gradients(model, graphs, i, int(graphs.y[i])),
+        "pgexplainer": lambda i: pg_explainer(graphs, i),
+        "subgraphx": lambda i: SubgraphX(model, graphs, i, int(graphs.y[i]), size=true[i], seed=i)(),
     }
     for kind, compute in peers.items():
         began = time.perf_counter()
-        values = [compute(i) for i in range(len(graphs))]
+        values = [compute(i) for i in range(min(len(graphs), SEARCHED) if kind == "subgraphx" else len(graphs))]
         if all(v is not None for v in values):
-            scores[kind], seconds[kind] = values, (time.perf_counter() - began) / len(graphs)
+            scores[kind], seconds[kind] = values, (time.perf_counter() - began) / len(values)
     for kind in ("gradient", "occlusion", "integrated"):
         if kind in scores:
             scores[f"|{kind}|"] = [np.abs(v) for v in scores[kind]]
@@ -193,39 +172,80 @@ def stability(records: list[dict]) -> dict[str, float]:
     return result
 
 
-def table_of(result: dict) -> str:
-    """The records in Markdown: means over seeds ± half the 95% interval of Student's t."""
+def half_width(values: np.ndarray) -> np.ndarray:
+    """Half of the 95% interval of the mean over seeds (rows), by Student's t; 0 for a single seed."""
     from scipy.stats import t
 
-    parts = []
-    for name in SETS:
-        for method in sorted({key.split("|")[1] for key in result["runs"]}):
-            records = [r for key, r in result["runs"].items() if key.startswith(f"{name}|{method}|")]
-            if not records:
+    n = len(values)
+    return t.ppf(0.975, n - 1) / np.sqrt(n) * values.std(axis=0, ddof=1) if n > 1 else np.zeros(values.shape[1:])
+
+
+def records_of(result: dict) -> list[tuple[str, str, list[dict]]]:
+    """The set, the method and the records of all their seeds."""
+    methods = sorted({key.split("|")[1] for key in result["runs"]}, reverse=True)
+    groups = [
+        (name, method, [r for key, r in result["runs"].items() if key.startswith(f"{name}|{method}|")])
+        for method in methods
+        for name in SETS
+    ]
+    return [group for group in groups if group[2]]
+
+
+def summary_of(result: dict) -> str:
+    """The chosen kind beside the best peer, in Markdown, for the sets where it was measured."""
+    lines = [
+        f"| set, method | {NAMES[CHOSEN]} | best other kind of ours | best peer | intervals apart |",
+        "|---|---|---|---|---|",
+    ]
+    for name, method, records in records_of(result):
+        rows = {}
+        for kind in NAMES:
+            if kind != "random" and all(kind in r["kinds"] for r in records):
+                values = np.array([[r["kinds"][kind]["precision"]] for r in records])
+                rows[kind] = (float(values.mean()), float(half_width(values)[0]))
+        if CHOSEN not in rows:
+            continue
+        peers = {kind: rows[kind] for kind in PEERS if kind in rows}
+        other = max((kind for kind in rows if kind not in (*PEERS, CHOSEN)), key=lambda kind: rows[kind][0])
+        best = max(peers, key=lambda kind: peers[kind][0])
+        lowest = rows[CHOSEN][0] - rows[CHOSEN][1]
+        apart = "yes" if all(mean + half < lowest for mean, half in peers.values()) else "no"
+        text = {kind: f"{mean:.3f} ± {half:.3f}" for kind, (mean, half) in rows.items()}
+        lines.append(
+            f"| {name}, {method} | {text[CHOSEN]} | {text[other]} ({NAMES[other]}) | {text[best]} ({NAMES[best]}) "
+            f"| {apart} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def table_of(result: dict) -> str:
+    """The records in Markdown: means over seeds ± half the 95% interval of Student's t."""
+    parts = [
+        "Precision, in short; the interval of every peer must lie below ours to be apart:\n\n" + summary_of(result)
+    ]
+    for name, method, records in records_of(result):
+        n = len(records)
+        steady = stability(records)
+        accuracy = np.mean([r["test_accuracy"] for r in records])
+        graphs = sorted({r["graphs"] for r in records})
+        count = str(graphs[0]) if len(graphs) == 1 else f"{graphs[0]}–{graphs[-1]}"
+        head = f"**{name}, {method}**: {n} seeds, {count} test graphs, test accuracy {accuracy:.3f}.\n\n"
+        head += "| importance | precision | ROC-AUC | deletion ↓ | insertion ↑ | fidelity+ ↑ | fidelity− ↓ "
+        head += "| sparsity ↑ | stability ↑ | s per graph |\n|---|---|---|---|---|---|---|---|---|---|\n"
+        for kind, words in NAMES.items():
+            if any(kind not in r["kinds"] for r in records):
                 continue
-            n = len(records)
-            half = t.ppf(0.975, n - 1) / np.sqrt(n) if n > 1 else 0.0
-            steady = stability(records)
-            accuracy = np.mean([r["test_accuracy"] for r in records])
-            graphs = records[0]["graphs"]
-            head = f"**{name}, {method}**: {n} seeds, {graphs} test graphs, test accuracy {accuracy:.3f}.\n\n"
-            head += "| importance | precision | ROC-AUC | deletion ↓ | insertion ↑ | fidelity+ ↑ | fidelity− ↓ "
-            head += "| sparsity ↑ | stability ↑ | s per graph |\n|---|---|---|---|---|---|---|---|---|---|\n"
-            for kind, words in NAMES.items():
-                if any(kind not in r["kinds"] for r in records):
-                    continue
-                rows = np.array([[r["kinds"][kind][m] for m in MEASURES] for r in records])
-                spread = half * rows.std(axis=0, ddof=1) if n > 1 else np.zeros(len(MEASURES))
-                cells = [
-                    f"{m:.3f} ± {s:.3f}" if k < 2 else f"{m:.3f}"
-                    for k, (m, s) in enumerate(zip(rows.mean(axis=0), spread, strict=True))
-                ]
-                seconds = [r["kinds"][kind]["seconds"] for r in records]
-                took = "" if seconds[0] is None else f"{np.median(seconds):.3f}"
-                head += (
-                    f"| {words} | {' | '.join(cells)} | {f'{steady[kind]:.2f}' if kind in steady else ''} | {took} |\n"
-                )
-            parts.append(head)
+            rows = np.array([[r["kinds"][kind][m] for m in MEASURES] for r in records])
+            cells = [
+                f"{m:.3f} ± {s:.3f}" if k < 2 else f"{m:.3f}"
+                for k, (m, s) in enumerate(zip(rows.mean(axis=0), half_width(rows), strict=True))
+            ]
+            few = min(r["kinds"][kind].get("graphs", r["graphs"]) for r in records)
+            label = words if few == graphs[0] else f"{words} ({few} graphs)"
+            seconds = [r["kinds"][kind]["seconds"] for r in records]
+            took = "" if seconds[0] is None else f"{np.median(seconds):.3f}"
+            head += f"| {label} | {' | '.join(cells)} | {f'{steady[kind]:.2f}' if kind in steady else ''} | {took} |\n"
+        parts.append(head)
     m = result["machine"]
     words = f"asapool {m['asapool']}, torch {m['torch']}, torch_geometric {m['torch_geometric']}, one thread."
     return "\n".join(parts) + f"\nMeans over seeds ± half of a 95% interval over seeds (Student's t). {words}\n"
@@ -245,9 +265,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--docs", action="store_true")
     parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--methods", default="asap")
+    parser.add_argument("--methods", default="asap+")
+    parser.add_argument("--models", type=Path, help="folder of trained weights")
     parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
-    parser.add_argument("--graphs", type=int, default=60)
+    parser.add_argument("--graphs", type=int, default=40)
     words = parser.parse_args()
     if words.docs:
         write_docs()
@@ -262,10 +283,10 @@ def main() -> None:
         for name in words.sets.split(","):
             for method in words.methods.split(","):
                 key = f"{name}|{method}|{seed}"
-                if key in result["runs"]:
+                if set(KINDS) <= set(result["runs"].get(key, {"kinds": ()})["kinds"]):
                     continue
                 began = time.perf_counter()
-                result["runs"][key] = measure(name, method, int(seed), words.graphs)
+                result["runs"][key] = measure(name, method, int(seed), words.graphs, words.models)
                 partial = RESULTS.with_suffix(".partial")
                 partial.write_text(json.dumps(result) + "\n")
                 partial.replace(RESULTS)

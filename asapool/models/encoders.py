@@ -41,9 +41,13 @@ class HashedDropout(nn.Dropout):
     It takes a sixth of the time of torch's, and processes that share a batch compute their own rows of it only.
     """
 
+    def __init__(self, p: float, backend: str) -> None:
+        super().__init__(p)
+        self.backend = backend
+
     def forward(self, input: Tensor) -> Tensor:
         """x ⊙ m / (1 − p), m ~ Bernoulli(1 − p) while training, else x."""
-        return kernels.dropout(input, self.p) if self.training and self.p else input
+        return kernels.dropout(input, self.p, backend=self.backend) if self.training and self.p else input
 
 
 class ConvBlock(nn.Module):

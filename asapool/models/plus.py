@@ -43,7 +43,7 @@ class PlusBlock(nn.Module):
             loops = semantics_named(config.semantics).loops
             self.conv = convolution(config.conv, in_channels, config.hidden, loops=loops, backend=config.kernels)
         self.norm = normalisation(config.norm, config.hidden, backend=config.kernels)
-        self.dropout = HashedDropout(config.conv_dropout)
+        self.dropout = HashedDropout(config.conv_dropout, config.kernels)
         self.residual = config.residual and in_channels == config.hidden
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
@@ -145,12 +145,12 @@ class PlusModel(GraphModel):
         self.norm = NodeNorm(width)
         self.wl = WLCounts(config.count_depth, config.count_buckets) if config.counts == "wl" else None
         self.count_lin = None if config.counts == "none" else nn.Linear(config.count_buckets, hidden)
-        self.count_dropout = HashedDropout(config.count_dropout)
+        self.count_dropout = HashedDropout(config.count_dropout, config.kernels)
         self.count_norm = None if config.counts == "none" else NodeNorm(hidden)
         counted = 0 if config.counts == "none" else hidden
         self.lin1 = nn.Linear(width + counted + shape.graph_channels, 2 * hidden)
-        self.readout_dropout = HashedDropout(config.readout_dropout)
-        self.dropout = HashedDropout(config.dropout)
+        self.readout_dropout = HashedDropout(config.readout_dropout, config.kernels)
+        self.dropout = HashedDropout(config.dropout, config.kernels)
         self.lin2 = nn.Linear(2 * hidden, shape.num_classes)
 
     def forward(
