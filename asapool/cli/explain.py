@@ -44,9 +44,9 @@ def explain(
         str,
         typer.Option(
             metavar="KINDS",
-            help="Kinds of importance to compute; occlusion runs the model once per node. Pictures show the last one.",
+            help="Kinds of importance; the last three run the model for every node. Pictures show the last one.",
         ),
-    ] = "attention,gradient,neighbourhood,occlusion",
+    ] = "attention,gradient,neighbourhood,substitution,occlusion",
     against: Annotated[
         str | None,
         typer.Option(

@@ -40,7 +40,7 @@ def explain(
         graph: A GraphSet, a PyG Data, a NetworkX graph, or a source that `asapool.load` reads.
         index: Number of the graph in a set, or a value of `asapool explain --graph`.
         target: The class or task to explain, by name or number; by default the predicted class, or the first task.
-        importance: Which kinds to compute; occlusion runs the model once per node.
+        importance: Which kinds to compute; all but attention and gradient run the model for every node.
         occlude: How occlusion removes a node: "remove" with its edges, or "zero" its features.
         against: A class to compare with: gradient and occlusion then refer to ln p_target/p_against.
 

@@ -28,8 +28,9 @@ class Hierarchy:
 
     importance, each (N,), for the class or task `target`: "attention" = composed attention × fitness, never negative
     and the same for all classes; "gradient" = gradient × input; "occlusion" = the drop when the node is removed;
-    "neighbourhood" = occlusion plus the mean drop when its neighbourhoods are removed. All but the first are in log
-    odds, ln p/(1 − p), and negative if a node opposes the class; for a measured value they are in its unit, and
+    "neighbourhood" = occlusion plus the mean drop when its neighbourhoods are removed; "substitution" = the mean drop
+    when its neighbourhoods get typical features, plus the drop per node when they are removed. All but the first are in
+    log odds, ln p/(1 − p), and negative if a node opposes the class; for a measured value they are in its unit, and
     negative if a node lowers it.
     """
 

@@ -193,9 +193,9 @@ def typical_features(x: Tensor, degree: Tensor) -> Tensor:
     tensor([[1., 2., 2., 2., 1.]])
     """
     typical = x.clone()
-    for d in degree.unique():
+    for d in torch.unique(degree):
         same = degree == d
-        rows, count = x[same].unique(dim=0, return_counts=True)
+        rows, count = torch.unique(x[same], dim=0, return_counts=True)
         frequent = rows[count == count.max()]
         typical[same] = frequent[(frequent - x[same].mean(dim=0)).norm(dim=1).argmin()]
     return typical
@@ -251,6 +251,7 @@ class Kind(NamedTuple):
     compute: Callable[[Question], Floats]
     signed: bool = True  # positive supports the class, negative opposes it
     needs_levels: bool = False
+    per_node: bool = False  # runs the model for every node, so it is slow for large graphs
     values: str = ""  # the meaning for measured values, if it differs
 
     def meaning_for(self, kind: str) -> str:
@@ -280,6 +281,7 @@ KINDS = {
         "Drop in log odds when the node is removed, plus the mean drop when the neighbourhoods it is in are removed: "
         "orange supports the explained class, blue opposes it.",
         lambda q: neighbourhood_importance(q.model, q.batch, q.target, q.against),
+        per_node=True,
         values="Drop in the predicted value when the node is removed, plus the mean drop when the neighbourhoods it is "
         "in are removed: orange raises the value, blue lowers it.",
     ),
@@ -289,6 +291,7 @@ KINDS = {
         "their degrees, plus the drop per node when they are removed: orange supports the explained class, blue "
         "opposes it.",
         lambda q: substitution_importance(q.model, q.batch, q.target, q.against),
+        per_node=True,
         values="Mean over the neighbourhoods that contain the node: drop in the predicted value when they get the "
         "features typical of their degrees, plus the drop per node when they are removed: orange raises the value, "
         "blue lowers it.",
@@ -297,6 +300,7 @@ KINDS = {
         "Occlusion",
         "Drop in log odds when the node is removed: orange supports the explained class, blue opposes it.",
         lambda q: occlusion_importance(q.model, q.batch, q.target, q.occlude, q.against),
+        per_node=True,
         values="Drop in the predicted value when the node is removed: orange raises the value, blue lowers it.",
     ),
 }  # fmt: skip

@@ -87,7 +87,7 @@ def _predictions(path: Path, target: Target) -> tuple[list[str], npt.NDArray[Any
     return [row[1] for row in rows], task_of(target).read_labels(known, target), p
 
 
-LARGE = 1000  # occlusion runs the model once per node, so it is left out for graphs with more nodes
+LARGE = 1000  # kinds that run the model for every node are left out for graphs with more nodes
 
 
 def explain_errors(
@@ -104,7 +104,7 @@ def explain_errors(
     for error in errors:
         i = int(split.test[error.place])
         large = graphs.ptr[i + 1] - graphs.ptr[i] > LARGE
-        kinds = [kind for kind in KINDS if not (large and kind == "occlusion")]
+        kinds = [kind for kind in KINDS if not (large and KINDS[kind].per_node)]
         explained.append(explain(trained, graphs, i, target=error.output, importance=kinds))
     return explained
 

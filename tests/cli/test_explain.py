@@ -7,6 +7,7 @@ import pytest
 import asapool
 from asapool.data import load
 from asapool.errors import ConfigError, DataError
+from asapool.insight.importance import KINDS
 from asapool.models import ModelConfig, build, checkpoint
 from tests.cli.commands import call
 
@@ -96,12 +97,12 @@ def test_check_measures_every_kind_of_importance(model, tmp_path):
     done = call("explain", model, SOURCE, "--check", "--sample", 3, "--with", model, "-o", out)
     assert done.exit_code == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == [
-        "attention", "gradient", "neighbourhood", "occlusion", "random", "graphs", "out"
+        "attention", "gradient", "neighbourhood", "substitution", "occlusion", "random", "graphs", "out"
     ]  # fmt: skip
     assert "stability 1.000" in done.stdout
     assert "<svg" in out.read_text()
     rows = json.loads(call("explain", model, SOURCE, "--check", "--graph", 2, "-o", out, "--json").stdout)["rows"]
-    assert [row["kind"] for row in rows] == ["attention", "gradient", "neighbourhood", "occlusion", "random"]
+    assert [row["kind"] for row in rows] == [*KINDS, "random"]
     with pytest.raises(ConfigError, match=r"x\.png: a check ends in one of"):
         call("explain", model, SOURCE, "--check", "-o", tmp_path / "x.png")
 

@@ -55,7 +55,7 @@ def test_the_probability_is_the_prediction_and_every_method_has_an_importance(me
     assert {"gradient", "occlusion"} <= set(reported.importance)
     if method in ("asap", "topk", "sagpool", "asap+"):
         assert len(reported.levels) == (2 if method == "asap+" else 3)
-        assert set(reported.importance) == {"attention", "gradient", "neighbourhood", "occlusion"}
+        assert set(reported.importance) == {"attention", "gradient", "neighbourhood", "substitution", "occlusion"}
         flow = attention_importance(reported.nodes, reported.levels)  # members count too, not centres alone
         assert np.allclose(reported.importance["attention"], flow)
     else:

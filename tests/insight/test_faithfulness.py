@@ -66,10 +66,12 @@ def checked():
 
 def test_every_kind_has_a_row_and_a_model_agrees_with_itself(checked):
     models, graphs, result = checked
-    assert [row.kind for row in result.rows] == ["attention", "gradient", "neighbourhood", "occlusion", "random"]
+    assert [row.kind for row in result.rows] == [
+        "attention", "gradient", "neighbourhood", "substitution", "occlusion", "random"
+    ]  # fmt: skip
     assert all(row.precision is not None and 0 <= row.deletion <= 1 for row in result.rows)
     alone = check_importance(models[0], graphs, sample=5, others=models[:1])
-    assert [row.stability for row in alone.rows] == [1.0, 1.0, 1.0, 1.0, None]
+    assert [row.stability for row in alone.rows] == [1.0, 1.0, 1.0, 1.0, 1.0, None]
     assert result.rows[0].stability < 1
     with frozen(models[0]):
         scores = importance_of(models[0], graphs.subset([0]), ["gradient"])["gradient"][0]
@@ -82,7 +84,7 @@ def test_its_page_and_its_files(checked):
     _, _, result = checked
     assert json.loads(result.to_json())["graphs"] == 5
     lines = check_csv(result).splitlines()
-    assert len(lines) == 6
+    assert len(lines) == 7
     assert lines[0].startswith("kind,graphs,deletion,deletion_error")
     page = check_page(result)
     assert "Random order" in page
@@ -111,3 +113,41 @@ def test_neighbourhoods_by_hand():
     assert scores.tolist() == pytest.approx(
         [1 + (3 + 7) / 2, 2 + (3 + 7 + 14) / 3, 4 + (7 + 14 + 12) / 3, 8 + (14 + 12) / 2]
     )
+
+
+def path(x):
+    """A path of the given features, one per node."""
+    N = len(x)
+    col = [j for i in range(N) for j in (i - 1, i + 1) if 0 <= j < N]
+    return GraphSet(x=np.array(x)[:, None], ptr=[0, N], rowptr=[0, *range(1, 2 * N - 2, 2), 2 * N - 2], col=col)
+
+
+def test_substitution_by_hand():
+    # the log odds are Σ x; the ends have the degree 1 and typical features 1, the others 2: node 2 alone differs, by 3
+    from asapool.insight.importance import substitution_importance
+
+    scores = substitution_importance(Sum(), path([1.0, 2.0, 5.0, 2.0, 1.0]).batch([0]), 1)
+    # N[0] = {0, 1}: no substitution, removal 3/2; N[1] = {0, 1, 2}: 3 + 8/3; N[2] = {1, 2, 3}: 3 + 9/3; symmetric
+    end, beside, middle = 3 / 2, 3 + 8 / 3, 3 + 9 / 3
+    assert scores.tolist() == pytest.approx(
+        [(end + beside) / 2, (end + beside + middle) / 3, (2 * beside + middle) / 3,
+         (end + beside + middle) / 3, (end + beside) / 2]
+    )  # fmt: skip
+
+
+def test_substitution_in_small_graphs():
+    from asapool.insight.importance import substitution_importance
+
+    # each neighbourhood is the whole graph, so it counts as the node alone; of two features the first is typical
+    # for both, as they are equally near to the mean: node 1 loses 2 by substitution and 3 by removal
+    pair = substitution_importance(Sum(), path([1.0, 3.0]).batch([0]), 1)
+    assert pair.tolist() == pytest.approx([((0 + 1) + (2 + 3)) / 2] * 2)
+    one = GraphSet(x=np.array([[4.0]]), ptr=[0, 1], rowptr=[0, 0], col=[])
+    assert substitution_importance(Sum(), one.batch([0]), 1).tolist() == [4.0]
+
+
+def test_typical_features_of_continuous_values_are_the_most_central_ones():
+    from asapool.insight.importance import typical_features
+
+    x = torch.tensor([[0.0, 0.0], [1.0, 1.0], [5.0, 5.0], [7.0, 7.0]])  # all differ: (1, 1) is nearest to (2, 2)
+    assert typical_features(x, torch.tensor([2, 2, 2, 4])).tolist() == [[1.0, 1.0]] * 3 + [[7.0, 7.0]]

@@ -11,6 +11,7 @@ from asapool.data import load
 from asapool.errors import ConfigError, DataError
 from asapool.insight.drawing.canvas import canvas, spread
 from asapool.insight.drawing.overlays import PALETTE, coloring
+from asapool.insight.importance import KINDS
 from asapool.models import ModelConfig, build
 from tests.insight.test_composition import path_of_eight
 
@@ -64,7 +65,7 @@ def test_networkx_has_the_clusters_with_their_original_members():
     assert pooled.edges[1, 2]["weight"] == 2.0
     assert path_of_eight().to_networkx(2).nodes[1]["members"] == {3: 0.125, 4: 0.0625, 5: 0.4375, 6: 0.1875, 7: 0.1875}
     first = asapool.explain(MODEL, GRAPHS, 0).to_networkx()
-    assert set(first.nodes[0]) == {"attention", "gradient", "neighbourhood", "occlusion", "truth", "name"}
+    assert set(first.nodes[0]) == {*KINDS, "truth", "name"}
     with pytest.raises(ConfigError, match="level must be 0 to 2"):
         path_of_eight().to_networkx(3)
 
