@@ -35,6 +35,7 @@ RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
 FIRST = (
     "table2",
     "table-plus",
+    "table-plus-folds",
     "ablation-plus",
     "pooling-helps",
     "table-rates",
