@@ -57,14 +57,21 @@ def integrated_gradients(model: GraphModel, graphs: GraphSet, index: int, c: int
         from captum.attr import IntegratedGradients
     except ImportError:
         return None
-    adapter = Adapter(model, graphs, index)
+    batch = cut(model, graphs, np.array([index]))
 
-    def logit(x: Tensor) -> Tensor:
-        z = adapter(x[0])
+    def logit(x: Tensor) -> Tensor:  # (steps, N, F)
+        z = logits_of_copies(model, batch, x)
         return z[:, c] - torch.cat([z[:, :c], z[:, c + 1 :]], dim=1).logsumexp(dim=1)
 
-    result = IntegratedGradients(logit).attribute(adapter.batch.x[None], n_steps=50, internal_batch_size=1)
+    result = IntegratedGradients(logit).attribute(batch.x[None], n_steps=50)
     return result[0].sum(dim=1).detach().numpy()
+
+
+def logits_of_copies(model: GraphModel, batch: Batch, x: Tensor) -> Tensor:
+    """Logits (R, C) of copies of one graph with the node features x (R, N, F)."""
+    copies = blanked(batch, torch.zeros(len(x), dtype=torch.long))
+    copies = replace(copies, x=x.reshape(-1, x.size(2)))
+    return model(*copies.inputs, **model.more(copies))
 
 
 class PGExplainer:
@@ -79,7 +86,7 @@ class PGExplainer:
     pooling only.
     """
 
-    def __init__(self, model: GraphModel, graphs: GraphSet, *, seed: int, epochs: int = 20, most: int = 192) -> None:
+    def __init__(self, model: GraphModel, graphs: GraphSet, *, seed: int, epochs: int = 20, most: int = 128) -> None:
         self.model = model
         generator = torch.Generator().manual_seed(seed)
         chosen = torch.randperm(len(graphs), generator=generator)[:most].numpy()
@@ -248,10 +255,7 @@ class SubgraphX:
         with torch.no_grad():
             for first in range(0, len(present), step):
                 mask = torch.from_numpy(present[first : first + step])
-                copies = blanked(self.batch, torch.zeros(len(mask), dtype=torch.long))
-                x = (self.batch.x * mask[:, :, None]).view(-1, self.batch.x.size(1))
-                copies = replace(copies, x=x)
-                logits = self.model(*copies.inputs, **self.model.more(copies))
+                logits = logits_of_copies(self.model, self.batch, self.batch.x * mask[:, :, None])
                 parts.append(logits.softmax(dim=1)[:, self.c].double().numpy())
         return np.concatenate(parts)
 
