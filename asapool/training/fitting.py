@@ -147,7 +147,7 @@ def fit(
         while stopped is None and progress.epoch < config.epochs:
             began, number = time.perf_counter(), progress.epoch + 1
             loss = _train_epoch(model, graphs, train, config, number, adam, loss_of, shard)
-            average_weights(progress, model, config.average)
+            average_weights(progress, model, config.averaged_epochs)
             with averaged(progress, model):
                 scores = _validate(model, checks, loss_of, selection, graphs.y[val])
                 val_loss, val_accuracy, val_score = scores if shard is None else of_rank_0(scores)

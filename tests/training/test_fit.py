@@ -314,10 +314,10 @@ def test_a_rare_class_is_learned_where_accuracy_would_keep_a_model_that_never_an
 def test_a_cut_training_of_asap_plus_with_averaged_weights_ends_in_the_same_bytes(graphs, parts, tmp_path):
     config = replace(
         QUICK,
-        epochs=4,
+        epochs=12,
         optimizer="adamw",
         schedule="onecycle",
-        average=3,
+        average=2,
         label_smoothing=0.1,
         clip=2.0,
         select_by="loss",
