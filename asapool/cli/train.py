@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asapool.cli import _engines as e
 from asapool.cli import _options as o
 from asapool.cli._live import EpochBar, ending
 from asapool.cli._output import note, note_duplicates, note_reading, show, working
@@ -46,7 +47,8 @@ Jobs = Annotated[
     int,
     typer.Option(
         "-j", "--jobs", min=1, metavar="N", rich_help_panel=o.COMPUTE,
-        help="Processes that share every batch, one thread each; see docs/scaling.md.",
+        help="Processes that share every batch, one thread each, here or with --engine ray on a cluster; see "
+        "docs/scaling.md.",
     ),
 ]  # fmt: skip
 Ensemble = Annotated[
@@ -88,6 +90,8 @@ def train(
     mix_versions: o.MixVersions = False,
     overwrite: Overwrite = False,
     jobs: Jobs = 1,
+    engine: e.Engine = None,
+    address: e.Address = None,
     ensemble: Ensemble = None,
     log: Log = None,
     no_report: o.NoReport = False,
@@ -100,29 +104,29 @@ def train(
     To resume a run that was stopped or killed: asapool train --resume FOLDER
     """
     from asapool.data.descriptors import duplicates
-    from asapool.experiments.engines import engine_named
+    from asapool.experiments.engines import engine_named, sharing_processes
     from asapool.experiments.ensembles import is_ensemble, resume_ensemble, train_ensemble
     from asapool.training import resolve_reading, run
     from asapool.training.logs import logging_to
-    from asapool.training.parallel import Processes, follow, is_follower
+    from asapool.training.parallel import follow, is_follower
 
     if is_follower():  # started by torchrun: rank 0 sends the work and writes the files
         follow()
         return
     several = ensemble is not None or (resume is not None and is_ensemble(resume))
-    processes = Processes(1 if several else jobs)
-    engine = engine_named("inline" if jobs == 1 else "local", jobs) if several else None
+    processes = sharing_processes(None, 1) if several else sharing_processes(engine, jobs, address)
+    members = engine_named(engine or ("inline" if jobs == 1 else "local"), jobs, address) if several else None
     if resume is not None:
-        allowed = ("resume", "json", "no_report", "mix_versions", "jobs")
+        allowed = ("resume", "json", "no_report", "mix_versions", "jobs", "engine", "address")
         given = [
             name for name, value in ctx.params.items() if value not in (None, False, [], ()) and name not in allowed
         ]
         if given:
             raise ConfigError(f"--resume uses the settings of the run, so {', '.join(given)} cannot be given with it")
         folder = resume
-        if engine is not None:
+        if members is not None:
             with ending(f"asapool train --resume {folder}"):
-                metrics = resume_ensemble(folder, engine, on_member=member_note, mix_versions=mix_versions)
+                metrics = resume_ensemble(folder, members, on_member=member_note, mix_versions=mix_versions)
         else:
             with processes, ending(f"asapool train --resume {folder}"), EpochBar(*run.extent(folder)) as bar:
                 metrics = run.resume(folder, on_epoch=bar, mix_versions=mix_versions, processes=processes)
@@ -143,10 +147,10 @@ def train(
         note_reading(reading)
         note_duplicates(repeated, chosen.split.kind)
         folder = out or run.new_folder(Path("runs"), f"{graphs.name}-{chosen.model.method}")
-        if engine is not None and ensemble is not None:
+        if members is not None and ensemble is not None:
             with ending(f"asapool train --resume {folder}"):
                 metrics = train_ensemble(
-                    chosen, graphs, folder, ensemble, engine, overwrite=overwrite, reading=reading,
+                    chosen, graphs, folder, ensemble, members, overwrite=overwrite, reading=reading,
                     on_member=member_note,
                 )  # fmt: skip
         else:

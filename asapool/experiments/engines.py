@@ -14,6 +14,7 @@ from asapool.experiments.execute import Engine, Inputs, OnProgress
 from asapool.experiments.processes import run_tasks
 from asapool.experiments.record import RunRecord, failed, machine
 from asapool.experiments.run import Run
+from asapool.training.parallel import Processes
 
 EVERY = 0.5  # seconds between two progress messages of a worker: frequent enough to watch, negligible in cost
 
@@ -124,3 +125,19 @@ def engine_named(name: str, jobs: int | None = None, address: str | None = None)
     if address is not None and not ENGINES[name].takes_address:
         raise ConfigError("--address is the address of a Ray cluster. Add --engine ray")
     return ENGINES[name].build(jobs, address)
+
+
+def sharing_processes(name: str | None, jobs: int, address: str | None = None) -> Processes:
+    """The processes that share the batches of one training run: of this machine, or of a Ray cluster.
+
+    Args:
+        name: A name of ENGINES; None = local.
+        jobs: How many.
+        address: Of a running cluster.
+    """
+    engine_named(name or "local", jobs, address)  # refuses what does not fit
+    if name == "ray":
+        from asapool.experiments.ray_training import RayProcesses
+
+        return RayProcesses(jobs, address)
+    return Processes(jobs)

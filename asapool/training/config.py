@@ -56,8 +56,8 @@ class TrainConfig:
         optimizer: "adam", or "adamw", with weight decay decoupled from the gradient.
         schedule: of the learning rate: "steps", or "onecycle", which leaves lr_step and lr_gamma unused.
         label_smoothing: share of the target that is spread evenly over all classes.
-        average: validate and keep the mean of the weights over about this many epochs, at most a sixth of all, since the
-            weights of the first epochs would spoil it; 0 = no averaging.
+        average: validate and keep the mean of the weights over about this many epochs, at most a sixth of all, since
+            the weights of the first epochs would spoil it; 0 = no averaging.
         loss: for measured values: "squared", or "huber", which is less sensitive to large errors; "auto" = "squared".
         task_weights: how much each of several tasks counts, by name; a task without a number counts 1.
         init_from: a model file or run folder whose weights training starts from: its encoder, and its head if the

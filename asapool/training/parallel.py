@@ -82,6 +82,10 @@ class Processes:
             with suppress(RuntimeError), _joined(None, 0, self.size):
                 _broadcast(None)
 
+    def start_workers(self) -> tuple[TCPStore, Sequence[Any], Exchange | None]:
+        """Start the other processes; returns the store in which all meet, their handles, and their shared memory."""
+        return _start(self.size)
+
     @contextmanager
     def sharing(self, work: Callable[..., object], *arguments: Any, advice: str = "") -> Iterator[Shard | None]:
         """Let all other processes call work(shard, *arguments), and yield the shard of this one; None if it is alone.
@@ -95,11 +99,11 @@ class Processes:
             yield None
             return
         self.used = True
-        workers: list[Any] = []
+        workers: Sequence[Any] = []
         store = exchange = None
         try:
             if not self.torchrun:
-                store, workers, exchange = _start(self.size)
+                store, workers, exchange = self.start_workers()
             with _joined(store, 0, self.size, exchange) as shard:
                 _broadcast((work, arguments))
                 yield shard
@@ -184,15 +188,12 @@ def _joined(store: Any, rank: int, size: int, exchange: Exchange | None = None) 
 def _start(size: int) -> tuple[Any, list[Any], Exchange | None]:
     """Start size − 1 processes on this machine, and wait until all are ready and have opened the shared memory."""
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
-    try:
-        store = TCPStore(LOCAL, 0, size, is_master=True, wait_for_workers=False)
-    except (RuntimeError, ValueError) as error:
-        raise TrainingError(f"no port is free on this machine ({_first_line(error)}). Train with one process") from None
+    store = open_store(LOCAL, size)
     context = mp.get_context("spawn")  # a forked copy of torch's threads may hang
     file = memory_file(size)
     workers = [context.Process(target=_serve, args=(r, size, store.port, file), daemon=True) for r in range(1, size)]
     try:
-        _wait_until_ready(store, workers)
+        wait_until_ready(store, workers)
         exchange = None if file is None else Exchange(file, 0, size, lambda: all(w.is_alive() for w in workers))
     finally:
         if file is not None:
@@ -200,7 +201,16 @@ def _start(size: int) -> tuple[Any, list[Any], Exchange | None]:
     return store, workers, exchange
 
 
-def _wait_until_ready(store: Any, workers: Sequence[Any]) -> None:
+def open_store(host: str, size: int) -> TCPStore:
+    """The store on this machine in which so many processes meet."""
+    try:
+        return TCPStore(host, 0, size, is_master=True, wait_for_workers=False)
+    except (RuntimeError, ValueError) as error:
+        raise TrainingError(f"no port is free on this machine ({_first_line(error)}). Train with one process") from None
+
+
+def wait_until_ready(store: TCPStore, workers: Sequence[Any]) -> None:
+    """Start the workers, and wait until all have joined the store."""
     size = len(workers) + 1
     for worker in workers:
         worker.start()
@@ -220,7 +230,12 @@ def _serve(rank: int, size: int, port: int, file: Path | None) -> None:
     """The main function of a process started by _start."""
     become_worker()  # ends with rank 0, so it need not ask whether rank 0 is alive; rank 0 ends the others
     exchange = None if file is None else Exchange(file, rank, size, lambda: True)
-    store = TCPStore(LOCAL, port, size, is_master=False)
+    serve(rank, size, LOCAL, port, exchange)
+
+
+def serve(rank: int, size: int, host: str, port: int, exchange: Exchange | None = None) -> None:
+    """Join the store of rank 0, and do what it sends until training has ended."""
+    store = TCPStore(host, port, size, is_master=False)
     store.set(f"ready{rank}", "1")
     try:
         _do_share(_joined(store, rank, size, exchange))

@@ -1,5 +1,6 @@
 """The Ray engine on a real cluster of two nodes: machines, processes and drivers that are killed cost no Run."""
 
+import csv
 import json
 import os
 import shutil
@@ -19,18 +20,20 @@ from types import SimpleNamespace
 import pytest
 
 import asapool
-from asapool.errors import ConfigError, MissingExtraError
+from asapool.errors import ConfigError, MissingExtraError, TrainingError
 from asapool.experiments import ray_cluster, ray_connection
 from asapool.experiments.execute import execute
 from asapool.experiments.fold import run
 from asapool.experiments.plan import Cell, Plan
 from asapool.experiments.ray_cluster import RayEngine
+from asapool.experiments.ray_training import RayProcesses
 from asapool.experiments.record import RunRecord
 from asapool.experiments.run import Run
 from asapool.experiments.searching import tune
 from asapool.experiments.space import Space
 from asapool.experiments.store import Store
 from asapool.models.config import ModelConfig
+from asapool.training import resolve, resume, start
 from asapool.training.config import TrainConfig
 from asapool.training.settings import DataConfig
 
@@ -147,6 +150,46 @@ def kill(numbers):
 
 def silent(*_):
     pass
+
+
+def shared_training(tmp_path, address, on_epoch=None):
+    """A training of asap whose batches this process shares with one of the cluster."""
+    settings, graphs = resolve(
+        {
+            "data": {"source": SOURCE}, "model": {"method": "asap", "hidden": 8, "backend": "fused"},
+            "train": {"epochs": 3, "batch_size": 12, "threads": 1},
+        }
+    )  # fmt: skip
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    start(settings, graphs, alone)
+    with RayProcesses(2, address) as shared:
+        start(settings, graphs, together, processes=shared, on_epoch=on_epoch)
+    histories = [csv.DictReader((folder / "history.csv").read_text().splitlines()) for folder in (alone, together)]
+    return [[float(row["loss"]) for row in rows] for rows in histories]
+
+
+def test_a_training_run_shares_its_batches_with_the_cluster(cluster, tmp_path):
+    alone, together = shared_training(tmp_path, cluster.address)
+    assert together == pytest.approx(alone, rel=2e-5)
+    assert len(alone) == 3
+
+
+def test_a_lost_process_of_the_cluster_is_one_sentence_and_the_run_resumes(cluster, tmp_path):
+    def kill(epoch, progress):
+        if epoch.epoch == 1:
+            for number in processes("ray::share_training"):
+                os.kill(number, signal.SIGKILL)
+
+    with pytest.raises(TrainingError, match=r"process 2 of 2: .*--resume") as caught:
+        shared_training(tmp_path, cluster.address, kill)
+    assert "\n" not in str(caught.value)
+    assert resume(tmp_path / "together")["epochs"] == 3
+
+
+@needs_ray
+def test_one_process_shares_nothing():
+    with pytest.raises(ConfigError, match="Add -j with at least 2"):
+        RayProcesses(1)
 
 
 def test_without_ray_the_way_to_get_it_is_reported(graphs, monkeypatch):
