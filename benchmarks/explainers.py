@@ -32,6 +32,7 @@ class Adapter(nn.Module):
     def __init__(self, model: GraphModel, graphs: GraphSet, index: int) -> None:
         super().__init__()
         self.model, self.batch = model, cut(model, graphs, np.array([index]))
+        self.train(model.training)  # a new module is in training mode, and Explainer restores that in the model as well
 
     def forward(self, x: Tensor, edge_index: Tensor | None = None) -> Tensor:
         """Logits (1, C)."""

@@ -7,7 +7,7 @@ import torch
 from asapool.data import GraphSet, load
 from asapool.insight.importance import frozen
 from asapool.models import ModelConfig, build
-from benchmarks.explainers import PGExplainer, SubgraphX
+from benchmarks.explainers import PGExplainer, SubgraphX, gnn_explainer
 from tests.insight.test_faithfulness import Sum, path
 
 
@@ -35,3 +35,12 @@ def test_pgexplainer_learns_a_mask_of_the_edges(method):
     assert np.isfinite(after).all()
     assert not np.allclose(before, after)
     np.testing.assert_array_equal(after, again)
+
+
+def test_gnnexplainer_leaves_the_model_in_evaluation_mode():
+    graphs = load("synthetic:motifs?graphs=4&nodes=9")
+    model = build(ModelConfig(hidden=8, levels=1), graphs.num_features, 2, seed=0)
+    with frozen(model):
+        mask = gnn_explainer(model, graphs, 0)
+        assert not any(module.training for module in model.modules())
+    assert mask.shape == (graphs.ptr[1],)
