@@ -84,7 +84,7 @@ class PGExplainer:
     first pooling. A node's importance is the mean of ω over its edges: σ(ω) is often 0 or 1 to rounding.
 
     The subtree counts of asap+ do not depend on edge weights, so there the mask acts on its convolutions and its
-    pooling only.
+    pooling only. The result depends on the seed, so `trained_pg_explainer` keeps the best of several by their own loss.
     """
 
     def __init__(self, model: GraphModel, graphs: GraphSet, *, seed: int, epochs: int = 20, most: int = 128) -> None:
@@ -97,15 +97,19 @@ class PGExplainer:
             torch.manual_seed(seed)
             self.network = nn.Sequential(nn.Linear(2 * width, 64), nn.ReLU(), nn.Linear(64, 1))
         optimiser = torch.optim.Adam(self.network.parameters(), lr=0.003)
+        self.last_loss = float("nan")  # mean over the batches of the last epoch
         for epoch in range(epochs):
             temperature = 5.0 * (1.0 / 5.0) ** (epoch / epochs)
             order = chosen[torch.randperm(len(chosen), generator=generator).numpy()]
+            losses = []
             for first in range(0, len(order), 32):
                 batch = cut(model, graphs, np.sort(order[first : first + 32]))
                 loss = self.loss(batch, temperature, generator)
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
+                losses.append(loss.item())
+            self.last_loss = float(np.mean(losses))
 
     def embeddings(self, batch: Batch) -> Tensor:
         """z (N, F): the last output of a convolution block that has a row per node of the batch."""
@@ -155,6 +159,12 @@ class PGExplainer:
         _, i = batch.edge_index
         total = torch.zeros(batch.x.size(0), dtype=torch.double).index_add(0, i, omega)
         return (total / batch.rowptr.diff().clamp(min=1)).numpy()
+
+
+def trained_pg_explainer(model: GraphModel, graphs: GraphSet, *, seed: int, attempts: int = 3) -> PGExplainer:
+    """The one of several PGExplainers whose own loss is lowest in its last epoch."""
+    made = [PGExplainer(model, graphs, seed=1000 * seed + k) for k in range(attempts)]
+    return min(made, key=lambda one: one.last_loss)
 
 
 @dataclass(eq=False)

@@ -152,40 +152,6 @@ def silent(*_):
     pass
 
 
-def shared_training(tmp_path, address, on_epoch=None):
-    """A training of asap whose batches this process shares with one of the cluster."""
-    settings, graphs = resolve(
-        {
-            "data": {"source": SOURCE}, "model": {"method": "asap", "hidden": 8, "backend": "fused"},
-            "train": {"epochs": 3, "batch_size": 12, "threads": 1},
-        }
-    )  # fmt: skip
-    alone, together = tmp_path / "alone", tmp_path / "together"
-    start(settings, graphs, alone)
-    with RayProcesses(2, address) as shared:
-        start(settings, graphs, together, processes=shared, on_epoch=on_epoch)
-    histories = [csv.DictReader((folder / "history.csv").read_text().splitlines()) for folder in (alone, together)]
-    return [[float(row["loss"]) for row in rows] for rows in histories]
-
-
-def test_a_training_run_shares_its_batches_with_the_cluster(cluster, tmp_path):
-    alone, together = shared_training(tmp_path, cluster.address)
-    assert together == pytest.approx(alone, rel=2e-5)
-    assert len(alone) == 3
-
-
-def test_a_lost_process_of_the_cluster_is_one_sentence_and_the_run_resumes(cluster, tmp_path):
-    def kill(epoch, progress):
-        if epoch.epoch == 1:
-            for number in processes("ray::share_training"):
-                os.kill(number, signal.SIGKILL)
-
-    with pytest.raises(TrainingError, match=r"process 2 of 2: .*--resume") as caught:
-        shared_training(tmp_path, cluster.address, kill)
-    assert "\n" not in str(caught.value)
-    assert resume(tmp_path / "together")["epochs"] == 3
-
-
 @needs_ray
 def test_one_process_shares_nothing():
     with pytest.raises(ConfigError, match="Add -j with at least 2"):
@@ -226,6 +192,40 @@ def test_something_else_that_listens_is_not_waited_for(graphs, monkeypatch):
             ConfigError, match=rf"Ray at {address} refuses the connection: no response within 2 s\. If the"
         ):
             list(RayEngine(address).work([one(graphs)], {graphs.fingerprint: graphs}, silent))
+
+
+def shared_training(tmp_path, address, on_epoch=None):
+    """A training of asap whose batches this process shares with one of the cluster."""
+    settings, graphs = resolve(
+        {
+            "data": {"source": SOURCE}, "model": {"method": "asap", "hidden": 8, "backend": "fused"},
+            "train": {"epochs": 3, "batch_size": 12, "threads": 1},
+        }
+    )  # fmt: skip
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    start(settings, graphs, alone)
+    with RayProcesses(2, address) as shared:
+        start(settings, graphs, together, processes=shared, on_epoch=on_epoch)
+    histories = [csv.DictReader((folder / "history.csv").read_text().splitlines()) for folder in (alone, together)]
+    return [[float(row["loss"]) for row in rows] for rows in histories]
+
+
+def test_a_training_run_shares_its_batches_with_the_cluster(cluster, tmp_path):
+    alone, together = shared_training(tmp_path, cluster.address)
+    assert together == pytest.approx(alone, rel=2e-5)
+    assert len(alone) == 3
+
+
+def test_a_lost_process_of_the_cluster_is_one_sentence_and_the_run_resumes(cluster, tmp_path):
+    def kill(epoch, progress):
+        if epoch.epoch == 1:
+            for number in processes("ray::share_training"):
+                os.kill(number, signal.SIGKILL)
+
+    with pytest.raises(TrainingError, match=r"process 2 of 2: .*--resume") as caught:
+        shared_training(tmp_path, cluster.address, kill)
+    assert "\n" not in str(caught.value)
+    assert resume(tmp_path / "together")["epochs"] == 3
 
 
 def test_a_run_that_fails_is_a_record_with_its_sentence(cluster, graphs):

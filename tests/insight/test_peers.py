@@ -7,7 +7,7 @@ import torch
 from asapool.data import GraphSet, load
 from asapool.insight.importance import frozen
 from asapool.models import ModelConfig, build
-from benchmarks.explainers import PGExplainer, SubgraphX, gnn_explainer
+from benchmarks.explainers import PGExplainer, SubgraphX, gnn_explainer, trained_pg_explainer
 from tests.insight.test_faithfulness import Sum, path
 
 
@@ -35,6 +35,15 @@ def test_pgexplainer_learns_a_mask_of_the_edges(method):
     assert np.isfinite(after).all()
     assert not np.allclose(before, after)
     np.testing.assert_array_equal(after, again)
+
+
+def test_of_several_pgexplainers_the_one_with_the_lowest_loss_is_kept():
+    graphs = load("synthetic:motifs?graphs=8&nodes=9")
+    model = build(ModelConfig(hidden=8, levels=1), graphs.num_features, 2, seed=0)
+    with frozen(model):
+        kept = trained_pg_explainer(model, graphs, seed=2, attempts=3)
+        losses = [PGExplainer(model, graphs, seed=2000 + k).last_loss for k in range(3)]
+    assert kept.last_loss == min(losses) < max(losses)
 
 
 def test_gnnexplainer_leaves_the_model_in_evaluation_mode():
