@@ -46,7 +46,7 @@ def explain(
             metavar="KINDS",
             help="Kinds of importance; the last three run the model for every node. Pictures show the last one.",
         ),
-    ] = "attention,gradient,neighbourhood,substitution,occlusion",
+    ] = "attention,gradient,occlusion,neighbourhood,substitution",
     against: Annotated[
         str | None,
         typer.Option(

@@ -90,7 +90,7 @@ def check_importance(
     >>> graphs = load("synthetic:motifs?graphs=6&nodes=7")
     >>> checked = check_importance(build(ModelConfig(hidden=8, levels=1), graphs.num_features, 2, seed=0), graphs)
     >>> [row.kind for row in checked.rows], checked.graphs
-    (['attention', 'gradient', 'neighbourhood', 'substitution', 'occlusion', 'random'], 6)
+    (['attention', 'gradient', 'occlusion', 'neighbourhood', 'substitution', 'random'], 6)
     """
     for kind in importance:
         choose("importance", kind, tuple(KINDS))

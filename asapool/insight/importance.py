@@ -276,6 +276,13 @@ KINDS = {
         lambda q: gradient_importance(q.model, q.batch, q.target, q.against),
         values="Gradient × input, in the unit of the value: orange raises the predicted value, blue lowers it.",
     ),
+    "occlusion": Kind(
+        "Occlusion",
+        "Drop in log odds when the node is removed: orange supports the explained class, blue opposes it.",
+        lambda q: occlusion_importance(q.model, q.batch, q.target, q.occlude, q.against),
+        per_node=True,
+        values="Drop in the predicted value when the node is removed: orange raises the value, blue lowers it.",
+    ),
     "neighbourhood": Kind(
         "Neighbourhood",
         "Drop in log odds when the node is removed, plus the mean drop when the neighbourhoods it is in are removed: "
@@ -295,12 +302,5 @@ KINDS = {
         values="Mean over the neighbourhoods that contain the node: drop in the predicted value when they get the "
         "features typical of their degrees, plus the drop per node when they are removed: orange raises the value, "
         "blue lowers it.",
-    ),
-    "occlusion": Kind(
-        "Occlusion",
-        "Drop in log odds when the node is removed: orange supports the explained class, blue opposes it.",
-        lambda q: occlusion_importance(q.model, q.batch, q.target, q.occlude, q.against),
-        per_node=True,
-        values="Drop in the predicted value when the node is removed: orange raises the value, blue lowers it.",
     ),
 }  # fmt: skip

@@ -77,7 +77,7 @@ def test_the_ending_of_the_file_decides_what_it_is(model, tmp_path):
         assert call("explain", model, SOURCE, "-o", tmp_path / f"a.{ending}").exit_code == 0
         assert (tmp_path / f"a.{ending}").read_bytes().startswith(first)
     one = asapool.explain(model, SOURCE, "0")
-    assert (tmp_path / "a.svg").read_text() == one.to_svg(colour="occlusion", width=960)
+    assert (tmp_path / "a.svg").read_text() == one.to_svg(colour="substitution", width=960)
     call("explain", model, SOURCE, "-o", tmp_path / "b.svg", "--level", 2)
     assert (tmp_path / "b.svg").read_text() == one.to_svg(2, width=960)
     with pytest.raises(ConfigError, match=r"x\.jpg: an explanation ends in one of \.html, \.json, \.svg, \.png, \.pdf"):
@@ -97,7 +97,7 @@ def test_check_measures_every_kind_of_importance(model, tmp_path):
     done = call("explain", model, SOURCE, "--check", "--sample", 3, "--with", model, "-o", out)
     assert done.exit_code == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == [
-        "attention", "gradient", "neighbourhood", "substitution", "occlusion", "random", "graphs", "out"
+        "attention", "gradient", "occlusion", "neighbourhood", "substitution", "random", "graphs", "out"
     ]  # fmt: skip
     assert "stability 1.000" in done.stdout
     assert "<svg" in out.read_text()

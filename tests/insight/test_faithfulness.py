@@ -67,7 +67,7 @@ def checked():
 def test_every_kind_has_a_row_and_a_model_agrees_with_itself(checked):
     models, graphs, result = checked
     assert [row.kind for row in result.rows] == [
-        "attention", "gradient", "neighbourhood", "substitution", "occlusion", "random"
+        "attention", "gradient", "occlusion", "neighbourhood", "substitution", "random"
     ]  # fmt: skip
     assert all(row.precision is not None and 0 <= row.deletion <= 1 for row in result.rows)
     alone = check_importance(models[0], graphs, sample=5, others=models[:1])

@@ -54,7 +54,7 @@ def selected(page, root="#g0"):
 
 def test_levels_change_by_pointer_and_by_keyboard(browser, page_file, hierarchies):
     with opened(browser, page_file) as page:
-        assert shown(page, "occlusion") == [None]  # a molecule opens with importance
+        assert shown(page, "substitution") == [None]  # a molecule opens with importance
         assert shown(page, "clusters") == shown(page, "links") == shown(page, "badges") == []
         clusters(page)
         clusters(page, "#g1")
@@ -178,11 +178,11 @@ def test_the_page_says_what_its_colours_and_words_mean(browser, page_file):
 def test_the_table_of_importance_names_the_class_and_says_for_or_against(hierarchies):
     one = hierarchies[0]
     page = explain_page([one])
-    assert f"Importance of the nodes for {one.answer}, strongest occlusion first" in page
-    order = np.argsort(-np.abs(one.importance["occlusion"]), kind="stable")
+    assert f"Importance of the nodes for {one.answer}, strongest substitution first" in page
+    order = np.argsort(-np.abs(one.importance["substitution"]), kind="stable")
     for v in order[:3].tolist():
         row = page[page.index(f'<th scope="row">{one.names[v]} {v}</th>') :].split("</tr>")[0]
-        assert row.endswith(f"<td>{'for' if one.importance['occlusion'][v] > 0 else 'against'}</td>")
+        assert row.endswith(f"<td>{'for' if one.importance['substitution'][v] > 0 else 'against'}</td>")
     rows = [page.index(f'<th scope="row">{one.names[v]} {v}</th>') for v in order.tolist()]
     assert rows == sorted(rows)
 
@@ -283,7 +283,7 @@ def test_without_levels_the_page_says_why_and_shows_importance(browser, run_fold
     path.write_text(explain_page([reported]), encoding="utf-8")
     with opened(browser, path) as page:
         assert "no levels to show" in page.locator(".note").inner_text()
-        assert (shown(page, "occlusion"), shown(page, "gradient")) == ([None], [])
+        assert (shown(page, "substitution"), shown(page, "gradient")) == ([None], [])
         assert page.get_by_role("radio", name="Level").count() == 0
 
 
@@ -318,7 +318,7 @@ def test_a_drawing_can_be_saved_as_it_is_shown(browser, page_file, tmp_path):
         page.locator("#g0 [data-save='svg']").click()
     root = ET.fromstring(saved.value.path().read_text())
     layers = {g.get("data-layer") for g in root.iter("{http://www.w3.org/2000/svg}g") if g.get("data-layer")}
-    assert layers == {"occlusion", "numbers"}
+    assert layers == {"substitution", "numbers"}
     assert "var(" not in ET.tostring(root, encoding="unicode")
     with page.expect_download() as saved:
         page.locator("#g0 [data-save='png']").click()
