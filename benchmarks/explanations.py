@@ -24,6 +24,7 @@ from asapool.data import GraphSet
 from asapool.insight import explain
 from asapool.models import GraphClassifier, build
 from asapool.training import fit, predict, resolve
+from benchmarks.explainers import gnn_explainer
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "explanations.json"
@@ -44,33 +45,6 @@ NAMES = {
     "gnnexplainer": "GNNExplainer, node mask (torch_geometric)",
 }  # fmt: skip
 MOST = 150  # graphs explained per set
-
-
-class Adapter(torch.nn.Module):
-    """A GraphClassifier as torch_geometric's explainers call it: x and edge_index in, logits out."""
-
-    def __init__(self, model: GraphClassifier, graphs: GraphSet, index: int) -> None:
-        super().__init__()
-        self.model, self.batch = model, graphs.batch([index])
-
-    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
-        """The structure is that of the graph itself, for GNNExplainer's node mask changes x alone."""
-        b = self.batch
-        return self.model(x, b.ptr, b.rowptr, b.col, b.weight)
-
-
-def gnn_explainer(model: GraphClassifier, graphs: GraphSet, index: int, epochs: int = 100) -> np.ndarray:
-    """Importance (N,) by a learned mask over the nodes."""
-    from torch_geometric.explain import Explainer, GNNExplainer
-
-    torch.manual_seed(index)
-    adapter = Adapter(model.eval(), graphs, index)
-    explainer = Explainer(
-        adapter, GNNExplainer(epochs=epochs), explanation_type="model", node_mask_type="object",
-        model_config={"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"},
-    )  # fmt: skip
-    result = explainer(adapter.batch.x, adapter.batch.edge_index)
-    return result.node_mask.view(-1).numpy()
 
 
 def precision(truth: np.ndarray, scores: np.ndarray, chance: np.random.Generator) -> float:
