@@ -1,7 +1,7 @@
 """Sums among the processes of one machine through shared memory.
 
-torch.distributed's gloo takes about half a millisecond for the smallest exchange, and a training step has dozens: one
-per batch normalisation and dropout. Here a process copies its numbers into memory that all share, raises its counter,
+torch.distributed's gloo is slow for small tensors, and a training step has dozens of such exchanges: one per batch
+normalisation and dropout. Here a process copies its numbers into memory that all share, raises its counter,
 and waits until the counters of the others have the same value.
 
 Two areas take turns, so one counter is enough: a process writes into an area again two exchanges later, and then all

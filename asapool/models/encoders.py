@@ -38,7 +38,7 @@ class Dropout(nn.Dropout):
 class HashedDropout(nn.Dropout):
     """Dropout whose mask is a hash of one random number and the position, as that of the attention.
 
-    It takes a sixth of the time of torch's, and processes that share a batch compute their own rows of it only.
+    It is faster than torch's, and processes that share a batch compute their own rows of it only.
     """
 
     def __init__(self, p: float, backend: str) -> None:
