@@ -23,9 +23,10 @@ KINDS = {"regression": "regression", "multilabel": "classification", "classifica
 
 
 def chemprop_record(
-    program: str, graphs: GraphSet, split: Split, folder: Path, seed: int, metric: str, epochs: int | None
-) -> dict[str, Any]:
-    """Train chemprop on the training part and score it on the test part."""
+    program: str, graphs: GraphSet, split: Split, folder: Path, seed: int, metric: str, epochs: int | None,
+    descriptors: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Train chemprop on the training part, with RDKit's 2D descriptors if wanted, and score it on the test part."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"task{t}" for t in range(1 if graphs.y.ndim == 1 else graphs.y.shape[1])]
     table = folder / "table.csv"
@@ -34,6 +35,7 @@ def chemprop_record(
         program, "train", "-i", str(table), "-s", "smiles", "--target-columns", *names, "--splits-column", "part",
         "-t", KINDS[graphs.target.kind], "-o", str(folder / "model"), "--pytorch-seed", str(seed),
         "--accelerator", "cpu", "-n", "0", "--remove-checkpoints", *(["--epochs", str(epochs)] if epochs else []),
+        *(["--molecule-featurizers", "rdkit_2d"] if descriptors else []),
     ]  # fmt: skip
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
     with open(folder / "log.txt", "w", encoding="utf-8") as log:

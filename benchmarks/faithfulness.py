@@ -54,6 +54,7 @@ SETS = {
     },
     "Mutagenicity": {"source": "Mutagenicity", "split": "stratified", "epochs": 30, "class": "0"},
 }
+SETTINGS = {"counts": "wl", "readout_bound": 0.0}  # of asap+ when the first seeds were measured
 SEARCHED = 10  # graphs that SubgraphX explains
 SEEDS = (0, 1, 2, 3, 4)
 MEASURES = ("precision", "roc_auc", "deletion", "insertion", "fidelity_plus", "fidelity_minus", "sparsity")
@@ -92,7 +93,7 @@ def measure(name: str, method: str, seed: int, most: int, models: Path | None = 
     settings, graphs = resolve(
         {
             "data": {"source": about["source"]}, "split": {"kind": about["split"], "seed": 0},
-            "model": {"hidden": 64, "method": method},
+            "model": {"hidden": 64, "method": method} | SETTINGS,
             "train": {"epochs": about["epochs"], "seed": seed, "threads": 1},
         }
     )  # fmt: skip

@@ -52,6 +52,7 @@ SETS = {
 }
 SPLITS = {"random": "stratified", "scaffold": "scaffold"}
 METHODS = ("asap+", "ecfp")
+DESCRIPTORS = {"asap+": "asap+ with descriptors", "chemprop": "chemprop with descriptors"}
 MEMBERS, SEEDS, COVERAGE = 5, 3, 0.9
 TIMED = (3, 8)  # epochs of the two training runs between which an epoch is timed
 SCORES = {"regression": "rmse", "classification": "roc_auc", "multilabel": "roc_auc"}
@@ -92,20 +93,28 @@ def main() -> None:
 def work_on(chosen: argparse.Namespace, data: str, split: str, method: str, seed: int) -> None:
     """Train one method on one split, if its records are not there."""
     file = chosen.results / f"{data}.jsonl"
-    members = chosen.members if method == "asap+" else 1  # a forest is an ensemble already
+    plain = {name: key for key, name in DESCRIPTORS.items()}.get(method, method)
+    members = chosen.members if plain == "asap+" else 1  # a forest is an ensemble already
     wanted = {"data": data, "split": split, "method": method, "seed": seed, "epochs_given": chosen.epochs}
     if any(wanted.items() <= record.items() and record["members"] == members for record in records(file)):
         return
     tables: dict[str, dict[str, Any]] = {
-        "data": {"source": str(chosen.root / "molecules" / f"{data}.csv"), "skip_invalid": True, **SETS[data]},
+        "data": {
+            "source": str(chosen.root / "molecules" / f"{data}.csv"), "skip_invalid": True, **SETS[data],
+            "rdkit_descriptors": method == DESCRIPTORS["asap+"],
+        },
         "split": {"kind": SPLITS[split], "val": 0.1, "test": 0.1, "seed": seed},
-        "model": {"method": "asap+" if method == "chemprop" else method},
+        "model": {"method": "asap+" if plain == "chemprop" else plain},
         "train": {"seed": 100 * seed, "threads": 1, "epochs": chosen.epochs},
-    }
-    folder = chosen.work / f"{data}-{split}-{method}-{seed}" / ("short" if chosen.epochs else "full")
+    }  # fmt: skip
+    folder = chosen.work / f"{data}-{split}-{method.replace(' ', '-')}-{seed}" / ("short" if chosen.epochs else "full")
     print(f"{data}, {split} split, {method}, seed {seed}", flush=True)
     try:
-        lines = [peer(chosen, tables, folder, seed)] if method == "chemprop" else list(trained(tables, folder, members))
+        lines = (
+            [peer(chosen, tables, folder, seed, method == DESCRIPTORS["chemprop"])]
+            if plain == "chemprop"
+            else list(trained(tables, folder, members))
+        )
     except AsapoolError as error:
         print(f"  failed: {error}", flush=True)
         return
@@ -147,11 +156,14 @@ def children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def peer(chosen: argparse.Namespace, tables: dict[str, Any], folder: Path, seed: int) -> dict[str, Any]:
+def peer(
+    chosen: argparse.Namespace, tables: dict[str, Any], folder: Path, seed: int, descriptors: bool
+) -> dict[str, Any]:
     """The record of chemprop on the same split."""
     settings, graphs = resolve(tables)
     split, metric = settings.split.make(graphs), SCORES[graphs.target.kind]
-    return chemprop_record(chosen.chemprop, graphs, split, folder, seed, metric, chosen.epochs) | {"machine": machine()}
+    record = chemprop_record(chosen.chemprop, graphs, split, folder, seed, metric, chosen.epochs, descriptors)
+    return record | {"machine": machine()}
 
 
 def trained(tables: dict[str, Any], folder: Path, members: int) -> Iterator[dict[str, Any]]:
@@ -253,26 +265,29 @@ def table(results: Path, split: str) -> list[str]:
 
 
 def peer_table(results: Path) -> list[str]:
-    """chemprop beside asap+ and the ensemble, on the scaffold splits that both were trained on."""
-    rows = [["data", "score", "chemprop", "asap+", "ensemble", "splits"]]
+    """chemprop beside asap+ and the ensemble, on the scaffold splits of both, with the same inputs."""
+    rows = [["data", "inputs", "score", "chemprop", "asap+", "ensemble", "splits"]]
     for data in SETS:
-        kinds = by_kind(results, data, "scaffold")
-        seeds = {r["seed"] for r in kinds["chemprop"]} & {r["seed"] for r in kinds["single"]}
-        if seeds:
-            shared = {kind: [r for r in some if r["seed"] in seeds] for kind, some in kinds.items()}
-            scores = [mean(shared[kind], "score") for kind in ("chemprop", "single", "ensemble")]
-            rows.append([data, LABELS[shared["single"][0]["metric"]], *scores, str(len(seeds))])
+        for inputs, ours, theirs in (("graph", "asap+", "chemprop"), ("and descriptors", *DESCRIPTORS.values())):
+            kinds = by_kind(results, data, "scaffold", ours, theirs)
+            seeds = {r["seed"] for r in kinds["chemprop"]} & {r["seed"] for r in kinds["single"]}
+            if seeds:
+                shared = {kind: [r for r in some if r["seed"] in seeds] for kind, some in kinds.items()}
+                scores = [mean(shared[kind], "score") for kind in ("chemprop", "single", "ensemble")]
+                rows.append([data, inputs, LABELS[shared["single"][0]["metric"]], *scores, str(len(seeds))])
     return [markdown.table(rows[0], rows[1:])]
 
 
-def by_kind(results: Path, data: str, split: str) -> dict[str, list[dict[str, Any]]]:
+def by_kind(
+    results: Path, data: str, split: str, ours: str = "asap+", theirs: str = "chemprop"
+) -> dict[str, list[dict[str, Any]]]:
     """The records of a data set with full training: single models and ensembles of asap+, ecfp, chemprop."""
     full = [r for r in records(results / f"{data}.jsonl") if r["split"] == split and r["epochs_given"] is None]
     return {
-        "single": [r for r in full if r["method"] == "asap+" and r["members"] == 1],
-        "ensemble": [r for r in full if r["members"] > 1],
+        "single": [r for r in full if r["method"] == ours and r["members"] == 1],
+        "ensemble": [r for r in full if r["method"] == ours and r["members"] > 1],
         "ecfp": [r for r in full if r["method"] == "ecfp"],
-        "chemprop": [r for r in full if r["method"] == "chemprop"],
+        "chemprop": [r for r in full if r["method"] == theirs],
     }
 
 
@@ -303,7 +318,9 @@ This page is written by `python -m benchmarks.molecules` from `results/molecules
 """
 PEER = """## Compared with chemprop
 
-chemprop 2 with its default settings, one model per split, on scaffold splits that both were trained on.
+chemprop 2 with its default settings, one model per split, on scaffold splits that both were trained on. The rows with
+descriptors give both programs numbers about the whole molecule besides the graph: `asapool train --rdkit-descriptors`
+(the fast properties of RDKit) and `chemprop train --molecule-featurizers rdkit_2d` (all of its 2D descriptors).
 """
 TIME = """## Time of an epoch
 

@@ -63,7 +63,15 @@ def test_the_page_of_molecules_sums_up_its_records(tmp_path):
     # seeds 0 and 1 have the means 0.9 and 1.1; the shortened run does not count
     assert rows[0] == "| esol | RMSE | 2.000 ± 0.000 | 1.200 | 1.000 ± 0.141 | 0.700 | 0.850 ± 0.071 | 0.910 | 2 |"
     assert rows[1] == rows[0]
-    assert rows[2] == "| esol | RMSE | 0.950 | 0.900 | 0.700 | 1 |"  # chemprop has seed 0 alone
+    assert rows[2:] == ["| esol | graph | RMSE | 0.950 | 0.900 | 0.700 | 1 |"]  # chemprop has seed 0 alone
+    described = [
+        r | {"split": "scaffold", "method": molecules.DESCRIPTORS[r["method"]], "score": r["score"] / 2}
+        for r in molecules.records(file)
+        if r["split"] == "scaffold" and r["method"] in molecules.DESCRIPTORS
+    ]
+    molecules.append(file, described)
+    more = [line for line in molecules.page(tmp_path).splitlines() if line.startswith("| esol")]
+    assert more == [*rows, "| esol | and descriptors | RMSE | 0.475 | 0.450 | 0.350 | 1 |"]
 
 
 def test_the_page_of_speed_is_that_of_the_committed_results():

@@ -34,10 +34,12 @@ DEFAULTS: dict[str, Any] = {
     "first_convs": 1, "level_convs": 1, "norm": "none", "residual": False, "readouts": ("mean", "max"),
     "level0": False, "counts": "none", "count_depth": 3, "count_buckets": 2048, "edge_features": False,
     "conv_dropout": 0.0, "count_dropout": 0.0, "readout_dropout": 0.0, "assign": "clusters",
+    "readout_bound": 0.0,
 }  # fmt: skip
 # settings added after version 0.1.0: at their defaults they are left out of files and of the keys of runs, so that both
 # are those of 0.1.0
 LATER = tuple(DEFAULTS)[5:]
+AFTER_PLUS = ("readout_bound",)  # added after the methods with their own defaults, so left out for these as well
 # largest values: above them a model does not fit into memory, or takes hours to build
 MOST = {
     "hidden": 2**14, "levels": 64, "hops": 64, "set2set_steps": 1000, "first_convs": 64, "level_convs": 64,
@@ -98,6 +100,7 @@ class ModelConfig:
     conv_dropout: float = None  # type: ignore[assignment]  # after every convolution
     count_dropout: float = None  # type: ignore[assignment]  # of the counts
     readout_dropout: float = None  # type: ignore[assignment]  # of the input of the head
+    readout_bound: float = None  # type: ignore[assignment]  # largest normalised readout; 0 = no bound
 
     @property
     def kernels(self) -> Literal["auto", "reference", "fused"]:
@@ -121,7 +124,7 @@ class ModelConfig:
                 raise ConfigError(f"model.{name} must be true or false, got {getattr(self, name)!r}")
         for name in ("dropout", "attention_dropout", "conv_dropout", "count_dropout", "readout_dropout"):
             self._number(name, below=1.0)
-        for name in ("link_weight", "entropy_weight"):
+        for name in ("link_weight", "entropy_weight", "readout_bound"):
             self._number(name)
         self._check_ratio()
         object.__setattr__(self, "readouts", check_readout(self.readouts))
@@ -139,8 +142,8 @@ class ModelConfig:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for TOML and JSON, all settings in order; None is left out, since TOML has no null."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
-        if not method(self.method).defaults:
-            plain = {name: value for name, value in plain.items() if name not in LATER or value != DEFAULTS[name]}
+        left_out = AFTER_PLUS if method(self.method).defaults else LATER
+        plain = {name: value for name, value in plain.items() if name not in left_out or value != DEFAULTS[name]}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
 
     @classmethod

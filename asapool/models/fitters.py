@@ -208,15 +208,19 @@ class ValueFitter(Fitter):
         return np.array([float(np.average(v, weights=u)) if len(v) else 0.0 for _, v, u in _tasks(y, w)])
 
     def forest(self, z: Any, y: Values, w: Floats | None, K: int, trees: int, seed: int) -> Arrays:
-        """Regression trees with a third of the features per split, one forest per task."""
-        from sklearn.ensemble import RandomForestRegressor
-
+        """One forest per task; a task without values always predicts 0."""
         forests = []
         for rows, v, u in _tasks(y, w):
             rows, v, u = (rows, v, u) if len(rows) else (np.arange(1), np.zeros(1), None)
-            forest = RandomForestRegressor(trees, max_features=1 / 3, random_state=seed, n_jobs=1)
-            forests.append(forest_arrays(forest.fit(z[rows], v, sample_weight=u), 1))
+            forests.append(self.task_forest(z[rows], v, u, trees, seed))
         return join_forests(forests)
+
+    def task_forest(self, z: Any, v: Floats, u: Floats | None, trees: int, seed: int) -> Arrays:
+        """Regression trees with a third of the features per split."""
+        from sklearn.ensemble import RandomForestRegressor
+
+        forest = RandomForestRegressor(trees, max_features=1 / 3, random_state=seed, n_jobs=1)
+        return forest_arrays(forest.fit(z, v, sample_weight=u), 1)
 
     def linear(self, z: Any, y: Values, w: Floats | None, K: int, C: float, seed: int) -> tuple[Floats, Floats]:
         """Ridge regression."""
@@ -237,7 +241,12 @@ class ValueFitter(Fitter):
 
 
 class YesNoFitter(ValueFitter):
-    """Yes/no tasks: regression trees on 0 and 1 give probabilities; the linear models are SVMs."""
+    """Yes/no tasks: forests of classification trees, and SVMs as linear models."""
+
+    def task_forest(self, z: Any, v: Floats, u: Floats | None, trees: int, seed: int) -> Arrays:
+        """Classification trees; the value of a leaf is its share of yes, (nodes, 1)."""
+        arrays = ClassFitter().forest(z, v.astype(np.int64), u, 2, trees, seed)
+        return arrays | {"value": arrays["value"][:, 1:]}
 
     def linear(self, z: Any, y: Values, w: Floats | None, K: int, C: float, seed: int) -> tuple[Floats, Floats]:
         """One linear SVM per task; a task with a single value always predicts it."""

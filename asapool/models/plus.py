@@ -122,6 +122,9 @@ class PlusEncoder(nn.Module):
 class PlusModel(GraphModel):
     """logits = W₂ dropout(ReLU(W₁ dropout(v))), v = norm(r) ‖ c ‖ d, with c = ReLU(norm(V dropout(log(1 + counts)))).
 
+    With `readout_bound` b, norm(r) is clipped to [−b, b]. Without it, a feature that no training graph has would be
+    divided by the root of the ε of the batch norm, and one such atom could decide the answer.
+
     The counts "wl" are computed from the graph; those of "ecfp" come with the batch as graph_attr (B, count_buckets),
     followed by the descriptors d.
 
@@ -171,7 +174,7 @@ class PlusModel(GraphModel):
 
     def padded(self, x: Tensor, graph: DenseGraph, *, graph_attr: Tensor | None = None) -> Tensor:
         """The logits (B, C) of a padded batch, x (B, N, F)."""
-        r = self.norm(self.encoder(x, graph))
+        r = self._normalised(self.encoder(x, graph))
         return self.logits_from(self._with_extras(r, graph_attr, None if self.wl is None else self.wl.padded(x, graph)))
 
     def embed(
@@ -179,9 +182,15 @@ class PlusModel(GraphModel):
     ) -> Tensor:
         """The vector of every graph, v = norm(r) ‖ c ‖ d (B, W)."""
         edge_attr = self._edges(more.get("edge_attr"))
-        r = self.norm(self.encoder(x, self.pack(x, ptr, rowptr, col, weight, edge_attr)))
+        r = self._normalised(self.encoder(x, self.pack(x, ptr, rowptr, col, weight, edge_attr)))
         counts = None if self.wl is None else self.wl(x, ptr, rowptr, col, edge_attr)
         return self._with_extras(r, more.get("graph_attr"), counts)
+
+    def _normalised(self, r: Tensor) -> Tensor:
+        """norm(r), within the bound if there is one."""
+        y: Tensor = self.norm(r)
+        bound = self.config.readout_bound
+        return y.clamp(-bound, bound) if bound else y
 
     def _with_extras(self, r: Tensor, graph_attr: Tensor | None, counts: Tensor | None) -> Tensor:
         """The readouts, followed by the counts (WL or ECFP) and the descriptors that the model reads."""

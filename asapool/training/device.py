@@ -1,11 +1,12 @@
-"""Device and precision of computation: CPU, CUDA or Apple GPU (mps); float32 or bfloat16."""
+"""Device and precision of computation: CPU, CUDA or Apple GPU (mps); float32, bfloat16 or float16."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from asapool.data.batch import Batch
 from asapool.errors import ConfigError, choose
@@ -47,6 +48,40 @@ def check_precision(precision: str, device: torch.device) -> None:
 def products_in(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """A context in which torch computes matrix products in this precision."""
     return nullcontext() if precision == "float32" else torch.autocast(device.type, dtype=getattr(torch, precision))
+
+
+class LossScale:
+    """The loss is multiplied by a factor before the backward pass, so that small float16 gradients do not become 0.
+
+    A step whose gradients overflow is left out, and the factor is halved. Every epoch starts with the same factor, so a
+    resumed training run continues with the same numbers. In the other precisions the factor is 1.
+
+    >>> scale, w = LossScale("float16"), torch.nn.Parameter(torch.ones(1))
+    >>> scale.backward((3 * w).sum())
+    >>> w.grad.item(), scale.unscale([w]), w.grad.item()
+    (3072.0, True, 3.0)
+    >>> w.grad = torch.tensor([torch.inf])
+    >>> scale.unscale([w]), scale.factor
+    (False, 512.0)
+    """
+
+    def __init__(self, precision: str) -> None:
+        self.factor = 1024.0 if precision == "float16" else 1.0
+
+    def backward(self, loss: Tensor) -> None:
+        """The gradients of the scaled loss."""
+        (loss if self.factor == 1 else loss * self.factor).backward()  # type: ignore[no-untyped-call]
+
+    def unscale(self, weights: Sequence[Tensor]) -> bool:
+        """Divide the gradients by the factor; False, with half of the factor, if one of them is not finite."""
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        if self.factor == 1 or not gradients:
+            return True
+        if not all(bool(gradient.isfinite().all()) for gradient in gradients):
+            self.factor /= 2
+            return False
+        torch._foreach_div_(gradients, self.factor)
+        return True
 
 
 def device_of(model: nn.Module) -> torch.device:

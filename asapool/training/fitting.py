@@ -25,7 +25,14 @@ from asapool.models import DirectModel, GraphModel, method
 from asapool.models.batches import check_extras, cut
 from asapool.training.adam import Adam
 from asapool.training.config import TrainConfig
-from asapool.training.device import check_precision, device_of, on_device_of, products_in, resolve_device
+from asapool.training.device import (
+    LossScale,
+    check_precision,
+    device_of,
+    on_device_of,
+    products_in,
+    resolve_device,
+)
 from asapool.training.losses import Loss
 from asapool.training.parallel import of_rank_0, own_part, sum_gradients, sum_of
 from asapool.training.predictions import Validation, refused_graphs
@@ -205,7 +212,7 @@ def _train_epoch(
 ) -> float:  # fmt: skip
     """One pass over the training graphs; returns the mean loss, or NaN as soon as a loss is not finite."""
     model.train()
-    weights = list(model.parameters())
+    weights, scale = list(model.parameters()), LossScale(config.precision)
     shuffled, total = order(train, config.seed, epoch), 0.0
     for start in range(0, len(shuffled), config.batch_size):
         indices = shuffled[start : start + config.batch_size]
@@ -231,13 +238,15 @@ def _train_epoch(
         value = loss.item()
         if not math.isfinite(value):
             return math.nan
-        loss.backward()  # type: ignore[no-untyped-call]
+        scale.backward(loss)
         if shard is not None:
             sum_gradients(model, shard, 1.0 if shared is not None else float(shard.rank == 0))
+        total += value * len(indices)
+        if not scale.unscale(weights):
+            continue
         if config.clip is not None:
             nn.utils.clip_grad_norm_(weights, config.clip)
         adam.step(lr=config.lr_at(epoch, start / len(shuffled)))
-        total += value * len(indices)
     return total / len(shuffled)
 
 

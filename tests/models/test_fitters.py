@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from asapool.data import load
 from asapool.data.targets import Target
@@ -31,6 +31,18 @@ def test_forests_of_several_tasks_answer_as_scikit_learns_forests():
     for t, rows in ((0, np.arange(30)), (1, np.arange(10, 30))):
         theirs = RandomForestRegressor(5, max_features=1 / 3, random_state=7).fit(z[rows], y[rows, t]).predict(z)
         assert np.allclose(answers[:, t], theirs)
+
+
+def test_forests_of_yes_no_tasks_are_scikit_learns_classifiers():
+    z = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    y = np.stack([z[:, 0] + z[:, 1] > 0, np.ones(30), z[:, 2] > 0, np.full(30, NAN)], axis=1).astype(np.float64)
+    y[:10, 2] = NAN
+    p = forest_answers(FITTERS["multilabel"].forest(z, y, None, 4, 5, 7), z)
+    for t, rows in ((0, np.arange(30)), (2, np.arange(10, 30))):
+        theirs = RandomForestClassifier(5, random_state=7).fit(z[rows], y[rows, t]).predict_proba(z)[:, 1]
+        assert np.allclose(p[:, t], theirs)
+    assert (p[:, 1] == 1).all()  # a task with a single value
+    assert (p[:, 3] == 0).all()  # a task without values
 
 
 def test_linear_models_find_a_linear_rule_in_every_task():

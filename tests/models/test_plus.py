@@ -54,6 +54,33 @@ def test_a_block_adds_its_output_to_its_input():
     assert block(x, path).view(-1).tolist() == [6, 8, 7]
 
 
+def test_a_feature_without_variance_is_bounded():
+    """A readout that was 0 in every training graph: (1 − 0) / √(0 + 10⁻⁵) = 316 without the bound."""
+    free, bound = (
+        eager(ModelConfig(method="none+", hidden=2, counts="none", readout_bound=b), F=1) for b in (0.0, 5.0)
+    )
+    for model in (free, bound):
+        model.norm.running_mean.zero_()
+        model.norm.running_var.fill_(1.0)
+        model.norm.running_var[0] = 0.0  # mean readout of the feature
+        model.norm.bias.data[1] = -7.0  # its max
+    node = (torch.ones(1, 1).double(), torch.tensor([0, 1]), torch.tensor([0, 0]), torch.zeros(0, dtype=torch.long))
+    v = free.embed(*node)[0]
+    assert v[0].item() == pytest.approx(316.23, abs=0.01)
+    assert v[1].item() == pytest.approx(-6.0, abs=0.01)
+    assert torch.equal(bound.embed(*node)[0], v.clamp(-5, 5))
+    assert bound.embed(*node)[0, :2].tolist() == [5.0, -5.0]
+
+
+def test_configs_without_a_bound_are_written_as_before_there_was_one():
+    old = ModelConfig(method="asap+")
+    assert "readout_bound" not in old.to_dict()
+    assert ModelConfig.from_dict(old.to_dict()) == old
+    new = ModelConfig(method="asap+", readout_bound=5)
+    assert new.to_dict()["readout_bound"] == 5.0
+    assert ModelConfig.from_dict(new.to_dict()) == new
+
+
 @pytest.mark.parametrize("method", ["asap+", "none+"])
 def test_a_batch_is_its_graphs_one_by_one_in_any_order_of_nodes(method):
     model = eager(ModelConfig(method=method, hidden=6))
@@ -122,6 +149,7 @@ def test_method_and_settings():
         ({"residual": 1}, r"model\.residual must be true or false"),
         ({"first_convs": 0}, r"model\.first_convs must be a whole number"),
         ({"count_dropout": 1.0}, r"model\.count_dropout must be a number in \[0, 1\)"),
+        ({"readout_bound": -1.0}, r"model\.readout_bound must be a number 0 or more, got -1.0"),
     ],
 )
 def test_impossible_settings_are_refused(setting, words):
