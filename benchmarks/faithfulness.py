@@ -218,11 +218,12 @@ def half_width(values: np.ndarray) -> np.ndarray:
     return t.ppf(0.975, n - 1) / np.sqrt(n) * values.std(axis=0, ddof=1) if n > 1 else np.zeros(values.shape[1:])
 
 
-def records_of(result: dict) -> list[tuple[str, str, list[dict]]]:
-    """The set, the method and the records of all their seeds."""
+def records_of(result: dict, later: bool = False) -> list[tuple[str, str, list[dict]]]:
+    """The set, the method and the records of all their seeds, or only of the seeds after the first ones."""
     methods = sorted({key.split("|")[1] for key in result["runs"]}, reverse=True)
+    chosen = {key: r for key, r in result["runs"].items() if not later or int(key.split("|")[2]) not in SEEDS}
     groups = [
-        (name, method, [r for key, r in result["runs"].items() if key.startswith(f"{name}|{method}|")])
+        (name, method, [r for key, r in chosen.items() if key.startswith(f"{name}|{method}|")])
         for method in methods
         for name in SETS
     ]
@@ -235,7 +236,14 @@ def summary_of(result: dict) -> str:
         f"| set, method | compared with | graphs | {NAMES[CHOSEN]} | the other | intervals apart | ours is higher in |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, method, records in records_of(result):
+    groups = [
+        *records_of(result),
+        *(
+            (name, f"{method}, only seeds from {len(SEEDS)} on", records)
+            for name, method, records in records_of(result, True)
+        ),
+    ]
+    for name, method, records in groups:
         for peer in (*PEERS, BASELINE):
             both = [r["kinds"] for r in records if {peer, CHOSEN} <= set(r["kinds"])]
             if not both:

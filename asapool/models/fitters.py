@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Arrays = dict[str, npt.NDArray[Any]]
 NAMES = ("feature", "threshold", "child", "value", "root")
 ROWS = 256  # samples that are evaluated at once
+COMPILED = 200_000  # samples × trees from which compiling the loop pays
 
 
 def forest_arrays(forest: Any, num_classes: int) -> Arrays:
@@ -64,19 +65,30 @@ def forest_probability(arrays: Mapping[str, npt.NDArray[Any]], z: npt.NDArray[np
     >>> bool(np.allclose(forest_probability(forest_arrays(forest, 2), z), forest.predict_proba(z)))
     True
     """
-    feature, threshold, child, value = (arrays[name] for name in NAMES[:4])
-    out = np.empty((len(z), value.shape[1]))
+    out = np.empty((len(z), arrays["value"].shape[1]))
+    leaves = _leaves if len(z) * len(arrays["root"]) < COMPILED else _compiled_leaves
     for start in range(0, len(z), ROWS):
-        part = z[start : start + ROWS]
-        row = np.arange(len(part))[:, None]
-        node = np.broadcast_to(arrays["root"], (len(part), len(arrays["root"])))
-        while True:
-            below = child[node, (part[row, feature[node]] > threshold[node]).astype(np.int8)]
-            if np.array_equal(below, node):
-                break
-            node = below
-        out[start : start + ROWS] = value[node].mean(axis=1)
+        out[start : start + ROWS] = arrays["value"][leaves(arrays, z[start : start + ROWS])].mean(axis=1)
     return out
+
+
+def _leaves(arrays: Mapping[str, npt.NDArray[Any]], z: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
+    """The leaf of every sample in every tree, (B, T)."""
+    feature, threshold, child = (arrays[name] for name in NAMES[:3])
+    row = np.arange(len(z))[:, None]
+    node: npt.NDArray[np.int32] = np.broadcast_to(arrays["root"], (len(z), len(arrays["root"])))
+    while True:
+        below: npt.NDArray[np.int32] = child[node, (z[row, feature[node]] > threshold[node]).astype(np.int8)]
+        if np.array_equal(below, node):
+            return below
+        node = below
+
+
+def _compiled_leaves(arrays: Mapping[str, npt.NDArray[Any]], z: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
+    """The same by a compiled loop."""
+    from asapool.kernels.fused.forest import forest_leaves  # imports numba, so not at the top
+
+    return forest_leaves(arrays["feature"], arrays["threshold"], arrays["child"], arrays["root"], z)
 
 
 def join_forests(forests: Sequence[Arrays]) -> Arrays:

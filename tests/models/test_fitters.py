@@ -6,7 +6,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from asapool.data import load
 from asapool.data.targets import Target
-from asapool.models import ModelConfig, build, checkpoint
+from asapool.models import ModelConfig, build, checkpoint, fitters
 from asapool.models.counting import CountForest
 from asapool.models.fitters import FITTERS, forest_answers
 
@@ -43,6 +43,16 @@ def test_forests_of_yes_no_tasks_are_scikit_learns_classifiers():
         assert np.allclose(p[:, t], theirs)
     assert (p[:, 1] == 1).all()  # a task with a single value
     assert (p[:, 3] == 0).all()  # a task without values
+
+
+def test_compiled_forests_answer_to_the_last_bit(monkeypatch):
+    rng = np.random.default_rng(3)
+    z = rng.poisson(0.4, size=(700, 20)).astype(np.float32)
+    y = np.stack([z[:, 0] * 2 + z[:, 1], z[:, 2]], axis=1).astype(np.float64)
+    arrays = FITTERS["regression"].forest(z, y, None, 2, 9, 0)
+    plain = forest_answers(arrays, z)
+    monkeypatch.setattr(fitters, "COMPILED", 0)
+    assert np.array_equal(forest_answers(arrays, z), plain)
 
 
 def test_linear_models_find_a_linear_rule_in_every_task():
