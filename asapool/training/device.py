@@ -80,7 +80,8 @@ class LossScale:
         if not all(bool(gradient.isfinite().all()) for gradient in gradients):
             self.factor /= 2
             return False
-        torch._foreach_div_(gradients, self.factor)
+        for gradient in gradients:
+            gradient.div_(self.factor)
         return True
 
 
