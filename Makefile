@@ -20,7 +20,7 @@ lint: $(STAMP)
 # the tests of a file run in one process: they share fixtures, and some of them a cluster (xdist 3.8 does not see the
 # groups of --dist loadfile under pytest 9.2)
 unit: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q --durations=20
 
 # with the slow tests: drivers and machines of a Ray cluster that die
 test-all: lint

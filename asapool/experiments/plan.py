@@ -191,7 +191,7 @@ def load_plan(
 ) -> Plan:
     """A plan by name, or from a TOML file, restricted or changed by the options.
 
-    datasets and methods select columns and rows (a method is the name of a row, or the method of its model); seeds is
+    datasets and methods select columns and rows (the name of a row, else the method of its model); seeds is
     the number of seeds. semantics is that of ASAP unless a row sets its own; other methods have none. smoke
     replaces every data set by a few small graphs.
     """

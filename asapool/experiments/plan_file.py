@@ -79,13 +79,15 @@ class PlanFile:
         return _folded(name) in self._choices()
 
     def rows_named(self, names: Sequence[str] | None) -> list[RowEntry]:
-        """The rows of these names or methods, in the order of the plan."""
+        """The rows of these names, in the order of the plan; what is not the name of a row is a method."""
         if names is None:
             return list(self.rows)
         for name in names:
             if name not in self.methods:
                 raise ConfigError(f"{self.place}: has no method {name!r}. It has {', '.join(self.methods)}")
-        return [row for row in self.rows if set(self._words(row)) & set(names)]
+        by_name = {row.name for row in self.rows} & set(names)
+        by_method = set(names) - by_name
+        return [row for row in self.rows if row.name in by_name or self._words(row)[1] in by_method]
 
     def data_named(self, names: Sequence[str] | None, root: str | PathLike[str] | None, smoke: bool) -> list[DataEntry]:
         """The data sets of these names; by default those of the plan, missing ones replaced according to INSTEAD."""

@@ -114,6 +114,7 @@ def test_options_cut_it_down(plan_file):
     assert plan.cells[0].train.batch_size == 128
     assert plan.cells[0].source.source == "NCI1"
     assert load_plan(plan_file, methods=["asap"]).rows == ("wide",)  # a row is chosen by its method too
+    assert load_plan("table-plus", methods=["asap+"]).rows == ("asap+",)  # unless a row has that name
 
 
 def test_semantics_are_those_of_asap_alone(plan_file):
