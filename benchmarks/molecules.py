@@ -257,7 +257,7 @@ def table(results: Path, split: str) -> list[str]:
             continue
         single, joined = kinds["single"], kinds["ensemble"]
         rows.append([
-            data, LABELS[single[0]["metric"]], mean(single, "trivial"), mean(kinds["ecfp"], "score"),
+            marked(data, single), LABELS[single[0]["metric"]], mean(single, "trivial"), mean(kinds["ecfp"], "score"),
             mean(single, "score"), mean(joined, "score"), mean(single, "coverage"), mean(joined, "coverage"),
             str(len({r["seed"] for r in single})),
         ])  # fmt: skip
@@ -274,8 +274,21 @@ def peer_table(results: Path) -> list[str]:
             if seeds:
                 shared = {kind: [r for r in some if r["seed"] in seeds] for kind, some in kinds.items()}
                 scores = [mean(shared[kind], "score") for kind in ("chemprop", "single", "ensemble")]
-                rows.append([data, inputs, LABELS[shared["single"][0]["metric"]], *scores, str(len(seeds))])
+                rows.append(
+                    [
+                        marked(data, shared["single"]),
+                        inputs,
+                        LABELS[shared["single"][0]["metric"]],
+                        *scores,
+                        str(len(seeds)),
+                    ]
+                )
     return [markdown.table(rows[0], rows[1:])]
+
+
+def marked(data: str, single: list[dict[str, Any]]) -> str:
+    """The name of the data set, with a star if some of its models were trained before readouts were clipped."""
+    return data if all("readout_bound" in r.get("config", {}) for r in single) else f"{data} *"
 
 
 def by_kind(
@@ -307,12 +320,15 @@ HEAD = """# Molecules
 
 `asap+` with default settings compared with the `ecfp` forest and with chemprop 2 with default settings, on the same
 splits (80/10/10), one thread. RMSE: lower is better; ROC-AUC: higher is better, mean over tasks. *asap+* is the mean of
-five models with different seeds, *ensemble* one model of the five; ± is the deviation over several splits.
+five models with different seeds (on some random splits a single model), *ensemble* one model of the five; ± is the
+deviation over several splits.
 
 *covered* is the share of test graphs whose conformal set or interval at 90 % contains the truth
 ([uncertainty](uncertainty.md)). The guarantee is for graphs like those in the validation part. Random splits satisfy
 this, up to the sampling error of parts of about a hundred graphs; a scaffold split puts other scaffolds into the test
 part.
+
+A star: trained before `asap+` clipped its readouts (`model.readout_bound`).
 
 This page is written by `python -m benchmarks.molecules` from `results/molecules/`, one line per training run.
 """

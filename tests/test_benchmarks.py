@@ -48,6 +48,7 @@ def test_the_page_of_molecules_sums_up_its_records(tmp_path):
         return {
             "data": "esol", "split": "random", "method": method, "seed": seed, "epochs_given": epochs, "metric": "rmse",
             "members": members, "score": score, "trivial": 2.0, "coverage": covered, "seconds_per_epoch": 0.5,
+            "config": {"readout_bound": 5.0},
         }  # fmt: skip
 
     file = tmp_path / "esol.jsonl"

@@ -43,7 +43,7 @@ def saved(folder, **options):
 def plus(tmp_path_factory):
     """asap+ and its ONNX file, made by the command line."""
     folder = tmp_path_factory.mktemp("onnx")
-    path = saved(folder, method="asap+", first_convs=1, count_buckets=32, count_depth=1)
+    path = saved(folder, method="asap+", first_convs=1, count_buckets=32, count_depth=1, readout_bound=0.5)
     done = call("export", path, folder / "m.onnx", "--graphs", 30, "--json")
     assert done.exit_code == 0, done.output
     return path, folder / "m.onnx", json.loads(done.stdout)

@@ -20,7 +20,7 @@ VARIANTS = [
     {"method": "asap", "semantics": "pyg", "hops": 2, "ratio": 3},
     {"method": "asap", "max_neighbours": 2, "attention": "dynamic"},
     {"method": "asap+"},
-    {"method": "asap+", "edge_features": False, "counts": "none", "norm": "graph"},
+    {"method": "asap+", "edge_features": False, "counts": "none", "norm": "graph", "readout_bound": 0.5},
     {"method": "asap+", "counts": "ecfp", "count_buckets": 64},
     {"method": "none+"},
     {"method": "none", "conv": "sage"},
