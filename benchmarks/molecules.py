@@ -96,7 +96,7 @@ def work_on(chosen: argparse.Namespace, data: str, split: str, method: str, seed
     plain = {name: key for key, name in DESCRIPTORS.items()}.get(method, method)
     members = chosen.members if plain == "asap+" else 1  # a forest is an ensemble already
     wanted = {"data": data, "split": split, "method": method, "seed": seed, "epochs_given": chosen.epochs}
-    if any(wanted.items() <= record.items() and record["members"] == members for record in records(file)):
+    if any(wanted.items() <= r.items() and r["members"] == members and clipped(r) for r in records(file)):
         return
     tables: dict[str, dict[str, Any]] = {
         "data": {
@@ -256,10 +256,12 @@ def table(results: Path, split: str) -> list[str]:
         if not kinds["single"]:
             continue
         single, joined = kinds["single"], kinds["ensemble"]
+        seeds = {r["seed"] for r in single}
+        forest = [r for r in kinds["ecfp"] if r["seed"] in seeds]
         rows.append([
-            marked(data, single), LABELS[single[0]["metric"]], mean(single, "trivial"), mean(kinds["ecfp"], "score"),
+            marked(data, single), LABELS[single[0]["metric"]], mean(single, "trivial"), mean(forest, "score"),
             mean(single, "score"), mean(joined, "score"), mean(single, "coverage"), mean(joined, "coverage"),
-            str(len({r["seed"] for r in single})),
+            str(len(seeds)),
         ])  # fmt: skip
     return [markdown.table(rows[0], rows[1:])]
 
@@ -287,15 +289,27 @@ def peer_table(results: Path) -> list[str]:
 
 
 def marked(data: str, single: list[dict[str, Any]]) -> str:
-    """The name of the data set, with a star if some of its models were trained before readouts were clipped."""
-    return data if all("readout_bound" in r.get("config", {}) for r in single) else f"{data} *"
+    """The name of the data set, with a star if its models were trained before readouts were clipped."""
+    return data if all(map(clipped, single)) else f"{data} *"
+
+
+def clipped(record: dict[str, Any]) -> bool:
+    """Whether a record is of an asap+ with clipped readouts, or of another method."""
+    return not record["method"].startswith("asap+") or "readout_bound" in record["config"]
+
+
+def newest(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records without those of asap+ before readouts were clipped, unless there are no newer ones of the split."""
+    renewed = {(r["split"], r["method"]) for r in records if r["method"].startswith("asap+") and clipped(r)}
+    return [r for r in records if clipped(r) or (r["split"], r["method"]) not in renewed]
 
 
 def by_kind(
     results: Path, data: str, split: str, ours: str = "asap+", theirs: str = "chemprop"
 ) -> dict[str, list[dict[str, Any]]]:
     """The records of a data set with full training: single models and ensembles of asap+, ecfp, chemprop."""
-    full = [r for r in records(results / f"{data}.jsonl") if r["split"] == split and r["epochs_given"] is None]
+    everything = newest(records(results / f"{data}.jsonl"))
+    full = [r for r in everything if r["split"] == split and r["epochs_given"] is None]
     return {
         "single": [r for r in full if r["method"] == ours and r["members"] == 1],
         "ensemble": [r for r in full if r["method"] == ours and r["members"] > 1],
