@@ -22,7 +22,7 @@ lint: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q --durations=20
 
-# with the slow tests: drivers and machines of a Ray cluster that die
+# with the slow tests: drivers and machines of a Ray cluster that die, and the long notebooks
 test-all: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q --slow
 

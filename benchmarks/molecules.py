@@ -289,7 +289,7 @@ def peer_table(results: Path) -> list[str]:
 
 
 def marked(data: str, single: list[dict[str, Any]]) -> str:
-    """The name of the data set, with a star if its models were trained before readouts were clipped."""
+    """The name of the data set, with a star if some of its models were trained before readouts were clipped."""
     return data if all(map(clipped, single)) else f"{data} *"
 
 
@@ -299,9 +299,14 @@ def clipped(record: dict[str, Any]) -> bool:
 
 
 def newest(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records without those of asap+ before readouts were clipped, unless there are no newer ones of the split."""
-    renewed = {(r["split"], r["method"]) for r in records if r["method"].startswith("asap+") and clipped(r)}
-    return [r for r in records if clipped(r) or (r["split"], r["method"]) not in renewed]
+    """The records without those of asap+ before readouts were clipped, where the same split was trained since then."""
+    renewed = {split_of(r) for r in records if clipped(r)}
+    return [r for r in records if clipped(r) or split_of(r) not in renewed]
+
+
+def split_of(record: dict[str, Any]) -> tuple[str, str, int]:
+    """Which method was trained on which split."""
+    return record["method"], record["split"], record["seed"]
 
 
 def by_kind(
@@ -342,7 +347,7 @@ deviation over several splits.
 this, up to the sampling error of parts of about a hundred graphs; a scaffold split puts other scaffolds into the test
 part.
 
-A star: trained before `asap+` clipped its readouts (`model.readout_bound`).
+A star: all or some models were trained before `asap+` clipped its readouts (`model.readout_bound`).
 
 This page is written by `python -m benchmarks.molecules` from `results/molecules/`, one line per training run.
 """

@@ -21,9 +21,7 @@ def pytest_collection_modifyitems(config, items):
     """Slow tests run on request."""
     for item in items:
         if item.get_closest_marker("slow") and not config.getoption("--slow"):
-            item.add_marker(
-                pytest.mark.skip(reason="drivers and machines of a Ray cluster that die; run `make test-all`")
-            )
+            item.add_marker(pytest.mark.skip(reason="takes more than half a minute; run `make test-all`"))
 
 
 @pytest.fixture

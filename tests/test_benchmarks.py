@@ -58,8 +58,8 @@ def test_the_page_of_molecules_sums_up_its_records(tmp_path):
     molecules.append(file, [record(1, "asap+", 1, 1.1, 0.8), record(0, "asap+", 5, 0.7, 0.91)])
     molecules.append(file, [record(0, "ecfp", 1, 1.2, 0.88), record(0, "asap+", 1, 9.0, 0.1, epochs=1)])
     molecules.append(file, [record(0, "chemprop", 1, 0.95, None), record(2, "ecfp", 1, 7.0, 0.88)])  # no asap+ there
-    old = {key: value for key, value in record(2, "asap+", 1, 8.0, 0.9).items() if key != "config"} | {"config": {}}
-    molecules.append(file, [old])  # before readouts were clipped: not counted beside newer ones
+    old = {key: value for key, value in record(1, "asap+", 1, 8.0, 0.9).items() if key != "config"} | {"config": {}}
+    molecules.append(file, [old])  # before readouts were clipped: not counted beside a newer one
     assert len(molecules.records(file)) == 9
     molecules.append(file, [r | {"split": "scaffold"} for r in molecules.records(file)])
     rows = [line for line in molecules.page(tmp_path).splitlines() if line.startswith("| esol")]

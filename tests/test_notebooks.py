@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
+LONG = ("chemist", "engineer", "scikit-learn")
 
 
 @pytest.mark.skipif(find_spec("nbclient") is None, reason='nbclient is not installed; pip install "asapool[dev]"')
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.slow] * (path.stem in LONG)) for path in NOTEBOOKS],
+    ids=lambda path: path.stem,
+)
 def test_it_runs(path, tmp_path, monkeypatch):
     import nbformat
     from nbclient import NotebookClient
