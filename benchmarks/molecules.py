@@ -276,15 +276,8 @@ def peer_table(results: Path) -> list[str]:
             if seeds:
                 shared = {kind: [r for r in some if r["seed"] in seeds] for kind, some in kinds.items()}
                 scores = [mean(shared[kind], "score") for kind in ("chemprop", "single", "ensemble")]
-                rows.append(
-                    [
-                        marked(data, shared["single"]),
-                        inputs,
-                        LABELS[shared["single"][0]["metric"]],
-                        *scores,
-                        str(len(seeds)),
-                    ]
-                )
+                label = LABELS[shared["single"][0]["metric"]]
+                rows.append([marked(data, shared["single"]), inputs, label, *scores, str(len(seeds))])
     return [markdown.table(rows[0], rows[1:])]
 
 
@@ -339,8 +332,8 @@ HEAD = """# Molecules
 
 `asap+` with default settings compared with the `ecfp` forest and with chemprop 2 with default settings, on the same
 splits (80/10/10), one thread. RMSE: lower is better; ROC-AUC: higher is better, mean over tasks. *asap+* is the mean of
-five models with different seeds (on some random splits a single model), *ensemble* one model of the five; ± is the
-deviation over several splits.
+five models with different seeds, *ensemble* one model of the five; ± is the deviation over several splits. On some
+random splits a single model was trained, so an ensemble there may have fewer splits than the last column says.
 
 *covered* is the share of test graphs whose conformal set or interval at 90 % contains the truth
 ([uncertainty](uncertainty.md)). The guarantee is for graphs like those in the validation part. Random splits satisfy
