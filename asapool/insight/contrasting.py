@@ -51,7 +51,7 @@ def similarities(graphs: GraphSet, index: int) -> Floats:
         from asapool.nn.counts import WLCounts
         from asapool.training.predictions import pieces
 
-        wl = WLCounts(3, BUCKETS)
+        wl = WLCounts(3, BUCKETS, backend="reference")
         rows = []
         for piece in pieces(graphs):
             batch = graphs.batch(piece)

@@ -65,6 +65,8 @@ __all__ = [
     "select",
     "share",
     "strongest",
+    "subtree_counts",
+    "subtree_labels",
     "sum_messages",
     "sum_neighbours",
 ]
@@ -338,6 +340,29 @@ def check_readout(parts: Sequence[str]) -> tuple[str, ...]:
     if not names or len(set(names)) < len(names) or not set(names) <= set(READOUTS):
         raise ConfigError(f"readout must be one or more of {', '.join(READOUTS)}, each once, got {parts!r}")
     return names
+
+
+def subtree_labels(
+    x: Tensor, rowptr: Tensor, col: Tensor, depth: int, edge_attr: Tensor | None = None, *, backend: str = "auto"
+) -> Tensor:
+    """The Weisfeiler-Lehman labels of all nodes for depth 0 … `depth`, (depth + 1, N) int64.
+
+    >>> labels = subtree_labels(torch.ones(3, 1), torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1]), depth=1)
+    >>> [len(one.unique()) for one in labels]  # the ends of a path differ from its middle after one refinement
+    [1, 2]
+    """
+    labels: Tensor = backend_for(backend, x, edge_attr).subtree_labels(x, rowptr, col, depth, edge_attr)
+    return labels
+
+
+def subtree_counts(
+    x: Tensor, ptr: Tensor, rowptr: Tensor, col: Tensor, depth: int, buckets: int, edge_attr: Tensor | None = None, *,
+    backend: str = "auto",
+) -> Tensor:  # fmt: skip
+    """How often the labels of `subtree_labels`, modulo `buckets`, occur in each graph, (B, buckets)."""
+    module = backend_for(backend, x, edge_attr)
+    counts: Tensor = module.subtree_counts(x, ptr, rowptr, col, depth, buckets, edge_attr)
+    return counts
 
 
 def graph_norm(

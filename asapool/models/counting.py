@@ -138,14 +138,14 @@ def _labels(graphs: GraphSet, indices: Ints, depth: int) -> tuple[Ints, Ints]:
     """The WL labels of some graphs up to a depth, and for each label the position of its graph in indices."""
     import torch
 
-    from asapool.nn.counts import wl_labels
+    from asapool.kernels import subtree_labels
 
     part = graphs.subset(indices)
     x, rowptr, col = (torch.from_numpy(array.copy()) for array in (part.x, part.rowptr, part.col))
     edge = None if part.edge_attr is None else torch.from_numpy(part.edge_attr.copy())
-    labels = [label.numpy() for label in wl_labels(x, rowptr, col, depth, edge)]
+    labels: Ints = subtree_labels(x, rowptr, col, depth, edge, backend="reference").numpy()
     owner = np.repeat(np.arange(len(part)), np.diff(part.ptr))
-    return np.concatenate(labels), np.tile(owner, len(labels))
+    return labels.ravel(), np.tile(owner, len(labels))
 
 
 def _counts(labels: tuple[Ints, Ints], known: Ints, G: int) -> csr_matrix:

@@ -146,7 +146,9 @@ class PlusModel(GraphModel):
         self.encoder = PlusEncoder(config, shape, make_pool)
         width, hidden = self.encoder.out_channels, config.hidden
         self.norm = NodeNorm(width)
-        self.wl = WLCounts(config.count_depth, config.count_buckets) if config.counts == "wl" else None
+        self.wl = None
+        if config.counts == "wl":
+            self.wl = WLCounts(config.count_depth, config.count_buckets, backend=config.kernels)
         self.count_lin = None if config.counts == "none" else nn.Linear(config.count_buckets, hidden)
         self.count_dropout = HashedDropout(config.count_dropout, config.kernels)
         self.count_norm = None if config.counts == "none" else NodeNorm(hidden)

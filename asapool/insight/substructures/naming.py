@@ -12,7 +12,7 @@ from asapool.data import GraphSet
 from asapool.data.molecules import molecule
 from asapool.insight.levels import Ints
 from asapool.insight.substructures.cutting import Induced, Pieces, induced
-from asapool.nn.counts import wl_labels
+from asapool.kernels import subtree_labels
 
 ROUNDS = 4  # refinements of the hash
 ORGANIC = frozenset(("B", "C", "N", "O", "P", "S", "F", "Cl", "Br", "I"))
@@ -53,7 +53,8 @@ def hash_members(pieces: Pieces, inner: Induced, label: Ints, edge: Ints | None)
         return np.zeros(0, np.int64)
     x = torch.from_numpy(label.astype(np.float64))[:, None]
     attr = None if edge is None else torch.from_numpy(edge[inner.entry].astype(np.float64))[:, None]
-    *_, last = wl_labels(x, torch.from_numpy(inner.rowptr), torch.from_numpy(inner.col), ROUNDS, attr)
+    rows = torch.from_numpy(inner.rowptr), torch.from_numpy(inner.col)
+    last = subtree_labels(x, *rows, ROUNDS, attr, backend="reference")[-1]
     sums: Ints = np.add.reduceat(last.numpy(), pieces.ptr[:-1])  # wraps around
     return sums
 

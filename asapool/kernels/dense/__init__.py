@@ -10,6 +10,7 @@ from asapool.kernels.dense.coarsen import coarsen, coarsen_features, gate, gathe
 from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding, pad, reach
 from asapool.kernels.dense.propagate import activate, normalise, propagate, sum_messages, sum_neighbours
 from asapool.kernels.dense.readout import graph_norm, node_statistics, readout
+from asapool.kernels.dense.subtrees import subtree_counts
 
 __all__ = [
     "DenseGraph",
@@ -35,6 +36,7 @@ __all__ = [
     "score",
     "select",
     "strongest",
+    "subtree_counts",
     "sum_messages",
     "sum_neighbours",
 ]

@@ -13,6 +13,7 @@ from asapool.kernels.fused.propagate import activate, normalise, propagate
 from asapool.kernels.fused.readout import graph_norm, readout
 from asapool.kernels.fused.score import project, score
 from asapool.kernels.fused.select import gate, gather, select
+from asapool.kernels.fused.subtrees import subtree_counts, subtree_labels
 from asapool.kernels.reference.edges import strongest
 
 __all__ = [
@@ -43,6 +44,8 @@ __all__ = [
     "select",
     "share",
     "strongest",
+    "subtree_counts",
+    "subtree_labels",
     "sum_messages",
     "sum_neighbours",
 ]

@@ -12,6 +12,7 @@ from asapool.kernels.reference.propagate import activate, normalise, propagate
 from asapool.kernels.reference.readout import graph_norm, readout
 from asapool.kernels.reference.score import project, score
 from asapool.kernels.reference.select import gate, gather, select
+from asapool.kernels.reference.subtrees import subtree_counts, subtree_labels
 
 __all__ = [
     "activate",
@@ -38,6 +39,8 @@ __all__ = [
     "select",
     "share",
     "strongest",
+    "subtree_counts",
+    "subtree_labels",
     "sum_messages",
     "sum_neighbours",
 ]

@@ -27,12 +27,12 @@ def dropout_mask(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
     """Dropout mask: 0 with probability p, else 1/(1 − p); seed (1,) of int64."""
     # position · STEP + seed, in a form that torch.compile does not mistake for an index, which must not overflow
     z = (torch.arange(1, entries + 1, device=like.device) + seed.to(like.device) * BACK) * STEP
-    z = (z ^ _shift(z, 30)) * FIRST
-    z = (z ^ _shift(z, 27)) * SECOND
-    z = z ^ _shift(z, 31)
-    return (_shift(z, 64 - BITS) >= threshold(p)).to(like.dtype) * (1 / (1 - p))
+    z = (z ^ logical_shift(z, 30)) * FIRST
+    z = (z ^ logical_shift(z, 27)) * SECOND
+    z = z ^ logical_shift(z, 31)
+    return (logical_shift(z, 64 - BITS) >= threshold(p)).to(like.dtype) * (1 / (1 - p))
 
 
-def _shift(z: Tensor, bits: int) -> Tensor:
+def logical_shift(z: Tensor, bits: int) -> Tensor:
     """Logical right shift: z >> bits as for an unsigned number."""
     return torch.bitwise_and(z >> bits, (1 << (64 - bits)) - 1)

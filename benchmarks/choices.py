@@ -1,0 +1,157 @@
+"""Which settings asap+ should have by default: trials on training graphs only.
+
+    python -m benchmarks.choices --data NCI1 --settings base,average --trials 3
+    python -m benchmarks.choices --table                     # what was measured so far
+
+For every trial the test part of a published fold (or of a scaffold split) is set aside and never used. The other graphs
+are divided again into training, validation and test graphs of the trial, and a setting is scored on the latter. The
+same trial has the same parts for all settings. results/choices.jsonl has one line per training; what is there is not
+trained again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from asapool.data import GraphSet, read
+from asapool.data.splits import Split, scaffold_split, stratified_split
+from asapool.models import ModelConfig
+from asapool.training import fit, predict
+from asapool.training.config import TrainConfig, preset
+from asapool.training.new_model import new_model
+from asapool.training.tasks import task_of
+from benchmarks.measuring import machine
+from benchmarks.molecules import LABELS, SCORES, SETS, append, records
+
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "results" / "choices.jsonl"
+FOLDS = {"NCI1": "NCI1", "DD": "DD", "PROTEINS": "PROTEINS_full"}  # sets with published folds, and the files of these
+
+# changes of the default settings: tables [model] and [train]
+SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
+    "base": {},
+    "average": {"train": {"average": 10}},
+    "wide": {"model": {"hidden": 128}},
+    "three convs": {"model": {"first_convs": 3}},
+    "three convs, average": {"model": {"first_convs": 3}, "train": {"average": 10}},
+    "no counts": {"model": {"counts": "none"}},
+    "ecfp": {"model": {"counts": "ecfp"}},
+    "ecfp, average": {"model": {"counts": "ecfp"}, "train": {"average": 10}},
+    "no counts, three convs, average": {
+        "model": {"first_convs": 3, "counts": "none"}, "train": {"average": 10},
+    },
+    "hidden 64": {"model": {"hidden": 64}},
+    "ratio 0.8": {"model": {"ratio": 0.8}},
+    "longer": {"train": {"epochs": 1.5}},
+    "longer, average": {"train": {"epochs": 1.5, "average": 10}},
+    "batch 32": {"train": {"batch_size": 32}},
+    "huber": {"train": {"loss": "huber"}},
+    "four convs": {"model": {"first_convs": 4}},
+    "less dropout": {"model": {"dropout": 0.2}},
+    "less decay": {"train": {"weight_decay": 0.01}},
+}  # fmt: skip
+
+
+def main() -> None:
+    """Train what is missing, then print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="NCI1", help=", ".join([*FOLDS, *SETS]))
+    parser.add_argument("--settings", default="base,average", help=", ".join(SETTINGS))
+    parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--root", type=Path, default=Path(os.environ.get("ASAPOOL_DATA", "../shared/datasets")))
+    parser.add_argument("--table", action="store_true", help="train nothing")
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    if not chosen.table:
+        graphs = load(chosen.data, chosen.root)
+        for trial in range(chosen.trials):
+            for name in chosen.settings.split(";"):
+                work_on(graphs, chosen.data, chosen.root, name, trial)
+    for line in table(records(FILE)):
+        print(line)
+
+
+def load(data: str, root: Path) -> GraphSet:
+    """The graphs of a set."""
+    if data in FOLDS:
+        return read(data, data_root=str(root)).graphs
+    return read(str(root / "molecules" / f"{data}.csv"), skip_invalid=True, **SETS[data]).graphs
+
+
+def parts(graphs: GraphSet, data: str, root: Path, trial: int) -> tuple[GraphSet, Split]:
+    """The graphs outside the test part of a fold or a scaffold split, and their own split."""
+    if data in FOLDS:
+        fold = json.loads((root / "splits" / f"{FOLDS[data]}.json").read_text())[trial]
+        inside = graphs.subset(np.setdiff1d(np.arange(len(graphs)), fold["test"]))
+        return inside, stratified_split(inside, seed=trial, val=0.1, test=0.15)
+    outer = scaffold_split(graphs, seed=trial)
+    inside = graphs.subset(np.sort(np.concatenate([outer.train, outer.val])))
+    return inside, scaffold_split(inside, val=0.1, test=0.15, seed=1000 + trial)
+
+
+def work_on(graphs: GraphSet, data: str, root: Path, name: str, trial: int) -> None:
+    """Train one setting on one trial, if its record is not there."""
+    wanted = {"data": data, "settings": name, "trial": trial}
+    if any(wanted.items() <= record.items() for record in records(FILE)):
+        return
+    inside, split = parts(graphs, data, root, trial)
+    model, train = settings_of(data, inside, name)
+    began = time.process_time()
+    network = new_model(model, inside, split.train, train)
+    done = fit(network, inside, split, train)
+    target, task = inside.target, task_of(inside.target)
+    metric = "accuracy" if data in FOLDS else SCORES[target.kind]
+    scores = {
+        part: task.mean(metric, inside.y[indices], predict(network, inside, indices), target)
+        for part, indices in (("val", split.val), ("test", split.test))
+    }
+    line = wanted | {
+        "metric": metric, "score": scores["test"], "val_score": scores["val"], "best_epoch": done.best_epoch,
+        "parts": [len(split.train), len(split.val), len(split.test)], "seconds": time.process_time() - began,
+        "config": model.to_dict(), "train": train.to_dict(), "machine": machine(),
+    }  # fmt: skip
+    append(FILE, [line])
+    print(f"{data}, {name}, trial {trial}: {scores['test']:.4f} ({line['seconds']:.0f} s)", flush=True)
+
+
+def settings_of(data: str, graphs: GraphSet, name: str) -> tuple[ModelConfig, TrainConfig]:
+    """The default settings for a set of this size, with the changes of that name."""
+    tables = preset(data, "asap+", len(graphs), graphs.target.kind)
+    change = SETTINGS[name]
+    train = TrainConfig(**tables["train"] | {"seed": 0, "threads": 1})
+    more = dict(change.get("train", {}))
+    if "epochs" in more:
+        more["epochs"] = round(train.epochs * more["epochs"])
+    return ModelConfig(method="asap+", **tables["model"] | change.get("model", {})), replace(train, **more)
+
+
+def table(lines: list[dict[str, Any]]) -> list[str]:
+    """Mean score per setting, and the mean paired difference to the defaults with its standard error."""
+    rows = []
+    for data in dict.fromkeys(line["data"] for line in lines):
+        mine = [line for line in lines if line["data"] == data]
+        base = {line["trial"]: line["score"] for line in mine if line["settings"] == "base"}
+        for name in dict.fromkeys(line["settings"] for line in mine):
+            scores = {line["trial"]: line["score"] for line in mine if line["settings"] == name}
+            gains = [scores[trial] - base[trial] for trial in scores if trial in base]
+            text = f"{data}, {name}: {LABELS.get(mine[0]['metric'], mine[0]['metric'])} "
+            text += f"{statistics.fmean(scores.values()):.4f} over {len(scores)} trials"
+            if name != "base" and len(gains) > 1:
+                error = statistics.stdev(gains) / len(gains) ** 0.5
+                text += f"; {statistics.fmean(gains):+.4f} ± {error:.4f} beside base ({len(gains)} trials)"
+            rows.append(text)
+    return rows
+
+
+if __name__ == "__main__":
+    main()
