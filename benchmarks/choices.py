@@ -1,6 +1,6 @@
 """Which settings asap+ should have by default: trials on training graphs only.
 
-    python -m benchmarks.choices --data NCI1 --settings base,average --trials 3
+    python -m benchmarks.choices --data NCI1 --settings "base;average" --trials 3
     python -m benchmarks.choices --table                     # what was measured so far
 
 For every trial the test part of a published fold (or of a scaffold split) is set aside and never used. The other graphs
@@ -51,6 +51,13 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "model": {"first_convs": 3, "counts": "none"}, "train": {"average": 10},
     },
     "hidden 64": {"model": {"hidden": 64}},
+    "hidden 64, less dropout": {"model": {"hidden": 64, "dropout": 0.2}},
+    "hidden 128, less dropout": {"model": {"hidden": 128, "dropout": 0.2}},
+    "hidden 64, no dropout": {"model": {"hidden": 64, "dropout": 0.0, "readout_dropout": 0.1, "conv_dropout": 0.0}},
+    "less dropout, average": {"model": {"dropout": 0.2}, "train": {"average": 10}},
+    "wide, average": {"model": {"hidden": 128}, "train": {"average": 10}},
+    "wide, longer, average": {"model": {"hidden": 128}, "train": {"epochs": 1.5, "average": 10}},
+    "twice as long, average": {"train": {"epochs": 2.0, "average": 10}},
     "ratio 0.8": {"model": {"ratio": 0.8}},
     "longer": {"train": {"epochs": 1.5}},
     "longer, average": {"train": {"epochs": 1.5, "average": 10}},
@@ -66,7 +73,7 @@ def main() -> None:
     """Train what is missing, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="NCI1", help=", ".join([*FOLDS, *SETS]))
-    parser.add_argument("--settings", default="base,average", help=", ".join(SETTINGS))
+    parser.add_argument("--settings", default="base;average", help="; ".join(SETTINGS))
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--root", type=Path, default=Path(os.environ.get("ASAPOOL_DATA", "../shared/datasets")))
     parser.add_argument("--table", action="store_true", help="train nothing")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from asapool.errors import ConfigError, choose
+from asapool.files import load_toml
 from asapool.models.methods import method as find_method
 from asapool.training.selection import SELECT_BY
 
@@ -223,26 +226,8 @@ _TABLE["Mutagenicity"] = _TABLE["FRANKENSTEIN"]  # the molecules that FRANKENSTE
 
 DEFAULT_METHOD = "asap+"  # of train, cv, compare and the estimator
 
-# Settings that depend on the size of the data set, for methods with their own schedule: upper bound of the number of
-# graphs; width; epochs and learning rate for one class column, for yes/no tasks, and for measured values. Small sets
-# need many epochs to get enough steps, measured values most of all. Chosen on validation parts.
-KINDS = ("classification", "multilabel", "regression")
-SIZES: tuple[tuple[float, int, dict[str, tuple[int, float]]], ...] = (
-    (500, 32, dict.fromkeys(KINDS, (150, 0.003))),
-    (2_000, 32, {"classification": (20, 0.001), "multilabel": (60, 0.003), "regression": (120, 0.003)}),
-    (20_000, 64, {"classification": (40, 0.005), "multilabel": (40, 0.005), "regression": (60, 0.005)}),
-    (math.inf, 64, dict.fromkeys(KINDS, (15, 0.005))),
-)
+PRESETS = Path(__file__).with_name("presets.toml")  # of methods with their own schedule, by target and size
 BOUND = 5.0  # model.readout_bound: an element that no training molecule has must not decide the answer
-# Below this many graphs a classifier does not count subtrees: on validation parts of PROTEINS and DD it was as accurate
-# without them, and overfitted less.
-FEWEST_COUNTED = 2_000
-# For measured values, wider neighbourhoods generalise better to new scaffolds than subtree counts, and the mean of the
-# weights over some epochs better than the weights of one; chosen on validation parts of esol and lipo.
-MEASURED: dict[str, dict[str, Any]] = {
-    "model": {"first_convs": 3, "counts": "none"},
-    "train": {"average": 10},
-}
 
 
 def preset(
@@ -270,20 +255,19 @@ def preset(
         model: dict[str, Any] = {"readout_bound": BOUND}
         if graphs is None:
             return {"model": model, "train": train}
-        hidden, schedules = next((width, schedules) for bound, width, schedules in SIZES if graphs < bound)
-        epochs, lr = schedules[kind]
-        model |= {"hidden": hidden}
-        train |= {"epochs": epochs, "lr": lr}
-        if kind == "regression":
-            return {"model": model | MEASURED["model"], "train": train | MEASURED["train"]}
-        if kind == "classification" and graphs < FEWEST_COUNTED:
-            model["counts"] = "none"
-        return {"model": model, "train": train}
+        fitting = next(one for one in _presets()[kind] if graphs < one.get("graphs_below", math.inf))
+        return {"model": model | fitting["model"], "train": train | fitting["train"]}
     known = {key.lower(): value for key, value in _TABLE.items()}
     if name.lower() not in known:
         return {"model": {}, "train": {}}
     batch, hidden, dropout, lr = known[name.lower()]
     return {"model": {"hidden": hidden, "attention_dropout": dropout}, "train": {"batch_size": batch, "lr": lr}}
+
+
+@cache
+def _presets() -> dict[str, list[dict[str, Any]]]:
+    """The entries of presets.toml, by kind of target."""
+    return load_toml(PRESETS)
 
 
 def seeds(count: int) -> tuple[int, ...]:
