@@ -116,7 +116,7 @@ class PoolStep:
         graph = self._after()
         best, place = self._ranking()
         edge_index, edge_weight = kernels.list_edges(graph, place, backend=self.backend)
-        return Pooled(self.x[best], edge_index, edge_weight, graph.pattern.batch, self.centres[best])
+        return Pooled(self.x.index_select(0, best), edge_index, edge_weight, graph.pattern.batch, self.centres[best])
 
     def pooled_with_features(self) -> PooledWithFeatures:
         """The same with the features of the pooled edges."""

@@ -53,9 +53,9 @@ class TrainConfig:
         threads: of torch; None = torch's default.
         select_by: the validation score by which the epoch is chosen: "accuracy", "balanced_accuracy", "roc_auc",
             "pr_auc", "mcc", "f1", "calibration_error" or "loss", ties broken by the loss; for measured values "rmse",
-            "mae", "r2", "pearson", "spearman" or "loss"; "paper" = accuracy, ties going to the first epoch; "auto" =
-            "paper" for roughly balanced, unweighted classes, else "roc_auc"; "rmse" for one measured value, "loss"
-            for several.
+            "mae", "r2", "pearson", "spearman" or "loss"; "paper" = accuracy, ties going to the first epoch; "last" = no
+            choice, the last epoch is kept; "auto" = "paper" for roughly balanced, unweighted classes, else "roc_auc";
+            "rmse" for one measured value, "loss" for several.
         optimizer: "adam", or "adamw", with weight decay decoupled from the gradient.
         schedule: of the learning rate: "steps", or "onecycle", which leaves lr_step and lr_gamma unused.
         label_smoothing: share of the target that is spread evenly over all classes.
@@ -127,6 +127,11 @@ class TrainConfig:
             raise ConfigError(f"train.freeze_encoder must be true or false, got {self.freeze_encoder!r}")
         if self.init_from is not None and (not isinstance(self.init_from, str) or not self.init_from):
             raise ConfigError(f"train.init_from must be the path of a model in quotes, got {self.init_from!r}")
+        if self.early_stopping is not None and self.select_by == "last":
+            raise ConfigError(
+                'train.early_stopping waits for a better epoch, and select_by = "last" compares none. Set '
+                'train.select_by = "loss" (--select-by loss), or leave early_stopping out'
+            )
         if self.freeze_encoder and self.init_from is None:
             raise ConfigError("train.freeze_encoder needs a trained encoder. Set train.init_from (--from MODEL) too")
         for name, allowed in WORDS.items():

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 Values = npt.NDArray[Any]
 ALL_METRICS = METRICS | REGRESSION_METRICS
-# "paper" is the authors' rule: the first epoch with the highest accuracy. The others break ties by the
-# loss. "auto" is the default for the kind of target, see resolve_rule.
-SELECT_BY = ("auto", "paper", "loss", *(name for name in ALL_METRICS if name != "log_loss"))
+# "paper" is the authors' rule: the first epoch with the highest accuracy. "last" keeps the weights of the last epoch,
+# for a schedule that ends with a small learning rate. The others break ties by the loss. "auto" is the default for the
+# kind of target, see resolve_rule.
+SELECT_BY = ("auto", "paper", "last", "loss", *(name for name in ALL_METRICS if name != "log_loss"))
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Selection:
     @property
     def label(self) -> str:
         """The name of the score in messages."""
-        plain = {"paper": "validation accuracy", "loss": "validation loss"}
+        plain = {"paper": "validation accuracy", "loss": "validation loss", "last": "validation loss"}
         return plain.get(self.name) or f"validation {ALL_METRICS[self.name].label}"
 
     @classmethod
@@ -62,13 +63,15 @@ class Selection:
         """The score of an epoch on the validation part; the metric says whether greater is better."""
         if self.name == "paper" and accuracy is not None:
             return accuracy
-        if self.name == "loss":
+        if self.name in ("loss", "last"):
             return loss
         value = self.task.mean(self.name, y, p, self.target)
         return -1.0 if value is None else value  # a correlation with constant predictions is undefined
 
     def better(self, score: float, loss: float, best_score: float, best_loss: float) -> bool:
         """Whether an epoch is better than the best so far."""
+        if self.name == "last":
+            return True
         if self.name == "paper":
             return score > best_score
         sign = -1 if self.name == "loss" or not ALL_METRICS[self.name].greater else 1

@@ -56,7 +56,7 @@ class Task:
     headline: ClassVar[str]
     shown: ClassVar[tuple[str, ...]]
     fitting: ClassVar[str]
-    rules: ClassVar[tuple[str, ...]] = ("loss",)
+    rules: ClassVar[tuple[str, ...]] = ("loss", "last")
     alike: ClassVar[str] = "one class"
     column: ClassVar[str] = "target"
     probabilities: ClassVar[bool] = True

@@ -33,7 +33,7 @@ class Classification(Task):
     headline = "accuracy"
     shown = ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error")
     fitting = "log_loss"
-    rules = ("loss", "paper")
+    rules = ("loss", "last", "paper")
     column = "class"
 
     def answers(self, outputs: Tensor, target: Target) -> Tensor:
