@@ -23,12 +23,13 @@ def run_rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
     parts, column = metrics["parts"], metrics["data"].get("class_column")
     target = Target.from_dict(metrics["target"]) if "target" in metrics else _classes(metrics)
     task = task_of(target)
+    kept = "last epoch" if metrics.get("selected_by") == "last" else "best epoch"
     shown: dict[str, Any] = {
         "data": f"{metrics['data']['name']}: {parts['train']:,} training, {parts['val']:,} validation, "
         f"{parts['test']:,} test graphs",
         **({f"{task.column} column": column} if column else {}),
         "method": f"{metrics['method']} ({metrics['parameters']:,} parameters)",
-        "best epoch": f"{metrics['best_epoch']} of {metrics['epochs']}"
+        kept: f"{metrics['best_epoch']} of {metrics['epochs']}"
         + (f" ({metrics['stopped']})" if metrics["stopped"] else ""),
     }
     if metrics["validation"] is not None:

@@ -168,7 +168,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             "model": model | dict(self.model_options or {}), "train": train | dict(self.train_options or {})
         }  # fmt: skip
         count, kind = (None, self.task) if graphs is None else (len(graphs), graphs.target.kind)
-        tables = overlay(preset("", given["model"]["method"], count, kind), given)
+        tables = overlay(preset("", given["model"]["method"], count, kind, given), given)
         return ModelConfig.from_dict(tables["model"]), TrainConfig.from_dict(tables["train"])
 
 

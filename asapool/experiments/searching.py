@@ -231,7 +231,7 @@ def _resolved(
         return graphs, chosen.to_dict()
     name = given["model"].get("method", DEFAULT_METHOD)
     memory = {"data": in_memory(source.name).to_dict()}
-    usual = preset(source.name, name, len(source), source.target.kind)
+    usual = preset(source.name, name, len(source), source.target.kind, given)
     layers = overlay(memory, usual, {"model": {"method": name}}, given)
     return source, RunSettings.from_dict(layers).to_dict()
 

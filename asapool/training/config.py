@@ -236,12 +236,14 @@ BOUND = 5.0  # model.readout_bound: an element that no training molecule has mus
 
 
 def preset(
-    name: str, method: str = "asap", graphs: int | None = None, kind: str = "classification"
-) -> dict[str, dict[str, Any]]:
+    name: str, method: str = "asap", graphs: int | None = None, kind: str = "classification",
+    given: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, dict[str, Any]]:  # fmt: skip
     """The tables [model] and [train] for a data set of that name, size and kind of target, and a method.
 
     A method with its own schedule uses it on every data set, with a width, a number of epochs and a choice of counts
-    that depend on the number of graphs; the others get the authors' settings on the authors' data sets.
+    that depend on the number of graphs; the others get the authors' settings on the authors' data sets. `given` are the
+    user's tables: early stopping compares epochs, so it needs another rule than "last".
 
     >>> preset("DD")
     {'model': {'hidden': 16, 'attention_dropout': 0.3}, 'train': {'batch_size': 64, 'lr': 0.01}}
@@ -252,7 +254,7 @@ def preset(
     >>> [preset("", "asap+", graphs, "regression")["train"]["epochs"] for graphs in (200, 1128, 4200)]
     [150, 120, 60]
     >>> preset("", "asap+", 1128, "regression")["model"]
-    {'readout_bound': 5.0, 'hidden': 32, 'first_convs': 3, 'counts': 'none'}
+    {'readout_bound': 5.0, 'hidden': 64, 'first_convs': 3, 'counts': 'none'}
     """
     entry = find_method(method, "model.method")
     if entry.schedule:
@@ -261,7 +263,10 @@ def preset(
         if graphs is None:
             return {"model": model, "train": train}
         fitting = next(one for one in _presets()[kind] if graphs < one.get("graphs_below", math.inf))
-        return {"model": model | fitting["model"], "train": train | fitting["train"]}
+        train |= fitting["train"]
+        if train["select_by"] == "last" and (given or {}).get("train", {}).get("early_stopping") is not None:
+            train["select_by"] = "loss"
+        return {"model": model | fitting["model"], "train": train}
     known = {key.lower(): value for key, value in _TABLE.items()}
     if name.lower() not in known:
         return {"model": {}, "train": {}}

@@ -205,7 +205,7 @@ def resolve_reading(chosen: Tables, file: str | PathLike[str] | None = None) -> 
     # what was inferred from the data is recorded, so that a repeated or resumed run reads it the same way
     read_as = {"target": data.target or class_column(data.source, graphs), "task": graphs.target.kind}
     resolved = {"data": asdict(data) | read_as}
-    usual = preset(graphs.name, first.model.method, len(graphs), graphs.target.kind)
+    usual = preset(graphs.name, first.model.method, len(graphs), graphs.target.kind, overlay(from_file, chosen))
     layers = overlay(default, usual, start, from_file, chosen, resolved, {"train": start.get("train", {})})
     return RunSettings.from_dict(layers), reading
 
@@ -227,7 +227,7 @@ def settings_of_methods(
 ) -> dict[str, RunSettings]:
     """The settings of several methods on the same graphs; `chosen` and `file` apply to all of them."""
     given = overlay(read_toml(file, TABLES) if file is not None else {}, chosen)
-    usual = {name: preset(graphs.name, name, len(graphs), graphs.target.kind) for name in names}
+    usual = {name: preset(graphs.name, name, len(graphs), graphs.target.kind, given) for name in names}
     return {name: RunSettings.from_dict(overlay(usual[name], given, {"model": {"method": name}})) for name in names}
 
 

@@ -53,6 +53,25 @@ def test_presets_are_the_authors_settings(name, batch, hidden, dropout, lr):
     assert (model.levels, model.ratio, model.dropout, train.early_stopping) == (3, 0.5, 0.5, None)
 
 
+@pytest.mark.parametrize("kind", ["classification", "multilabel", "regression"])
+@pytest.mark.parametrize("graphs", [0, 499, 500, 1_999, 2_000, 19_999, 20_000, 10**7])
+@pytest.mark.parametrize("method", ["asap+", "none+"])
+def test_every_kind_of_target_and_every_size_has_valid_settings(method, kind, graphs):
+    tables = preset("mine", method, graphs, kind)
+    model, train = ModelConfig(method=method, **tables["model"]), TrainConfig(**tables["train"])
+    assert (model.readout_bound, train.schedule, train.optimizer) == (5.0, "onecycle", "adamw")
+    fewer = TrainConfig(**preset("mine", method, max(graphs // 10, 1), kind)["train"])
+    assert train.epochs <= fewer.epochs or kind == "classification"  # more graphs, more steps per epoch
+
+
+def test_early_stopping_replaces_the_rule_that_compares_no_epochs():
+    given = {"train": {"early_stopping": 5}}
+    assert preset("mine", "asap+", 1_000, "regression")["train"]["select_by"] == "last"
+    assert preset("mine", "asap+", 1_000, "regression", given)["train"]["select_by"] == "loss"
+    with pytest.raises(ConfigError, match="compares none"):
+        TrainConfig(select_by="last", early_stopping=5)
+
+
 def test_the_authors_have_twenty_seeds_and_more_can_be_had():
     assert len(set(AUTHORS_SEEDS)) == 20
     assert seeds(3) == (8971, 85688, 9467)

@@ -311,6 +311,19 @@ def test_a_rare_class_is_learned_where_accuracy_would_keep_a_model_that_never_an
     assert "only one class" in done.notes[0]
 
 
+def test_the_rule_last_keeps_the_last_epoch_whatever_the_validation_part_says(graphs, parts):
+    swapped = replace(graphs, y=np.where(np.arange(60) < 40, graphs.y, 1 - graphs.y))  # wrong classes in validation
+    chosen, done = trained(swapped, parts, replace(QUICK, select_by="loss"))
+    assert done.best_epoch < 6
+    last, kept = trained(swapped, parts, replace(QUICK, select_by="last"))
+    assert (kept.best_epoch, kept.selected_by) == (6, "last")
+    assert kept.best_score == kept.history[-1].val_loss
+    assert [e.val_loss for e in kept.history] == [e.val_loss for e in done.history]  # the same training
+    assert content(last) != content(chosen)
+    unseen, _ = trained(swapped, SimpleNamespace(train=parts.train, val=[]))
+    assert content(last) == content(unseen)
+
+
 def test_a_cut_training_of_asap_plus_with_averaged_weights_ends_in_the_same_bytes(graphs, parts, tmp_path):
     config = replace(
         QUICK,
