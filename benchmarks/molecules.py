@@ -32,9 +32,10 @@ from asapool.experiments.ensembles import is_ensemble, resume_ensemble, train_en
 from asapool.experiments.execute import model_path
 from asapool.experiments.store import Store
 from asapool.files import read_json, write_json, write_text
-from asapool.models import checkpoint
+from asapool.models import ModelConfig, checkpoint
 from asapool.training import predict, resolve, run
 from asapool.training.calibration import conformal_quantile, covered
+from asapool.training.config import LATER, preset
 from asapool.training.tasks import task_of
 from asapool.training.trust import KEY, Trust, answers_of_tasks
 from benchmarks import markdown
@@ -96,7 +97,7 @@ def work_on(chosen: argparse.Namespace, data: str, split: str, method: str, seed
     plain = {name: key for key, name in DESCRIPTORS.items()}.get(method, method)
     members = chosen.members if plain == "asap+" else 1  # a forest is an ensemble already
     wanted = {"data": data, "split": split, "method": method, "seed": seed, "epochs_given": chosen.epochs}
-    if any(wanted.items() <= r.items() and r["members"] == members and clipped(r) for r in records(file)):
+    if any(wanted.items() <= r.items() and r["members"] == members and current(r) for r in records(file)):
         return
     tables: dict[str, dict[str, Any]] = {
         "data": {
@@ -282,19 +283,25 @@ def peer_table(results: Path) -> list[str]:
 
 
 def marked(data: str, single: list[dict[str, Any]]) -> str:
-    """The name of the data set, with a star if some of its models were trained before readouts were clipped."""
-    return data if all(map(clipped, single)) else f"{data} *"
+    """The name of the data set, with a star if some of its models were trained with earlier default settings."""
+    return data if all(map(current, single)) else f"{data} *"
 
 
-def clipped(record: dict[str, Any]) -> bool:
-    """Whether a record is of an asap+ with clipped readouts, or of another method."""
-    return not record["method"].startswith("asap+") or "readout_bound" in record["config"]
+def current(record: dict[str, Any]) -> bool:
+    """Whether a record is of an asap+ with the default settings of today, or of another method."""
+    if not record["method"].startswith("asap+"):
+        return True
+    usual = preset("", "asap+", sum(record["parts"]), SETS[record["data"]]["task"])
+    config = ModelConfig(method="asap+", **usual["model"]).to_dict()
+    return record["config"] | {"backend": ""} == config | {"backend": ""} and all(
+        record["train"].get(name, LATER.get(name)) == value for name, value in usual["train"].items()
+    )
 
 
 def newest(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records without those of asap+ before readouts were clipped, where the same split was trained since then."""
-    renewed = {split_of(r) for r in records if clipped(r)}
-    return [r for r in records if clipped(r) or split_of(r) not in renewed]
+    """The records without those of earlier default settings, where the same split was trained since then."""
+    renewed = {split_of(r) for r in records if current(r)}
+    return [r for r in records if current(r) or split_of(r) not in renewed]
 
 
 def split_of(record: dict[str, Any]) -> tuple[str, str, int]:
@@ -340,7 +347,7 @@ random splits a single model was trained, so an ensemble there may have fewer sp
 this, up to the sampling error of parts of about a hundred graphs; a scaffold split puts other scaffolds into the test
 part.
 
-A star: all or some models were trained before `asap+` clipped its readouts (`model.readout_bound`).
+A star: all or some models were trained with earlier default settings of `asap+`.
 
 This page is written by `python -m benchmarks.molecules` from `results/molecules/`, one line per training run.
 """
