@@ -1,7 +1,7 @@
 """Which settings asap+ should have by default: trials on training graphs only.
 
     python -m benchmarks.choices --data NCI1 --settings "base;average" --trials 3
-    python -m benchmarks.choices --table                     # what was measured so far
+    python -m benchmarks.choices --page                      # just the page docs/defaults.md
 
 For every trial the test part of a published fold (or of a scaffold split) is set aside and never used. The other graphs
 are divided again into training, validation and test graphs of the trial, and a setting is scored on the latter. The
@@ -25,16 +25,18 @@ import torch
 
 from asapool.data import GraphSet, read
 from asapool.data.splits import Split, scaffold_split, stratified_split
+from asapool.files import load_toml, write_text
 from asapool.models import ModelConfig
 from asapool.training import fit, predict
-from asapool.training.config import TrainConfig, preset
+from asapool.training.config import PRESETS, TrainConfig, preset
 from asapool.training.new_model import new_model
 from asapool.training.tasks import task_of
+from benchmarks import markdown
 from benchmarks.measuring import machine
 from benchmarks.molecules import LABELS, SCORES, SETS, append, records
 
 ROOT = Path(__file__).parents[1]
-FILE = ROOT / "results" / "choices.jsonl"
+FILE, PAGE = ROOT / "results" / "choices.jsonl", ROOT / "docs" / "defaults.md"
 FOLDS = {"NCI1": "NCI1", "DD": "DD", "PROTEINS": "PROTEINS_full"}  # sets with published folds, and the files of these
 
 # changes of the default settings: tables [model] and [train]
@@ -86,16 +88,16 @@ def main() -> None:
     parser.add_argument("--settings", default="base;average", help="; ".join(SETTINGS))
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--root", type=Path, default=Path(os.environ.get("ASAPOOL_DATA", "../shared/datasets")))
-    parser.add_argument("--table", action="store_true", help="train nothing")
+    parser.add_argument("--page", action="store_true", help="train nothing")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    if not chosen.table:
+    if not chosen.page:
         graphs = load(chosen.data, chosen.root)
         for trial in range(chosen.trials):
             for name in chosen.settings.split(";"):
                 work_on(graphs, chosen.data, chosen.root, name, trial)
-    for line in table(records(FILE)):
-        print(line)
+    write_text(PAGE, page(records(FILE)))
+    print(f"wrote {PAGE}")
 
 
 def load(data: str, root: Path) -> GraphSet:
@@ -152,22 +154,74 @@ def settings_of(data: str, graphs: GraphSet, name: str) -> tuple[ModelConfig, Tr
     return ModelConfig(method="asap+", **tables["model"] | change.get("model", {})), replace(train, **more)
 
 
-def table(lines: list[dict[str, Any]]) -> list[str]:
-    """Mean score per setting, and the mean paired difference to the defaults with its standard error."""
-    rows = []
+def page(lines: list[dict[str, Any]]) -> str:
+    """docs/defaults.md: the default settings, and the trials."""
+    presets = load_toml(PRESETS)
+    entries = [[kind, _graphs(one), _settings(one)] for kind, several in presets.items() for one in several]
+    settings = markdown.table(["target", "graphs", "settings"], entries)
+    head = ["data", "settings", "score", "trials", "mean", "beside the base settings"]
+    return TEXT.format(settings=settings, trials=markdown.table(head, rows(lines)))
+
+
+def rows(lines: list[dict[str, Any]]) -> list[list[str]]:
+    """Mean score per setting, and the mean paired difference to the base settings with its standard error."""
+    result = []
     for data in dict.fromkeys(line["data"] for line in lines):
         mine = [line for line in lines if line["data"] == data]
         base = {line["trial"]: line["score"] for line in mine if line["settings"] == "base"}
+        label = LABELS.get(mine[0]["metric"], mine[0]["metric"])
         for name in dict.fromkeys(line["settings"] for line in mine):
             scores = {line["trial"]: line["score"] for line in mine if line["settings"] == name}
             gains = [scores[trial] - base[trial] for trial in scores if trial in base]
-            text = f"{data}, {name}: {LABELS.get(mine[0]['metric'], mine[0]['metric'])} "
-            text += f"{statistics.fmean(scores.values()):.4f} over {len(scores)} trials"
-            if name != "base" and len(gains) > 1:
-                error = statistics.stdev(gains) / len(gains) ** 0.5
-                text += f"; {statistics.fmean(gains):+.4f} ± {error:.4f} beside base ({len(gains)} trials)"
-            rows.append(text)
-    return rows
+            beside = "–"
+            if name != "base" and gains:
+                error = f" ± {statistics.stdev(gains) / len(gains) ** 0.5:.3f}" if len(gains) > 1 else ""
+                beside = f"{statistics.fmean(gains):+.3f}{error}".replace("-", "−")
+            changed = "base" if name == "base" else f"{name}: {_settings(SETTINGS[name])}"
+            result.append([data, changed, label, str(len(scores)), f"{statistics.fmean(scores.values()):.3f}", beside])
+    return result
+
+
+def _graphs(entry: dict[str, Any]) -> str:
+    return f"fewer than {entry['graphs_below']:,}" if "graphs_below" in entry else "more"
+
+
+def _settings(entry: dict[str, Any]) -> str:
+    """The settings of an entry as text; a number of epochs below 10 is a factor."""
+    shown = []
+    for table in ("model", "train"):
+        for name, value in entry.get(table, {}).items():
+            factor = name == "epochs" and isinstance(value, float)
+            shown.append(f"`{name}` × {value:g}" if factor else f"`{name} = {json.dumps(value)}`")
+    return ", ".join(shown)
+
+
+TEXT = """# Default settings of asap+
+
+The width, the number of epochs and some other settings of `asap+` and `none+` depend on the kind of target and the
+number of graphs. `asapool train` writes all settings of a run to its `config.toml`; those that you give come first.
+
+{settings}
+
+All other settings are the same everywhere (`asapool/models/methods.py`). What a user should know about some of them:
+
+- `select_by = "last"` keeps the weights of the last epoch. The schedule ends with a small learning rate, and a
+  validation part of a hundred molecules is too small to choose the epoch: it often picked an early, unfinished one.
+- `average = 10` keeps the mean of the weights over about ten epochs.
+- `counts = "none"` leaves out the Weisfeiler-Lehman counts.
+
+## How they were chosen
+
+Each trial sets aside the test part of a published fold or of a scaffold split, divides the remaining graphs again into
+training, validation and test graphs, and compares settings on the latter, one training each. *base* are the default
+settings at the time of the trial; the last column is the mean paired difference ± its standard error (RMSE: lower is
+better; ROC-AUC and accuracy: higher is better). With two to six trials only large differences mean anything. Most other
+settings were chosen earlier, on validation parts, without a record.
+
+{trials}
+
+This page is written by `python -m benchmarks.choices --page` from `results/choices.jsonl`.
+"""
 
 
 if __name__ == "__main__":
