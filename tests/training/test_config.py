@@ -72,6 +72,18 @@ def test_early_stopping_replaces_the_rule_that_compares_no_epochs():
         TrainConfig(select_by="last", early_stopping=5)
 
 
+@pytest.mark.parametrize(
+    ("train", "rule"),
+    [({}, "last"), ({"early_stopping": 5}, "loss"), ({"early_stopping": 5, "select_by": "mae"}, "mae")],
+)
+def test_a_run_with_early_stopping_on_measured_values_can_be_started(train, rule, tmp_path):
+    table = tmp_path / "alkanes.csv"
+    lines = [f"{'C' * (1 + k % 40)},{0.37 * k:.2f}" for k in range(600)]
+    table.write_text("\n".join(["smiles,boiling_point", *lines]))
+    settings, graphs = resolve({"data": {"source": str(table)}, "train": train})
+    assert (graphs.target.kind, settings.train.select_by, settings.model.hidden) == ("regression", rule, 64)
+
+
 def test_the_authors_have_twenty_seeds_and_more_can_be_had():
     assert len(set(AUTHORS_SEEDS)) == 20
     assert seeds(3) == (8971, 85688, 9467)
