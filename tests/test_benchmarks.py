@@ -1,5 +1,7 @@
 """Sentences of docs/performance.md that benchmarks work out, by hand."""
 
+from asapool.models import ModelConfig
+from asapool.training.config import preset
 from benchmarks.changes import changes
 from benchmarks.other_sections import scaling_section
 
@@ -44,11 +46,14 @@ def test_changes_beyond_the_noise_are_listed_and_times_only_on_the_same_processo
 def test_the_page_of_molecules_sums_up_its_records(tmp_path):
     from benchmarks import molecules
 
+    usual = preset("", "asap+", 1128, "regression")
+    today = {"config": ModelConfig(method="asap+", **usual["model"]).to_dict(), "train": usual["train"]}
+
     def record(seed, method, members, score, covered, epochs=None):
-        return {
+        return today | {
             "data": "esol", "split": "random", "method": method, "seed": seed, "epochs_given": epochs, "metric": "rmse",
             "members": members, "score": score, "trivial": 2.0, "coverage": covered, "seconds_per_epoch": 0.5,
-            "config": {"readout_bound": 5.0},
+            "parts": [902, 113, 113],
         }  # fmt: skip
 
     file = tmp_path / "esol.jsonl"
@@ -58,8 +63,8 @@ def test_the_page_of_molecules_sums_up_its_records(tmp_path):
     molecules.append(file, [record(1, "asap+", 1, 1.1, 0.8), record(0, "asap+", 5, 0.7, 0.91)])
     molecules.append(file, [record(0, "ecfp", 1, 1.2, 0.88), record(0, "asap+", 1, 9.0, 0.1, epochs=1)])
     molecules.append(file, [record(0, "chemprop", 1, 0.95, None), record(2, "ecfp", 1, 7.0, 0.88)])  # no asap+ there
-    old = {key: value for key, value in record(1, "asap+", 1, 8.0, 0.9).items() if key != "config"} | {"config": {}}
-    molecules.append(file, [old])  # before readouts were clipped: not counted beside a newer one
+    old = record(1, "asap+", 1, 8.0, 0.9) | {"train": usual["train"] | {"epochs": 7}}
+    molecules.append(file, [old])  # earlier default settings: not counted beside those of today
     assert len(molecules.records(file)) == 9
     molecules.append(file, [r | {"split": "scaffold"} for r in molecules.records(file)])
     rows = [line for line in molecules.page(tmp_path).splitlines() if line.startswith("| esol")]

@@ -17,11 +17,9 @@ from asapool.errors import ConfigError
 from asapool.kernels import dense
 from asapool.kernels.backends import BACKENDS, backend_for, fused_layers, is_padded
 from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding
+from asapool.kernels.dropout import dropout, dropout_mask
 from asapool.kernels.graph import Graph, Loops, Pattern
 from asapool.kernels.ratio import kept_count
-from asapool.kernels.reference.dropout import seed_from
-from asapool.kernels.rng import current_generator
-from asapool.kernels.shards import current_shard, span
 
 __all__ = [
     "BACKENDS",
@@ -238,37 +236,10 @@ def gather(
     return kept
 
 
-def dropout_mask(entries: int, p: float, like: Tensor, *, backend: str = "auto") -> Tensor:
-    """Dropout mask, 0 with probability p and else 1/(1 − p), from one draw of torch's generator."""
-    generator = current_generator()
-    device = None if generator is None else generator.device
-    seed = torch.randint(2**63 - 1, (1,), generator=generator, device=device)
-    module, shard = backend_for(backend, like), current_shard()
-    mask: Tensor
-    if shard is None:
-        mask = module.dropout_mask(seed, entries, p, like.detach())
-        return mask
-    first, _ = span(entries, shard)  # the entries of this process in the mask of the whole batch
-    mask = module.dropout_mask(seed_from(seed, first), entries, p, like.detach())
-    return mask
-
-
-def dropout(x: Tensor, p: float, *, backend: str = "auto") -> Tensor:
-    """x ⊙ mask, with a dropout mask of all entries of x."""
-    return x * dropout_mask(x.numel(), p, x, backend=backend).view_as(x)
-
-
 def coarsen(
-    clusters: Pattern,
-    alpha: Tensor,
-    pattern: Pattern,
-    hat: Tensor,
-    perm: Tensor,
-    ptr: Tensor,
-    max_neighbours: int | None = None,
-    *,
-    backend: str = "auto",
-) -> tuple[Pattern, Tensor]:
+    clusters: Pattern, alpha: Tensor, pattern: Pattern, hat: Tensor, perm: Tensor, ptr: Tensor,
+    max_neighbours: int | None = None, *, backend: str = "auto",
+) -> tuple[Pattern, Tensor]:  # fmt: skip
     """A^p = Ŝᵀ Â Ŝ; with max_neighbours, only the strongest edges of a graph beyond the limit are formed."""
     module = backend_for(backend, alpha, hat, on=pattern)
     pooled, weight = module.coarsen(clusters, alpha, pattern, hat, perm, ptr, max_neighbours)
