@@ -5,8 +5,8 @@
 
 For every trial the test part of a published fold (or of a scaffold split) is set aside and never used. The other graphs
 are divided again into training, validation and test graphs of the trial, and a setting is scored on the latter. The
-same trial has the same parts for all settings. results/choices.jsonl has one line per training; what is there is not
-trained again.
+same trial has the same parts for all settings. benchmarks/results/choices.jsonl has one line per training; what is there
+is not trained again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from benchmarks.measuring import machine
 from benchmarks.molecules import LABELS, SCORES, SETS, append, records
 
 ROOT = Path(__file__).parents[1]
-FILE, PAGE = ROOT / "results" / "choices.jsonl", ROOT / "docs" / "defaults.md"
+FILE, PAGE = ROOT / "benchmarks" / "results" / "choices.jsonl", ROOT / "docs" / "defaults.md"
 FOLDS = {"NCI1": "NCI1", "DD": "DD", "PROTEINS": "PROTEINS_full"}  # sets with published folds, and the files of these
 
 # changes of the default settings: tables [model] and [train]
@@ -220,7 +220,7 @@ settings were chosen earlier, on validation parts, without a record.
 
 {trials}
 
-This page is written by `python -m benchmarks.choices --page` from `results/choices.jsonl`.
+This page is written by `python -m benchmarks.choices --page` from `benchmarks/results/choices.jsonl`.
 """
 
 

@@ -58,6 +58,7 @@ def test_failed_folds_end_with_code_1_and_their_reason(tmp_path):
         call("cv", *SMALL, "--address", "127.0.0.1:6379")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_workers_and_the_same_command_goes_on(tmp_path):
     args = (
         "cv",

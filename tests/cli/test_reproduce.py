@@ -82,6 +82,7 @@ def worker_of(process):
     return None
 
 
+@pytest.mark.slow
 def test_killed_worker_ctrl_c_killed_driver_and_a_torn_line_end_in_the_same_bytes(plan, tmp_path, undisturbed):
     args = ("reproduce", "--plan", plan, "--out", tmp_path, "--no-report")
     process = begin(*args, start_new_session=True)

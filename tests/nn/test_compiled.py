@@ -99,6 +99,7 @@ def test_every_value_of_every_option_is_in_the_table():
     assert {dtype for _, dtype, _ in TABLE} == {F32, F64, BF16}
 
 
+@pytest.mark.slow
 def test_inductor_compiles_a_training_step_with_dropout():
     layer, x, weight = prepared({"dropout": 0.3, "max_neighbours": 2}, F32)
     expected = gradients(layer, layer, x, weight, False)
