@@ -5,8 +5,8 @@
 
 For every trial the test part of a published fold (or of a scaffold split) is set aside and never used. The other graphs
 are divided again into training, validation and test graphs of the trial, and a setting is scored on the latter. The
-same trial has the same parts for all settings. benchmarks/results/choices.jsonl has one line per training; what is there
-is not trained again.
+same trial has the same parts for all settings. benchmarks/results/choices.jsonl has one line per training; what is
+listed there is not trained again.
 """
 
 from __future__ import annotations
