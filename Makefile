@@ -40,10 +40,11 @@ test-wheel: $(STAMP)
 	$(BIN)/python -m pip install --quiet -c constraints.txt build
 	$(BIN)/python tests/wheel.py
 
+# --no-compile: Python compiles the modules that are used when they are first imported; pip would compile all of them
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e ".[dev]"
 	touch $@
 
 clean:

@@ -33,7 +33,7 @@ from asapool.training.new_model import new_model
 from asapool.training.tasks import task_of
 from benchmarks import markdown
 from benchmarks.measuring import machine
-from benchmarks.molecules import LABELS, SCORES, SETS, append, records
+from benchmarks.molecules import LABELS, SCORES, SETS, append, records, source
 
 ROOT = Path(__file__).parents[1]
 FILE, PAGE = ROOT / "benchmarks" / "results" / "choices.jsonl", ROOT / "docs" / "defaults.md"
@@ -86,7 +86,7 @@ def load(data: str, root: Path) -> GraphSet:
     """The graphs of a set."""
     if data in FOLDS:
         return read(data, data_root=str(root)).graphs
-    return read(str(root / "molecules" / f"{data}.csv"), skip_invalid=True, **SETS[data]).graphs
+    return read(source(root, data), skip_invalid=True, **SETS[data]).graphs
 
 
 def parts(graphs: GraphSet, data: str, root: Path, trial: int) -> tuple[GraphSet, Split]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
-LONG = ("chemist", "engineer", "scikit-learn")
+LONG = ("chemist", "engineer", "scikit-learn", "student")
 
 
 @pytest.mark.skipif(find_spec("nbclient") is None, reason='nbclient is not installed; pip install "asapool[dev]"')

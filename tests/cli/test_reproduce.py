@@ -128,6 +128,7 @@ def test_killed_worker_ctrl_c_killed_driver_and_a_torn_line_end_in_the_same_byte
     assert (tmp_path / "runs.jsonl").read_bytes() == before  # nothing left to do
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_sentence_and_it_goes_on_when_there_is_room(plan, mount, undisturbed):
     args = ("reproduce", "--plan", plan, "--out", mount / "out", "--no-report")
     process = begin(*args)

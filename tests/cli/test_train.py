@@ -141,6 +141,7 @@ def test_mistakes_are_refused_in_a_sentence(args, says):
         call("train", "synthetic:cycles", *args)
 
 
+@pytest.mark.slow
 def test_three_kills_and_resume_end_in_the_same_bytes(tmp_path, undisturbed):
     folder, chance = tmp_path / "run", random.Random(1)
     process = begin("train", *LONG, "--out", folder)

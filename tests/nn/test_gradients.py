@@ -9,9 +9,10 @@ from asapool.nn import GCN, ASAPooling, BasicLEConv, LEConv, Master2Token, Reado
 from tests.graphs import random_batch, with_random_parameters
 
 
-def check(function, inputs, parameters):
+def check(function, inputs, parameters, *, random_direction=False):
+    """All partial derivatives; with `random_direction` a random combination of them, which is much faster."""
     wanted = [t.requires_grad_() for t in inputs] + list(parameters)
-    assert torch.autograd.gradcheck(lambda *_: function(), wanted, atol=1e-6)
+    assert torch.autograd.gradcheck(lambda *_: function(), wanted, atol=1e-6, fast_mode=random_direction)
 
 
 def pooled(pool, data, weights=True):
@@ -36,7 +37,7 @@ def test_every_attention_fitness_and_aggregate(attention, fitness, aggregate, ho
     data = random_batch(**DATA)
     pool = ASAPooling(2, attention=attention, fitness=fitness, aggregate=aggregate, hops=hops, backend=backend)
     pool = with_random_parameters(pool.double())
-    check(pooled(pool, data), [data[0], data[2]], pool.parameters())
+    check(pooled(pool, data), [data[0], data[2]], pool.parameters(), random_direction=True)
 
 
 @pytest.mark.parametrize("hops", [1, 2])

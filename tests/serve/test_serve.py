@@ -5,10 +5,11 @@ import random
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 import numpy as np
+import psutil
 import pytest
 
 import asapool
@@ -255,8 +256,13 @@ def test_a_killed_worker_costs_no_more_than_its_requests_and_is_replaced(path):
 
 
 def serving_processes(service):
-    """The worker processes: all children but the one that tracks shared resources."""
-    return [p for p in service.children() if "spawn_main" in " ".join(p.cmdline())]
+    """The worker processes: all children but the one that tracks shared resources, and those that have died."""
+    alive = []
+    for process in service.children():
+        with suppress(psutil.NoSuchProcess):  # also raised for a zombie, which has no command line any more
+            if "spawn_main" in " ".join(process.cmdline()):
+                alive.append(process)
+    return alive
 
 
 def ask(address):
