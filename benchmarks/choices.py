@@ -60,6 +60,9 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "four convs": {"model": {"first_convs": 4}},
     "less dropout": {"model": {"dropout": 0.2}},
     "less decay": {"train": {"weight_decay": 0.01}},
+    "more readout dropout": {"model": {"readout_dropout": 0.5}},
+    "batches of 16": {"train": {"batch_size": 16}},
+    "batches of 16, average": {"train": {"batch_size": 16, "average": 10}},
 }
 
 
