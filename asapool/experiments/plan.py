@@ -61,6 +61,7 @@ class Plan:
     folds: int = 10
     protocol: str = "authors"
     choose: bool = False  # per column, choose the row with the best validation accuracy and show its test accuracy
+    reference: str | None = None  # the row that the others are compared with; None = "asap", or else the first row
     comparison: bool = False  # compares models on one data set with the first row, and shows all scores
 
     def __post_init__(self) -> None:
@@ -230,6 +231,7 @@ def load_plan(
         folds=folds or (SMOKE_FOLDS if smoke else _folds(file, splits)),
         protocol=protocol,
         choose=file.choose,
+        reference=file.reference,
     )
 
 

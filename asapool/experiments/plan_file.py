@@ -18,7 +18,7 @@ from asapool.training.settings import DataConfig
 
 FOLDER = Path(__file__).parent / "plans"
 INSTEAD = {"FRANKENSTEIN": "Mutagenicity"}  # replacements for data sets that are not on this machine
-PLAN = ("name", "title", "metric", "seeds", "folds", "protocol", "choose")
+PLAN = ("name", "title", "metric", "seeds", "folds", "protocol", "choose", "reference")
 LONGEST = 200  # bytes of a name used for files; file systems allow 255, including suffixes
 SOURCE = tuple(f.name for f in fields(DataConfig))
 
@@ -60,6 +60,7 @@ class PlanFile:
     folds: int
     protocol: str
     choose: bool
+    reference: str | None  # the row that the others are compared with
     tables: Mapping[str, Mapping[str, Any]]
     data: tuple[DataEntry, ...]
     rows: tuple[RowEntry, ...]
@@ -148,6 +149,7 @@ def _plan(content: dict[str, Any], path: Path) -> PlanFile:
         folds=_whole(head.get("folds", 10), path, "plan.folds"),
         protocol=head.get("protocol", "authors"),
         choose=_truth(head.get("choose", False), path, "plan.choose"),
+        reference=_reference(head.get("reference"), rows, path),
         tables=_tables(content, path),
         data=tuple(_data(entry, path) for entry in _list(content, "data", path)),
         rows=rows or (RowEntry("asap", {"model": {}, "train": {}}),),
@@ -156,6 +158,14 @@ def _plan(content: dict[str, Any], path: Path) -> PlanFile:
         known = ", ".join(file.datasets)
         raise ConfigError(f"{path}: a row has settings on {unknown!r}, which is not a [[data]]. The plan has {known}")
     return file
+
+
+def _reference(name: Any, rows: Sequence[RowEntry], path: Path) -> str | None:
+    """The row of that name, which must exist."""
+    names = [row.name for row in rows]
+    if name is not None and name not in names:
+        raise ConfigError(f"{path}: plan.reference must be the name of a row ({', '.join(names)}), got {name!r}")
+    return None if name is None else str(name)
 
 
 def _rows(entry: dict[str, Any], path: Path) -> list[RowEntry]:

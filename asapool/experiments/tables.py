@@ -196,6 +196,7 @@ def make_table(plan: Plan, records: Mapping[str, RunRecord], graphs: Mapping[str
         records_of[cell.row, cell.column] = [records[run.key] for run in runs if run.key in records]
     rows, columns = plan.rows, plan.columns
     first = "asap" if "asap" in rows and not plan.comparison else rows[0]
+    first = plan.reference if plan.reference in rows else first  # --methods may leave it out
     reference = first if plan.metric == "test" else None
     filled: dict[tuple[str, str], TableCell] = {}
     for column in columns:

@@ -145,6 +145,7 @@ def test_files_beside_the_plan_are_found_from_anywhere(plan_file, tmp_path, monk
         ("[3, 4]", "[3, 3]", "seeds must be different"), ("[3, 4]", "[-1]", "list of numbers from 0"),
         ("folds = 5", "folds = 2", "folds must be at least 3"), ('"stratified"', '"random"', "plan.protocol must be"),
         ("folds = 5", "folds = 'x'", "plan.folds must be an integer"),
+        ("folds = 5", "folds = 5\nreference = 'x'", "plan.reference must be the name of a row .wide, topk., got 'x'"),
         ('name = "topk"', 'name = "wide"', "two cells 'wide'"), ('name = "mine"', 'name = "../x"', "file names"),
         ("[plan]", "[plan", "is not TOML"), ("on_request = true", "on_request = 1", "on_request must be true or false"),
         ('[[data]]\nname = "NCI1"', "[[data]]", "the name of a ..data.. must be"),

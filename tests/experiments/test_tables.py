@@ -10,6 +10,7 @@ import pytest
 
 from asapool.errors import CheckpointError, DataError
 from asapool.experiments import columns
+from asapool.experiments.plan import load_plan
 from asapool.experiments.rendering import to_csv, to_dict, to_markdown
 from asapool.experiments.table_text import write
 from asapool.experiments.tables import Table, make_table
@@ -62,6 +63,18 @@ def test_rows_are_tested_against_asap_on_the_same_folds():
     assert test["t"] == pytest.approx(-0.06 / math.sqrt((1 / 6 + 1) * 0.0006))
     assert 0.05 < test["p_corrected_t"] < 0.1
     assert test["p_holm"] == test["p_corrected_t"]  # one test is not adjusted
+
+
+def test_a_plan_may_name_the_row_that_the_others_are_tested_against(tmp_path):
+    table = small(reference="topk")
+    assert table.reference == "topk"
+    assert table.cell("topk", "NCI1").against is None
+    assert table.cell("asap", "NCI1").against["difference"] == pytest.approx(6)
+    rows = "".join(f'[[row]]\nname = "{row}"\n' for row in ("asap", "topk"))
+    (tmp_path / "own.toml").write_text(f'[plan]\nreference = "topk"\n[[data]]\nname = "NCI1"\n{rows}')
+    assert load_plan(tmp_path / "own.toml").reference == "topk"
+    left = load_plan(tmp_path / "own.toml", methods=["asap"])
+    assert make_table(left, {}, Prints(left.columns)).reference == "asap"
 
 
 def test_a_validation_table_has_no_tests():
