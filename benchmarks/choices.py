@@ -62,6 +62,7 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "less decay": {"train": {"weight_decay": 0.01}},
     "more readout dropout": {"model": {"readout_dropout": 0.5}},
     "batches of 16": {"train": {"batch_size": 16}},
+    "batches of 16, more readout dropout": {"model": {"readout_dropout": 0.5}, "train": {"batch_size": 16}},
     "batches of 16, average": {"train": {"batch_size": 16, "average": 10}},
 }
 
