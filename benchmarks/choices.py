@@ -96,7 +96,8 @@ def load(data: str, root: Path) -> GraphSet:
 def parts(graphs: GraphSet, data: str, root: Path, trial: int) -> tuple[GraphSet, Split]:
     """The graphs outside the test part of a fold or a scaffold split, and their own split."""
     if data in FOLDS:
-        fold = json.loads((root / "splits" / f"{FOLDS[data]}.json").read_text())[trial]
+        folds = json.loads((root / "splits" / f"{FOLDS[data]}.json").read_text())
+        fold = folds[trial % len(folds)]  # further trials divide the same training graphs in another way
         inside = graphs.subset(np.setdiff1d(np.arange(len(graphs)), fold["test"]))
         return inside, stratified_split(inside, seed=trial, val=0.1, test=0.15)
     outer = scaffold_split(graphs, seed=trial)
