@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import Pipeline
@@ -16,6 +17,10 @@ import asapool
 from asapool import ASAPClassifier, ASAPRegressor
 from asapool.data import load
 from asapool.errors import ConfigError, DataError, InputError
+from asapool.estimator.inputs import pack, with_values
+from asapool.models import checkpoint
+from asapool.training.predictions import predict
+from asapool.training.trust import Trust, Uncertainty
 
 QUICK = {"hidden": 8, "epochs": 3, "batch_size": 16, "random_state": 0}
 RINGS = [f"C1{'C' * k}C1" for k in range(1, 9)] * 2
@@ -147,8 +152,30 @@ def test_wrong_data_are_refused(graphs, fitted):
             ASAPClassifier(**QUICK).fit(X, y)
     with pytest.raises(InputError, match="36 node features, but ASAPClassifier was fitted with 3"):
         fitted.predict(["CCO"])
+
+
+@pytest.mark.parametrize("estimator", [ASAPClassifier(), ASAPRegressor()], ids=["classifier", "regressor"])
+def test_every_method_that_needs_a_fit_raises_not_fitted_error_before(graphs, tmp_path, estimator):
+    for call in (estimator.predict, estimator.transform, lambda X: estimator.score(X, graphs.y)):
+        with pytest.raises(NotFittedError):
+            call(graphs)
     with pytest.raises(NotFittedError):
-        ASAPClassifier().predict(graphs)
+        estimator.get_feature_names_out()
+    with pytest.raises(NotFittedError):
+        estimator.save(tmp_path / "m.safetensors")
+
+
+def test_constant_measured_values_are_refused_unless_another_task_varies(graphs):
+    says = r"the values in y are all equal, so there is nothing to learn\. Add graphs with other values"
+    with pytest.raises(InputError, match=says):
+        ASAPRegressor(**QUICK).fit(graphs, np.ones(40))
+    with pytest.raises(InputError, match=says):
+        ASAPRegressor(**QUICK).fit(graphs, np.stack([np.ones(40), np.where(np.arange(40) % 2, 3.0, np.nan)], axis=1))
+    two = np.stack([np.ones(40), np.arange(40.0)], axis=1)
+    assert ASAPRegressor(**QUICK).fit(graphs, two).predict(graphs).shape == (40, 2)
+    measured = with_values(graphs, np.repeat([1.0, 2.0], 20))
+    with pytest.raises(InputError, match="the measured values in X are all equal"):
+        ASAPRegressor(**QUICK).fit(measured[:20])
 
 
 def test_features_of_another_meaning_are_refused_though_their_number_fits(graphs, fitted):
@@ -195,6 +222,43 @@ def test_columns_of_pandas_are_taken_and_wider_tables_refused():
 def test_the_first_item_that_is_no_text_is_named(hole):
     with pytest.raises(DataError, match=rf"X\[2\]: expected SMILES like the others, got {hole}\. Leave it out"):
         ASAPClassifier(**QUICK).fit(["CCO", "CC", hole, "C", hole], [0, 1, 0, 1, 0])
+
+
+def test_the_first_molecule_that_rdkit_could_not_read_is_named():
+    Chem = pytest.importorskip("rdkit.Chem")
+    molecules = [Chem.MolFromSmiles("CCO"), None, Chem.MolFromSmiles("CC"), None]
+    says = r"X\[1\]: expected an RDKit molecule, got None, .* 2 of 4 are None: leave them out"
+    with pytest.raises(DataError, match=says):
+        ASAPClassifier(**QUICK).fit(molecules, [0, 1, 0, 1])
+    with pytest.raises(DataError, match=r"X\[1\]: expected an RDKit molecule like the others, got 'CC'"):
+        ASAPClassifier(**QUICK).fit([molecules[0], "CC"], [0, 1])
+
+
+@pytest.mark.parametrize("kind", [ASAPClassifier, ASAPRegressor])
+def test_fit_transform_is_fit_then_transform_and_the_columns_have_names(graphs, kind):
+    y = graphs.y if kind is ASAPClassifier else np.arange(40.0)
+    asap = kind(**QUICK)
+    vectors = asap.fit_transform(graphs, y)
+    assert np.array_equal(vectors, kind(**QUICK).fit(graphs, y).transform(graphs))
+    prefix = kind.__name__.lower()
+    assert asap.get_feature_names_out().tolist() == [f"{prefix}{k}" for k in range(vectors.shape[1])]
+    assert asap.get_feature_names_out(["smiles"]).shape == (vectors.shape[1],)  # a pipeline passes the input's names
+
+
+def test_embeddings_become_a_table_with_set_output_and_feed_a_column_transformer():
+    pd = pytest.importorskip("pandas")
+    table, y = pd.DataFrame({"smiles": RINGS + CHAINS, "ph": np.linspace(0, 1, 32)}), [1] * 16 + [0] * 16
+    both = ColumnTransformer([("graph", ASAPClassifier(**QUICK), "smiles"), ("other", "passthrough", ["ph"])])
+    columns = both.set_output(transform="pandas").fit_transform(table, y).columns.tolist()
+    assert columns[0] == "graph__asapclassifier0"
+    assert columns[-1] == "other__ph"
+    assert columns == both.get_feature_names_out().tolist()
+
+
+def test_a_method_without_embeddings_has_no_names_for_them(graphs):
+    asap = ASAPClassifier("histogram", random_state=0).fit(graphs)
+    with pytest.raises(ConfigError, match="the method 'histogram' has no embeddings"):
+        asap.get_feature_names_out()
 
 
 def test_transform_gives_the_vectors_of_the_network():
@@ -265,6 +329,45 @@ def test_settings_are_reached_by_name_and_searched(graphs):
     assert (asap.model_options, asap.train_options) == ({"conv": "sage"}, {"clip": 1.0})
     search = GridSearchCV(ASAPClassifier(**QUICK, method="none"), {"model__conv": ["gcn", "sage"]}, cv=2)
     assert search.fit(graphs, graphs.y).best_estimator_.model_.config.conv in ("gcn", "sage")
+
+
+def test_settings_of_training_are_searched_by_their_names(graphs):
+    space = {"weight_decay": [0.0, 0.01], "select_by": ["accuracy", "loss"]}
+    search = GridSearchCV(ASAPClassifier(**QUICK, method="none"), space, cv=2, error_score="raise")
+    assert set(search.fit(graphs, graphs.y).best_params_) == {"weight_decay", "select_by"}
+    with pytest.raises(ConfigError, match=r"train\.select_by must be one of"):
+        ASAPClassifier(**QUICK, select_by="best").fit(graphs)
+    y = np.arange(40.0) ** 3
+    first = {}
+    for loss in ("squared", "huber"):
+        first[loss] = ASAPRegressor(**QUICK, loss=loss).fit(graphs, y).history_[0].loss
+    assert first["huber"] < first["squared"]  # of the same weights: Huber's loss is at most half the squared error
+    for name, value in {"weight_decay": -1.0, "loss": "absolute"}.items():
+        with pytest.raises(ConfigError, match=rf"train\.{name} must be"):
+            ASAPRegressor(**QUICK, **{name: value}).fit(graphs, y)
+
+
+@pytest.mark.parametrize("kind", [ASAPClassifier, ASAPRegressor])
+def test_a_saved_model_has_uncertainty_data_if_there_were_validation_graphs(tmp_path, kind):
+    smiles, y = RINGS + CHAINS, [1] * 16 + [0] * 16 if kind is ASAPClassifier else np.arange(32.0)
+    kind(**QUICK, validation_fraction=0.25).fit(smiles, y).save(tmp_path / "with.safetensors")
+    model = checkpoint.load(tmp_path / "with.safetensors")
+    trust = Trust.from_dict(model.extra["trust"])
+    held = 8 if kind is ASAPClassifier else len(trust.tasks[0].scores)  # a quarter of each class
+    assert len(trust.tasks[0].scores) == held > 0
+    assert len(trust.references) == 1
+    columns = Uncertainty(model, coverage=0.5).columns(predict(model.model, pack(smiles, "ignored")), None)
+    assert ("set" in columns) if kind is ASAPClassifier else {"lower(y)", "upper(y)"} <= set(columns)
+    kind(**QUICK, validation_fraction=0).fit(smiles, y).save(tmp_path / "without.safetensors")
+    assert "trust" not in checkpoint.load(tmp_path / "without.safetensors").extra
+
+
+def test_a_warm_start_leaves_out_uncertainty_data_since_it_may_have_seen_the_validation_graphs(graphs, tmp_path):
+    asap = ASAPClassifier(**QUICK, warm_start=True).fit(graphs)
+    for name, present in (("first", True), ("second", False)):
+        asap.save(tmp_path / name)
+        assert ("trust" in checkpoint.load(tmp_path / name).extra) == present
+        asap.fit(graphs)
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,14 @@ def run_rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
     target = Target.from_dict(metrics["target"]) if "target" in metrics else _classes(metrics)
     task = task_of(target)
     kept = "last epoch" if metrics.get("selected_by") == "last" else "best epoch"
+    rule = metrics.get("selected_by") or "last"  # old runs do not say
+    chosen = "" if rule == "last" else f", by validation {ALL_METRICS[rule].label if rule in ALL_METRICS else rule}"
     shown: dict[str, Any] = {
         "data": f"{metrics['data']['name']}: {parts['train']:,} training, {parts['val']:,} validation, "
         f"{parts['test']:,} test graphs",
         **({f"{task.column} column": column} if column else {}),
         "method": f"{metrics['method']} ({metrics['parameters']:,} parameters)",
-        kept: f"{metrics['best_epoch']} of {metrics['epochs']}"
+        kept: f"{metrics['best_epoch']} of {metrics['epochs']}{chosen}"
         + (f" ({metrics['stopped']})" if metrics["stopped"] else ""),
     }
     if metrics["validation"] is not None:
@@ -38,6 +40,9 @@ def run_rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
     if metrics["test"] is not None:
         trivial, spans = metrics.get("trivial") or {}, metrics.get("test_intervals")
         shown |= score_rows(metrics["test"], target, trivial.get("scores"), spans, "test ")
+        shown |= task_rows(
+            metrics["test"], target, trivial.get("scores_of_tasks"), metrics.get("test_intervals_of_tasks")
+        )
         if "majority_class" in metrics:
             best = metrics["majority_class"]
             shown["majority class"] = f"{number(best['test_accuracy'])} (always {best['class']!r})"
@@ -101,12 +106,36 @@ def score_rows(
     if "confusion" in scores:
         rows["confusion"] = confusion_text(scores["class_names"], scores["confusion"])
         rows |= {} if part else {"majority class": number(scores["majority"])}
-    if len(scores.get("tasks") or {}) > 1:
-        for name, one in list(scores["tasks"].items())[:TASKS]:
-            values = ", ".join(f"{ALL_METRICS[key].label} {number(one[key])}" for key in task.shown[:3])
-            rows[f"  {name}"] = f"{values} ({one['entries']:,} values)"
-        if len(scores["tasks"]) > TASKS:
-            rows["  …"] = f"{len(scores['tasks']) - TASKS} more tasks; --json has all of them"
+    return rows | task_rows(scores, target)
+
+
+def task_rows(
+    scores: Mapping[str, Any], target: Target, trivial: Mapping[str, Any] | None = None,
+    spans: Mapping[str, Any] | None = None,
+) -> dict[str, str]:  # fmt: skip
+    """The scores of several tasks, a row each; the first score with its interval and that of the trivial baseline.
+
+    Args:
+        scores: as plain data.
+        target: what was predicted.
+        trivial: task → scores of the trivial baseline.
+        spans: task → bootstrap intervals.
+    """
+    from asapool.training.selection import ALL_METRICS
+    from asapool.training.tasks import task_of
+
+    tasks, shown, rows = scores.get("tasks") or {}, task_of(target).shown[:3], dict[str, str]()
+    for name, one in list(tasks.items())[:TASKS] if len(tasks) > 1 else ():
+        texts = []
+        for key in shown:
+            span, base = ((table or {}).get(name, {}).get(key) for table in (spans, trivial))
+            notes = [f"{number(span[0])} to {number(span[1])}"] if span else []
+            notes += [f"trivial {number(base)}"] if base is not None else []
+            more = f" ({'; '.join(notes)})" if notes and key == shown[0] else ""
+            texts.append(f"{ALL_METRICS[key].label} {number(one[key])}{more}")
+        rows[f"  {name}"] = f"{', '.join(texts)}; {one['entries']:,} values"
+    if len(tasks) > TASKS:
+        rows["  …"] = f"{len(tasks) - TASKS} more tasks; --json has all of them"
     return rows
 
 

@@ -85,6 +85,7 @@ def explain(
     from asapool.insight import explain as explain_graph
     from asapool.insight.inputs import find_graph, training_graphs
     from asapool.models import checkpoint
+    from asapool.models.ensemble import EnsembleModel
     from asapool.reports.contrast_page import contrast_kind, write_contrast
     from asapool.reports.explain_page import check_kind, explanation_kind, write_check, write_explanation
 
@@ -104,6 +105,11 @@ def explain(
         if name is not None:
             choose(option, name, tuple(trained.classes))
     kinds = o.words_of(importance, "--importance")
+    if isinstance(trained.model, EnsembleModel):
+        note(
+            f"{model} is an ensemble of {len(trained.model.models)} models, each with its own clusters; this explains "
+            "the first one, whose prediction may differ from the ensemble's"
+        )
     with working(f"Reading {source}"):
         reading = read(source, recipe=trained.recipe, labels="optional", **data.options())
     note_reading(reading, unlabelled=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from asapool.data.graphset import GraphSet
+from asapool.data.tu_names import TU_NAMES
 from asapool.errors import DataError
 
 
@@ -38,15 +38,16 @@ def cached(name: str, make: Callable[[], GraphSet]) -> GraphSet:
     return graphs
 
 
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+def find_tu(name: str, data_root: str | Path | None = None) -> Path | None:
+    """The folder or zip of a TU data set: under data_root, else $ASAPOOL_DATA, else the cache, else downloaded.
 
-
-def find_tu(name: str, data_root: str | Path | None = None) -> Path:
-    """The folder or zip of a TU data set: under data_root, else $ASAPOOL_DATA, else the cache, else downloaded."""
-    if not NAME.fullmatch(name):
-        raise DataError(f"{name}: there is no such file, and a data set's name has only letters, digits, - and _")
+    None if it is not on this machine and TU_NAMES does not list it: such a name may be a mistyped SMILES of a
+    confidential structure, and is not sent to the server.
+    """
     path = local_tu(name, data_root)
-    return _fetch(name, list(_roots(data_root))) if path is None else path
+    if path is not None or name not in TU_NAMES:
+        return path
+    return _fetch(name, list(_roots(data_root)))
 
 
 def local_tu(name: str, data_root: str | Path | None = None) -> Path | None:

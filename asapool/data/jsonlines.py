@@ -117,12 +117,19 @@ def _records(
 ) -> Iterator[Record]:
     """The graphs whose index in the file is wanted."""
     nodes, limit = 0, max(MAX_NODES, NODES_PER_BYTE * path.stat().st_size)
+    first: tuple[str, int] | None = None  # shape and line of the first target
     for place, (line, text) in enumerate(lines):
         if not wanted(place):
             continue
         at = f"{path}, line {line}"
         try:
-            record = _record(_parse(text, at), at, line, place)
+            value = _parse(text, at)
+            record = _record(value, at, line, place)
+            shape = None if options.label_rule == "ignored" else _shape(value.get("target"))
+            first = (shape, line) if first is None and shape is not None else first
+            if shape is not None and first is not None and shape != first[0]:
+                reason = f"{at}: 'target' is {shape}, but in line {first[1]} {first[0]}"
+                raise DataError(f"{reason}. Give every graph the same number of values, with null for a missing one")
             nodes += record.nodes
             if nodes > limit:
                 nodes -= record.nodes
@@ -214,7 +221,7 @@ def _values(value: dict[str, Any], at: str) -> dict[str, str | None] | None:
         return None
     if value.get("label") is not None:
         raise DataError(f"{at}: 'label' is the class and 'target' a measured value; give only one of them")
-    target = value["target"]
+    target = {} if value["target"] is None else value["target"]
     if isinstance(target, list):
         target = {f"target{k}": item for k, item in enumerate(target)}
     elif not isinstance(target, dict):
@@ -223,6 +230,13 @@ def _values(value: dict[str, Any], at: str) -> dict[str, str | None] | None:
         if isinstance(item, (list, dict)):
             raise DataError(f"{at}: 'target' {name!r} must be a number or null")
     return {name: as_text(item) for name, item in target.items()}
+
+
+def _shape(target: Any) -> str | None:
+    """Describes an unnamed target; None if it is missing or has names."""
+    if isinstance(target, list):
+        return f"a list of {len(target)}"
+    return None if target is None or isinstance(target, dict) else "one value"
 
 
 def _edges(edges: Any, at: str) -> tuple[Ints, Ints, Floats | None]:

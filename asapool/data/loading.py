@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Wanted, al
 from asapool.errors import ConfigError, DataError, MissingExtraError
 
 BUILT_IN = {"nci-alerts": "4,991 molecules that come with RDKit, labelled by its BRENK catalogue of structural alerts"}
+SMILES = re.compile(r"(Br|Cl|[BCNOPSFIbcnops]|\[[^]]*\]?|[-=#$:/\\.()%\d])+")  # text that was probably meant as SMILES
 
 
 def read(source: Any, **options: Any) -> Reading:
@@ -140,12 +143,33 @@ def _read(source: Any, options: ReadOptions) -> Reading:
         from asapool.data.molecule_table import read_smiles_list
 
         return read_smiles_list([text], options)
-    if path.suffix or path.name != text:
-        raise DataError(f"{text}: there is no such file or folder. Expected {formats()}")
     from asapool.data.download import find_tu
     from asapool.data.tu import read_tu
 
-    return read_tu(find_tu(text, options.data_root), options)
+    folder = None if path.suffix or path.name != text else find_tu(text, options.data_root)
+    if folder is None:
+        raise _not_found(text, is_path=bool(path.suffix or path.name != text))
+    return read_tu(folder, options)
+
+
+def _not_found(text: str, is_path: bool) -> DataError:
+    """The error for a source that is no file, no folder, no data set and no readable SMILES."""
+    from asapool.data.molecules import smiles_problem
+    from asapool.data.tu_names import TU_NAMES
+
+    problem = None
+    if reader_of(Path(text)) is None and (SMILES.fullmatch(text) if is_path else not any(c.isspace() for c in text)):
+        problem = smiles_problem(text)
+    if is_path and problem is None:
+        return DataError(f"{text}: there is no such file or folder. Expected {formats()}")
+    lower = {name.lower(): name for name in sorted(TU_NAMES)}
+    close = [] if is_path else get_close_matches(text.lower(), lower, 1, 0.8)
+    return DataError(
+        f"{text}: there is no such file or folder, and no TU data set of that name"
+        + (f" (did you mean {lower[close[0]]!r}?)" if close else "")
+        + (f"; and if it is meant as SMILES, {problem}" if problem else "")
+        + ". Correct it, or give the folder of the data set with --data-root or ASAPOOL_DATA"
+    )
 
 
 def is_smiles(text: str, data_root: str | Path | None = None) -> bool:

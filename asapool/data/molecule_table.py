@@ -164,7 +164,7 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
 def _preferred(options: ReadOptions) -> tuple[str, ...]:
     """Names to try for the SMILES column: the name in the recipe first, then the usual ones."""
     known = None if options.recipe is None else options.recipe.get("smiles")
-    return (known.lower(), *SMILES_COLUMNS) if isinstance(known, str) else SMILES_COLUMNS
+    return tuple(dict.fromkeys((known.lower(), *SMILES_COLUMNS))) if isinstance(known, str) else SMILES_COLUMNS
 
 
 def _targets(header: Sequence[str], path: Path, options: ReadOptions, used: set[int | None]) -> list[int]:

@@ -156,6 +156,24 @@ def _reason(Chem: Any, text: str) -> str:
     return f"{shown} is not a possible molecule ({problems[0] if problems else 'no atoms'})"
 
 
+def smiles_problem(text: str) -> str:
+    """Why a text is not readable as SMILES, in RDKit's words; without rdkit, how to install it."""
+    try:
+        Chem = load_rdkit()
+    except MissingExtraError as error:
+        return f"it cannot be read ({error})"
+    from rdkit import rdBase
+
+    with rdBase.CaptureErrorLog() as log:
+        Chem.MolFromSmiles(text)
+        lines = [line.partition("] ")[2] or line for line in log.messages.splitlines()]
+    with rdBase.BlockLogs():
+        reason = _reason(Chem, text)
+    words = next((line for line in lines if line.startswith("SMILES Parse Error: ")), "")
+    detail = words.removeprefix("SMILES Parse Error: ").split(" for input")[0].split(" while parsing")[0].rstrip(":")
+    return reason if not detail or reason.endswith(")") else f"{reason} ({detail})"
+
+
 def atom_features(codes: npt.NDArray[np.int8]) -> Floats:
     """One-hot columns of the five categorical properties, then aromatic and ring, (N, 36); names in ATOM_NAMES."""
     x = np.zeros((len(codes), len(ATOM_NAMES)), np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from asapool.data.csr import Ints
 from asapool.data.graphset import GraphSet
+from asapool.data.strata import merge_small, part_sizes
 from asapool.errors import ConfigError, DataError
 from asapool.files import read_json, writing
 
@@ -129,16 +131,18 @@ def stratified_split(graphs: GraphSet, seed: int, val: float = 0.1, test: float 
     Measured values are stratified by their quantiles, several yes/no tasks by the rarest positive task of a graph.
     """
     _check_shares(val, test)
-    groups = strata(graphs, 3, "three parts", "Add graphs of that class")
+    measured = graphs.target.kind == "regression"
+    # a stratum of measured values is large enough for one graph in each part; of a class, any three graphs will do
+    fewest = max(3, ceil(1 / min(val, test))) if measured else 3
+    groups = strata(graphs, fewest, "three parts", "Add graphs of that class")
+    counts = np.bincount(groups, minlength=1).tolist()
     rng = np.random.default_rng(seed)
     lists: dict[str, list[Ints]] = {part: [] for part in PARTS}
-    for k in range(int(groups.max(initial=0)) + 1):
+    for k, (in_test, in_val) in enumerate(part_sizes(counts, val, test, fit_total=measured)):
         members = rng.permutation(np.flatnonzero(groups == k))
         if not len(members):
             continue
-        # each part gets its share of every class, and at least one graph
-        a = max(1, round(test * len(members)))
-        b = a + max(1, round(val * len(members)))
+        a, b = in_test, in_test + in_val
         for part, chosen in (("test", members[:a]), ("val", members[a:b]), ("train", members[b:])):
             lists[part].append(chosen)
     joined: dict[str, Any] = {part: np.sort(np.concatenate(lists[part])) for part in PARTS}
@@ -244,20 +248,7 @@ def strata(graphs: GraphSet, fewest: int, why: str, remedy: str) -> Ints:
         first = y[np.arange(len(y)), present.argmax(axis=1)]  # first value that is not missing; all missing = NaN, last
         rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")
         groups = rank * min(10, max(1, len(y) // fewest)) // max(len(y), 1)
-    return _merge_small(groups, fewest)
-
-
-def _merge_small(groups: Ints, fewest: int) -> Ints:
-    numbers, counts = np.unique(groups, return_counts=True)
-    merged, size, current = {}, 0, 0
-    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-        merged[number] = current
-        size += count
-        if size >= fewest:
-            current, size = current + 1, 0
-    if size and current:  # the remainder joins the stratum before it
-        merged = {number: min(group, current - 1) for number, group in merged.items()}
-    return np.array([merged[number] for number in groups.tolist()], np.int64)
+    return merge_small(groups, fewest)
 
 
 def given(graphs: GraphSet, path: str | PathLike[str]) -> Split:

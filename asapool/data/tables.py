@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from asapool.data.archive import FREE, RATIO
-from asapool.data.molecules import load_rdkit
+from asapool.data.molecules import load_rdkit, parse
 from asapool.errors import DataError, MissingExtraError
 
 ITEM = re.compile(r">.*<([^>]+)>.*")
@@ -279,11 +279,13 @@ def guess(
 
 
 def looks_like_data(header: Sequence[str]) -> bool:
-    """Whether a first line is a row of data rather than column names: a cell is a number, or several are empty.
+    """Whether a first line is a row of data: a cell is a number, several are empty, or the only one is SMILES.
 
-    >>> looks_like_data(["CCO", "1"]), looks_like_data(["smiles", "y"])
-    (True, False)
+    >>> looks_like_data(["CCO", "1"]), looks_like_data(["CCO"]), looks_like_data(["smiles", "y"])
+    (True, True, False)
     """
+    if len(header) == 1 and header[0] and parse(header[0]) is not None:
+        return True
     return header.count("") > 1 or any(NUMBER.fullmatch(name) for name in header)
 
 
@@ -293,7 +295,7 @@ def no_header(header: Sequence[str], path: Path) -> DataError:
     shown = first if len(first) <= 60 else first[:57] + "..."
     return DataError(
         f"{path}: expected a header line with column names, but the first line, {shown!r}, looks like data. "
-        "Add a header, such as smiles,label"
+        f"Add a header, such as {'smiles,label' if len(header) > 1 else 'smiles'}"
     )
 
 

@@ -24,6 +24,7 @@ Kind = Literal["classification", "regression", "multilabel"]
 KINDS = ("classification", "regression", "multilabel")
 FEW = 5  # whole numbers with more distinct values than this are measured values, not classes
 UNIT = re.compile(r".*[\[(]([^\[\]()]+)[\])]\s*")
+DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 YES_NO = (("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("inactive", "active"), ("-1", "1"))
 
 
@@ -141,7 +142,7 @@ def read_targets(
     [[1.5], [nan], [2.0]]
     """
     notes: list[str] = []
-    kind = known.kind if known is not None else task or _detect(columns, where, notes)
+    kind = known.kind if known is not None else task or _detect(columns, where, notes, lines)
     if kind == "classification":
         if len(columns) != 1:
             raise DataError(
@@ -166,7 +167,9 @@ def empty_values(target: Target, G: int) -> npt.NDArray[Any]:
     return np.full((G, target.tasks), np.nan)
 
 
-def _detect(columns: Mapping[str, Sequence[str | None]], where: str, notes: list[str]) -> str:
+def _detect(
+    columns: Mapping[str, Sequence[str | None]], where: str, notes: list[str], lines: Sequence[int] | None
+) -> str:
     """Infer the kind of target from the values."""
     present = {name: {cell for cell in cells if cell is not None} for name, cells in columns.items()}
     if len(columns) > 1:
@@ -174,9 +177,13 @@ def _detect(columns: Mapping[str, Sequence[str | None]], where: str, notes: list
         return "multilabel" if binary else "regression"
     ((name, cells),) = present.items()
     numbers = [_number(cell) for cell in cells]
-    if not cells or any(number is None for number in numbers):
+    texts = {cell for cell, number in zip(cells, numbers, strict=True) if number is None}
+    if texts and all(map(DECIMAL_COMMA.fullmatch, texts)):
+        k = next(k for k, cell in enumerate(columns[name]) if cell in texts)
+        raise _decimal_comma(name, str(columns[name][k]), f"{where}, {_at(k, lines)}")
+    if not cells or texts:
         fraction = next((c for c, n in zip(cells, numbers, strict=True) if n is not None and not _is_whole(n)), None)
-        text = next((c for c, n in zip(cells, numbers, strict=True) if n is None), None)
+        text = next(iter(texts), None)
         if fraction is not None and text is not None:
             raise DataError(
                 f"{where}: {name!r} has the text {text[:40]!r} among measured values such as {fraction}. "
@@ -220,13 +227,26 @@ def _numbers(
             low = cell.lower()
             number = float(list(words).index(low)) if low in words else float(cell) if cell in ("0", "1") else None
         if number is None or not math.isfinite(number):
-            at = f"line {lines[k]}" if lines is not None else f"graph {k}"
+            at = _at(k, lines)
+            if kind == "regression" and DECIMAL_COMMA.fullmatch(cell):
+                raise _decimal_comma(name, cell, f"{where}, {at}")
             expected = f"{words[0]} or {words[1]}" if kind == "multilabel" else "a finite number"
             raise DataError(
                 f"{where}, {at}: expected {expected} for {name!r}, got {cell[:40]!r}. Correct it, or leave it empty"
             )
         values[k] = number
     return values
+
+
+def _decimal_comma(name: str, cell: str, at: str) -> DataError:
+    return DataError(
+        f"{at}: the numbers in {name!r} have decimal commas, such as {cell[:40]!r}. "
+        f"Write them with points, such as {cell[:40].replace(',', '.')}"
+    )
+
+
+def _at(k: int, lines: Sequence[int] | None) -> str:
+    return f"line {lines[k]}" if lines is not None else f"graph {k}"
 
 
 def _check_values(values: npt.NDArray[np.float64], names: Sequence[str], where: str, rule: Labels) -> None:

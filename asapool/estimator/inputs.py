@@ -51,7 +51,7 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str
             type(X).__name__ if items is None else f"a list of {type(items[0]).__name__}" if items else "an empty list"
         )
         raise DataError(f"X must be a GraphSet or a list of NetworkX graphs, PyG Data or SMILES, got {given}")
-    if all(hasattr(item, "GetNumAtoms") and hasattr(item, "GetBonds") for item in items):
+    if any(_is_molecule(item) for item in items):
         items = _smiles_of(items)
     if any(isinstance(item, str) for item in items):
         return _molecules(items)
@@ -60,10 +60,23 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str
     return load(items, labels=labels, recipe=recipe, task=None if recipe else task)
 
 
+def _is_molecule(item: Any) -> bool:
+    return hasattr(item, "GetNumAtoms") and hasattr(item, "GetBonds")
+
+
 def _smiles_of(molecules: Sequence[Any]) -> list[str]:
     """SMILES of RDKit molecules."""
     from rdkit import Chem
 
+    for place, item in enumerate(molecules):
+        if item is None:
+            count = sum(other is None for other in molecules)
+            raise DataError(
+                f"X[{place}]: expected an RDKit molecule, got None, which RDKit returns for invalid SMILES. "
+                f"{count} of {len(molecules)} are None: leave them out"
+            )
+        if not _is_molecule(item):
+            raise DataError(f"X[{place}]: expected an RDKit molecule like the others, got {short(item)}. Leave it out")
     return [Chem.MolToSmiles(molecule) for molecule in molecules]
 
 
@@ -147,9 +160,18 @@ def with_values(graphs: GraphSet, y: Any) -> GraphSet:
     if y is None:
         if graphs.target.kind != "regression":
             raise DataError("X has no measured values. Give y")
+        _check_varied(graphs.y, "the measured values in X")
         return graphs
     values = _values(y, len(graphs), "a finite number or NaN")
-    return _with(graphs, values, Target(kind="regression", names=_names(y, values.shape[1])))
+    labelled = _with(graphs, values, Target(kind="regression", names=_names(y, values.shape[1])))
+    _check_varied(values, "the values in y")
+    return labelled
+
+
+def _check_varied(values: npt.NDArray[Any], what: str) -> None:
+    """Refuse measured values (G, T) if every task is constant, as asapool.load does for tables."""
+    if all(len(np.unique(column[~np.isnan(column)])) == 1 for column in values.T):
+        raise InputError(f"{what} are all equal, so there is nothing to learn. Add graphs with other values")
 
 
 def weights_by_name(class_weight: Any, classes: npt.NDArray[Any]) -> str | dict[str, float]:

@@ -19,7 +19,7 @@ class Line(NamedTuple):
     """A line of a chart: its name, its points, and whether it is only for comparison (thin and dashed).
 
     band: half-width of the shaded area around each point. points: small dots that are not connected.
-    bars: pale bars from 0 up to the points instead of a line.
+    bars: pale bars from 0 up to the points instead of a line. shade: only the band, without a line.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Line(NamedTuple):
     band: Sequence[float] = ()
     points: bool = False
     bars: bool = False
+    shade: bool = False
 
 
 class LegendKey(NamedTuple):
@@ -97,6 +98,8 @@ def line_chart(
     for k, s in enumerate(lines):
         if s.band:
             body += _shade(frame, s, _colour(lines, k))
+        if s.shade:
+            continue
         places = [frame.at(x, y) for x, y in zip(s.x, s.y, strict=True)]
         d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places) if places else ""
         thin = 'stroke-width="1.4" stroke-dasharray="5 4"' if s.aside else 'stroke-width="2.4"'
@@ -126,7 +129,7 @@ def line_chart(
 
 def _sign(s: Line) -> str:
     """The symbol of a line in the legend."""
-    if s.bars:
+    if s.bars or s.shade:
         return "band"
     if s.points or len(s.x) == 1:
         return "dot"
@@ -178,9 +181,14 @@ def _shade(frame: Frame, s: Line, colour: str) -> str:
 
 
 def _colour(lines: Sequence[Line], k: int) -> str:
-    if lines[k].aside or lines[k].bars:
+    if _pale(lines[k]):
         return "var(--pale)"
-    return COLOURS[sum(not (s.aside or s.bars) for s in lines[:k]) % len(COLOURS)]
+    return COLOURS[sum(not _pale(s) for s in lines[:k]) % len(COLOURS)]
+
+
+def _pale(s: Line) -> bool:
+    """Whether a line is background, which has no colour of its own."""
+    return s.aside or s.bars or s.shade
 
 
 def _axes(frame: Frame, x_label: str, y_label: str, across: Sequence[float]) -> str:

@@ -210,15 +210,15 @@ MOST_TASKS = 6  # tasks that get charts of their own
 DOTS = 2000  # in a chart
 
 
-def task_panels(task: Task, y: Floats, p: Floats, target: Target) -> list[Panel]:
-    """All panels that the test graphs allow."""
+def task_panels(task: Task, y: Floats, p: Floats, target: Target, half: float | None = None) -> list[Panel]:
+    """All panels that the test graphs allow; half: half the width of the 90 % interval, if known."""
     parts = [part for part in task.parts(y, p, target) if len(part.y)]
     if task.probabilities:
         return _yes_no(parts)
     panels = []
     for part in parts[:MOST_TASKS]:
         unit = target.units[target.names.index(part.name)]
-        panels += _values(part, f"{part.name}, {unit}" if unit and unit not in part.name else part.name)
+        panels += _values(part, f"{part.name}, {unit}" if unit and unit not in part.name else part.name, half)
     return panels
 
 
@@ -235,8 +235,8 @@ def task_table(scores: dict[str, object], task: Task) -> TableView:
     return TableView(header, rows, "Scores of every task on the test graphs", "numbers")
 
 
-def _values(part: Part, name: str) -> list[Panel]:
-    """Measured against predicted values, and the residuals."""
+def _values(part: Part, name: str, half: float | None) -> list[Panel]:
+    """Measured against predicted values, with the 90 % interval, and the residuals."""
     places = np.linspace(0, len(part.y) - 1, min(len(part.y), DOTS)).round().astype(int)
     y, p = part.y[places], part.p[places]
     low, high = float(min(y.min(), p.min())), float(max(y.max(), p.max()))
@@ -245,14 +245,27 @@ def _values(part: Part, name: str) -> list[Panel]:
     exact = Line("equal", list(span), list(span), aside=True)
     graphs = Line("test graphs", y.tolist(), p.tolist(), points=True)
     title = f"Measured and predicted: {part.name}"
-    agreement = line_chart([exact, graphs], title.lower(), f"measured {name}", "predicted", span, span)
+    band = [] if half is None else [_interval(span, half)]
+    agreement = line_chart([*band, exact, graphs], title.lower(), f"measured {name}", "predicted", span, span)
+    caption = "" if half is None else f"Band: the conformal interval at 90 % coverage, prediction ± {half:.3g}."
     residual = p - y
     zero = Line("no error", [float(p.min()), float(p.max())], [0.0, 0.0], aside=True)
     errors = Line("test graphs", p.tolist(), residual.tolist(), points=True)
     label = f"residuals of {part.name}"
     left = line_chart([zero, errors], label, f"predicted {name}", "predicted − measured")
     note = f"Mean error {residual.mean():+.3g}; half of the errors are below {np.median(np.abs(residual)):.3g}."
-    return [Panel(title, agreement), Panel(f"Residuals: {part.name}", left, note=note)]
+    return [Panel(title, agreement, note=caption), Panel(f"Residuals: {part.name}", left, note=note)]
+
+
+def _interval(span: tuple[float, float], half: float) -> Line:
+    """The band of ± half around the diagonal, with points where its edges meet the frame.
+
+    >>> _interval((0.0, 4.0), 1.0).x, _interval((0.0, 4.0), 9.0).x
+    ([0.0, 1.0, 3.0, 4.0], [0.0, 4.0])
+    """
+    low, high = span
+    x = sorted({low, high, *(at for at in (low + half, high - half) if low < at < high)})
+    return Line("90 % interval", x, x, band=[half] * len(x), shade=True)
 
 
 def _yes_no(parts: list[Part]) -> list[Panel]:

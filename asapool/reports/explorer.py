@@ -65,6 +65,7 @@ class AboutWords(NamedTuple):
     question: str
     adds: str = ""
     subtracts: str = ""
+    unsigned: str = "the same for every class"
 
     def effect(self, value: float) -> str:
         """What a signed importance means.
@@ -84,13 +85,16 @@ def about_words(hierarchy: Hierarchy) -> AboutWords:
     name, about = hierarchy.classes[hierarchy.target], hierarchy.about
     if hierarchy.kind != "regression":
         opposes = f"against {name}" if hierarchy.against is None else f"for {hierarchy.classes[hierarchy.against]}"
-        return AboutWords(f"Importance for {about}", f"for {name}", opposes, f"for or against {about}")
+        unsigned = f"the same for every {'task' if hierarchy.kind == 'multilabel' else 'class'}"
+        return AboutWords(
+            f"Importance for {about}", f"for {name}", opposes, f"for or against {about}", unsigned=unsigned
+        )
     unit = f" {hierarchy.unit}" if hierarchy.unit else ""
     safe = f"{unit} to {name}".replace("{", "{{").replace("}", "}}")
     other = f"{unit} from {name}".replace("{", "{{").replace("}", "}}")
     return AboutWords(
         f"Effect on {name}", f"raises {name}", f"lowers {name}", f"effect on {name}", f"adds {{}}{safe}",
-        f"subtracts {{}}{other}",
+        f"subtracts {{}}{other}", "without a sign",
     )  # fmt: skip
 
 

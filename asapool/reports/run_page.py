@@ -21,6 +21,7 @@ from asapool.insight.importance import KINDS
 from asapool.insight.levels import Floats
 from asapool.models import checkpoint
 from asapool.reports.charts import Line, line_chart
+from asapool.reports.coverage import coverage_panel, half_width
 from asapool.reports.curves import Panel, class_panels, task_panels, task_table
 from asapool.reports.explorer import explorer_view
 from asapool.reports.page import Fact, TableView, render
@@ -153,6 +154,7 @@ def run_page(record: FinishedRun, graphs: GraphSet | None = None, errors: int = 
     return render(
         "run.html", heading=heading, about=about, title=f"asapool: {heading}", scores=_scores(record),
         classes=_parts_table(record), training=_training(record), panels=_panels(record),
+        coverage=coverage_panel(m.get("conformal"), record.target),  # runs of 0.1.0 have no conformal levels
         errors=errors_view(record, errors, graphs), repeat=_repeat(record), settings=record.settings,
     )  # fmt: skip
 
@@ -183,8 +185,10 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
             lines.append(f"baseline {known[key]:.3f}")
         facts.append(Fact(ALL_METRICS[key].label, "–" if value is None else f"{value:.3f}", "\n".join(lines)))
     label = ALL_METRICS[task.headline].label
+    members = _members(record)
+    source = f"ensemble of {members}" if members else f"epoch {m['best_epoch']}"
     facts += [  # runs of 0.1.0 have no scores of the training graphs
-        Fact(f"{PARTS[other]} {label}", f"{m[other][task.headline]:.3f}", f"epoch {m['best_epoch']}")
+        Fact(f"{PARTS[other]} {label}", f"{m[other][task.headline]:.3f}", source)
         for other in PARTS
         if other != part and (m.get(other) or {}).get(task.headline) is not None
     ]
@@ -226,10 +230,14 @@ def _training(record: FinishedRun) -> dict[str, Any] | None:
         charts.append(line_chart([score], f"validation {name} by epoch", "epoch", name, span, mark=best, whole=True))
     stopped = f" It stopped early: {m['stopped']}." if m["stopped"] else ""
     by = f", the best by validation {ALL_METRICS[chosen].label if chosen in ALL_METRICS else chosen}"
-    lead = (
-        f"{m['epochs']} epochs in {m['seconds']:.1f} s; the model is from epoch {m['best_epoch']} (dotted line)"
-        f"{by if chosen in (*ALL_METRICS, 'loss') else ''}."
-    )
+    best_of = f"epoch {m['best_epoch']} (dotted line){by if chosen in (*ALL_METRICS, 'loss') else ''}"
+    if members := _members(record):
+        lead = (
+            f"An ensemble of {members} members, trained in {m['seconds']:.1f} s in total. The charts show the first "
+            f"member: {m['epochs']} epochs, of which it keeps {best_of}."
+        )
+    else:
+        lead = f"{m['epochs']} epochs in {m['seconds']:.1f} s; the model is from {best_of}."
     columns = {
         "lr": "learning rate", "loss": "training loss", "val_loss": "validation loss",
         **({"val_accuracy": "validation accuracy"} if accuracy.x or not score.x else {"val_score": "validation score"}),
@@ -244,11 +252,17 @@ def _panels(record: FinishedRun) -> list[Panel]:
     if scores is None:
         return []
     if "tasks" in scores:
-        return task_panels(task_of(record.target), record.y, record.probability, record.target)
+        half = half_width(record.metrics.get("conformal"), record.target)
+        return task_panels(task_of(record.target), record.y, record.probability, record.target, half)
     known = record.y >= 0
     y, p = record.y[known], record.probability[known]
     areas = {name: scores[name] for name in ("roc_auc", "pr_auc")}
     return class_panels(y, p, record.classes, scores["confusion"], **areas)
+
+
+def _members(record: FinishedRun) -> int:
+    """The number of members of an ensemble; 0 for a single model."""
+    return int((record.metrics.get("ensemble") or {}).get("members", 0))
 
 
 def _repeat(record: FinishedRun) -> TableView:

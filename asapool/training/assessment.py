@@ -13,6 +13,7 @@ from asapool.training.task_scores import Part, mean_score
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Intervals = dict[str, list[float] | None]  # metric → [lower, upper]
 RESAMPLES = 1000
 SHOWN = 5  # tasks that a warning names
 LEVEL = 0.05  # of tests; intervals cover 1 − LEVEL
@@ -42,7 +43,7 @@ def intervals(
 
 def intervals_of(
     parts: Sequence[Part], metrics: Mapping[str, Metric], G: int, *, resamples: int | None = None, seed: int = 0
-) -> dict[str, list[float] | None]:
+) -> Intervals:
     """Like intervals, for the mean over tasks of any kind.
 
     Args:
@@ -52,20 +53,33 @@ def intervals_of(
         resamples: how often; fewer by default for many graphs or tasks.
         seed: of the resampling.
     """
+    return intervals_by_task(parts, metrics, G, resamples=resamples, seed=seed)[0]
+
+
+def intervals_by_task(
+    parts: Sequence[Part], metrics: Mapping[str, Metric], G: int, *, resamples: int | None = None, seed: int = 0
+) -> tuple[Intervals, dict[str, Intervals]]:
+    """The intervals of the mean over tasks, and of each task; arguments as in intervals_of."""
     draw = np.random.default_rng(seed)
     usual = RESAMPLES if G <= 2000 and len(parts) <= 2 else RESAMPLES // 5
     resamples = resamples or usual
-    values: dict[str, list[float]] = {name: [] for name in metrics}
+    values: dict[str, list[list[float]]] = {name: [[] for _ in range(1 + len(parts))] for name in metrics}  # mean first
     for _ in range(resamples if G else 0):
         w = draw.multinomial(G, np.full(G, 1 / G))
         for name, metric in metrics.items():
-            value = mean_score(parts, metric, w)
-            if value is not None:
-                values[name].append(value)
-    # a small part may miss a class in some resamples; if it does in most, there is nothing to report
-    enough = {name: v for name, v in values.items() if len(v) > resamples / 2}
+            each = [mean_score([part], metric, w) for part in parts]
+            known = [value for value in each if value is not None]
+            for kept, value in zip(values[name], [float(np.mean(known)) if known else None, *each], strict=True):
+                if value is not None:
+                    kept.append(value)
     ends = [LEVEL / 2, 1 - LEVEL / 2]
-    return {name: np.quantile(enough[name], ends).tolist() if name in enough else None for name in metrics}
+
+    def of(k: int) -> Intervals:
+        # a small part may miss a class in some resamples; if it does in most, there is nothing to report
+        enough = {name: lists[k] for name, lists in values.items() if len(lists[k]) > resamples / 2}
+        return {name: np.quantile(enough[name], ends).tolist() if name in enough else None for name in metrics}
+
+    return of(0), {part.name: of(k) for k, part in enumerate(parts, start=1)}
 
 
 def against_trivial(y: npt.ArrayLike, probability: npt.ArrayLike, answer: int) -> dict[str, Any]:
@@ -192,12 +206,30 @@ def warnings_of_tasks(parts: Sequence[Part], part: str, trivial: Mapping[str, An
     ]
     if trivial.get("better") is False:
         tests = [(name, p) for name, test in trivial["tasks"].items() for p in test.values() if p is not None]
-        numbers = ", ".join(f"p = {p:.2g} for {name!r}" for name, p in tests[:SHOWN])
+        numbers = ", ".join(f"p = {p:.2g} for {name!r}" for name, p in tests[:SHOWN]) + ", …" * (len(tests) > SHOWN)
         texts.append(
-            f"on the {part} part the model is not significantly better than the trivial baseline, the mean of the "
-            f"training graphs ({numbers})"
+            f"on the {part} part the model is not significantly better than the trivial baseline, which predicts the "
+            f"mean of the training graphs for every graph ({numbers})"
         )
     return texts
+
+
+def constant_tasks(y: npt.NDArray[Any], names: Sequence[str]) -> list[str]:
+    """A sentence for every task that cannot be learned, because all its training values are equal or missing.
+
+    >>> constant_tasks(np.array([[0.0, 1.0], [np.nan, 0.0], [0.0, 1.0]]), ["a", "b"])
+    ["all 2 training values of 'a' are equal (0), so the model cannot learn it"]
+    """
+    texts = []
+    for name, column in zip(names, y.T, strict=True):
+        known = column[~np.isnan(column)]
+        if len(known) == 0:
+            texts.append(f"no training graph has a value of {name!r}, so the model cannot learn it")
+        elif len(np.unique(known)) == 1:
+            texts.append(
+                f"all {len(known)} training values of {name!r} are equal ({known[0]:g}), so the model cannot learn it"
+            )
+    return texts[:SHOWN] + [f"and {len(texts) - SHOWN} more tasks like these"] * (len(texts) > SHOWN)
 
 
 def _better(tests: Mapping[str, float | None]) -> bool | None:

@@ -17,6 +17,7 @@ from asapool.errors import ConfigError, MissingExtraError
 from asapool.files import csv_writer, writing
 from asapool.models import GraphModel, method
 from asapool.models.batches import check_extras, cut
+from asapool.models.ensemble import EnsembleModel
 from asapool.training.predictions import in_pieces
 
 Floats = npt.NDArray[np.float32]
@@ -96,6 +97,11 @@ def embed_nodes(model: GraphModel, graphs: GraphSet, level: int, indices: npt.Ar
 
 def _steps(model: GraphModel) -> Any:
     """The function that yields the pooling steps of a batch; ConfigError if the method has none."""
+    if isinstance(model, EnsembleModel):
+        raise ConfigError(
+            "the members of an ensemble pool each graph differently. Leave out --level to get one vector per graph, or "
+            "use a single model"
+        )
     why = method(model.config.method).no_levels
     steps = getattr(getattr(model, "encoder", None), "steps", None)
     if why is not None or steps is None:

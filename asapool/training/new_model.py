@@ -13,6 +13,8 @@ from asapool.data.reading import MAKES_X
 from asapool.errors import ConfigError
 from asapool.models import GraphModel, ModelConfig, build, checkpoint
 from asapool.models.batches import edge_channels, graph_channels
+from asapool.models.checkpoint import LoadedModel
+from asapool.models.ensemble import EnsembleModel
 from asapool.training.config import TrainConfig
 
 
@@ -100,6 +102,17 @@ def new_model(config: ModelConfig, graphs: GraphSet, train: npt.ArrayLike, setti
     return model
 
 
+def load_start(path: str) -> LoadedModel:
+    """The model to start from; an ensemble is refused."""
+    source = checkpoint.load(path)
+    if isinstance(source.model, EnsembleModel):
+        raise ConfigError(
+            f"{path}: contains an ensemble of {len(source.model.models)} models, but training starts from one model. "
+            "Use the model of a member, in members/models of its folder"
+        )
+    return source
+
+
 def start_from(model: GraphModel, graphs: GraphSet, path: str) -> Taken:
     """Copy the weights of a model file into a new model.
 
@@ -111,7 +124,7 @@ def start_from(model: GraphModel, graphs: GraphSet, path: str) -> Taken:
     Returns:
         What was copied.
     """
-    source = checkpoint.load(path)
+    source = load_start(path)
     new, trained = dict(graphs.recipe), dict(source.recipe)
     for key in MAKES_X if new and trained else ():
         if new.get(key) != trained.get(key):

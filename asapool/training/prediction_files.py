@@ -1,7 +1,8 @@
 """Files of predictions: CSV, JSON lines or Parquet, chosen by the suffix.
 
 All are written set by set, so memory does not grow with the source. Parquet has typed columns: `graph` is an integer,
-and the probabilities are float64 at full precision.
+and the probabilities are float64 at full precision. In Parquet and JSON lines, columns of the input whose cells are all
+numbers or empty are written as numbers; CSV has their text unchanged.
 """
 
 from __future__ import annotations
@@ -9,16 +10,19 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import pickle
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple, TextIO
 
 import numpy as np
 
 from asapool.data import GraphSet
+from asapool.data.number_columns import NumberColumns, NumberType, as_numbers
 from asapool.data.targets import Target
 from asapool.errors import ConfigError, MissingExtraError
 from asapool.files import csv_writer, writing
@@ -64,14 +68,22 @@ def columns_of(pair: Pair, target: Target, labels: bool = False, further: MakeFu
     >>> list(columns_of((graphs, np.array([[0.2, 0.8]])), Target(classes=("no", "yes"))))
     ['graph', 'id', 'predicted', 'p(no)', 'p(yes)']
     """
+    return _columns_and_input(pair, target, labels, further)[0]
+
+
+def _columns_and_input(
+    pair: Pair, target: Target, labels: bool, further: MakeFurther | None
+) -> tuple[dict[str, Any], list[str]]:
+    """The columns of a set, and the names of those that come from the input."""
     graphs, p = pair
     task = task_of(target)
     more = Further({}, {}) if further is None else further(graphs, p)
     columns: dict[str, Any] = {"graph": graphs.places, "id": list(graphs.ids)}
     answers = task.columns(p, target)
     taken = {*columns, *answers, *more.after}
-    columns |= {f"{name} (input)" if name in taken else name: cells for name, cells in more.before.items()}
-    return columns | (task.labels(graphs.y, target) if labels else {}) | dict(answers) | dict(more.after)
+    kept = {f"{name} (input)" if name in taken else name: cells for name, cells in more.before.items()}
+    columns |= kept | (task.labels(graphs.y, target) if labels else {}) | dict(answers) | dict(more.after)
+    return columns, list(kept)
 
 
 def text_rows(columns: Columns, number: Callable[[float], str]) -> Iterator[tuple[str, ...]]:
@@ -79,10 +91,13 @@ def text_rows(columns: Columns, number: Callable[[float], str]) -> Iterator[tupl
     return zip(*([_text(cell, number) for cell in _cells(column)] for column in columns.values()), strict=True)
 
 
-def json_rows(columns: Columns, number: Callable[[float], str]) -> Iterator[dict[str, Any]]:
-    """The rows as plain data: numbers rounded as in the text, null for NaN and infinity."""
-    for row in zip(*map(_cells, columns.values()), strict=True):
-        yield dict(zip(columns, (_plain(cell, number) for cell in row), strict=True))
+def json_rows(
+    columns: Columns, number: Callable[[float], str], exact: Collection[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """The rows as plain data: numbers rounded as in the text, except in exact columns; null for NaN and infinity."""
+    plain = ([c if name in exact else _plain(c, number) for c in _cells(cells)] for name, cells in columns.items())
+    for row in zip(*plain, strict=True):
+        yield dict(zip(columns, row, strict=True))
 
 
 def write_predictions(
@@ -172,10 +187,9 @@ def _json_lines(out: IO[bytes], pairs: Iterable[Pair], target: Target, further: 
     summary = PredictionCounts()
 
     def lines(text: TextIO) -> PredictionCounts:
-        for pair in pairs:
-            for row in json_rows(columns_of(pair, target, further=further), task_of(target).number):
+        for columns, numbers in _typed(pairs, target, further, summary):
+            for row in json_rows(columns, task_of(target).number, numbers):
                 text.write(json.dumps(row, ensure_ascii=False) + "\n")
-            count_predictions(summary, pair, target)
         return summary
 
     return _as_text(out, lines)
@@ -189,20 +203,49 @@ def _parquet(out: IO[bytes], pairs: Iterable[Pair], target: Target, further: Mak
         raise MissingExtraError("pyarrow", "chem") from None
     summary, table = PredictionCounts(), None
     try:
-        for pair in pairs:
+        for columns, numbers in _typed(pairs, target, further, summary):
             arrays = {}
-            for name, column in columns_of(pair, target, further=further).items():
+            for name, column in columns.items():
+                if name in numbers:
+                    arrays[name] = pa.array(column, pa.int64() if numbers[name] is int else pa.float64())
+                    continue
                 texts = isinstance(column, list)
                 cells = [None if cell is None else str(cell) for cell in column] if texts else column
                 arrays[name] = pa.array(cells, pa.string() if texts else None)
             rows = pa.table(arrays)
             table = ParquetWriter(out, rows.schema) if table is None else table
             table.write_table(rows)
-            count_predictions(summary, pair, target)
     finally:
         if table is not None:
             table.close()
     return summary
+
+
+def _typed(
+    pairs: Iterable[Pair], target: Target, further: MakeFurther | None, summary: PredictionCounts
+) -> Iterator[tuple[dict[str, Any], dict[str, NumberType]]]:
+    """The columns of every set, with numbers in the columns of the input whose cells are all numbers or empty.
+
+    Yields the columns and the type of each such column, the same for every set. Whether a column is one is known only
+    after the last set, so the sets wait in a temporary file, unless the first set already has no such column.
+    """
+    rest = iter(pairs)
+    numbers: NumberColumns | None = None
+    with TemporaryFile() as waiting:
+        for pair in rest:
+            columns, kept = _columns_and_input(pair, target, False, further)
+            count_predictions(summary, pair, target)
+            numbers = NumberColumns(kept) if numbers is None else numbers
+            numbers.update(columns)
+            if numbers.possible or waiting.tell():
+                pickle.dump(columns, waiting, protocol=pickle.HIGHEST_PROTOCOL)
+            else:
+                yield columns, {}
+        end, types = waiting.tell(), {} if numbers is None else numbers.types
+        waiting.seek(0)
+        while waiting.tell() < end:
+            columns = pickle.load(waiting)  # written above
+            yield {n: as_numbers(c, types[n]) if n in types else c for n, c in columns.items()}, types
 
 
 def _as_text(out: IO[bytes], write: Callable[[TextIO], PredictionCounts]) -> PredictionCounts:

@@ -16,7 +16,7 @@ from asapool.data.loading import class_column
 from asapool.files import remove, write_csv, write_json, write_text
 from asapool.models import GraphModel, checkpoint
 from asapool.models.methods import method
-from asapool.training.assessment import intervals_of
+from asapool.training.assessment import intervals_by_task
 from asapool.training.fitting import Fit
 from asapool.training.prediction_files import write_predictions
 from asapool.training.predictions import predict
@@ -40,9 +40,13 @@ def evaluate_run(settings: RunSettings, graphs: GraphSet, split: Split, model: G
     answer = task.trivial(graphs.y[split.train], target)
     val, test = ((graphs.y[part], predict(model, graphs, part)) for part in (split.val, split.test))
     trivial = task.compare(*test, answer, target)
-    warnings = [*done.notes, *task.warnings(*val, target, "validation", {})]
+    warnings = [
+        *done.notes,
+        *task.cannot_learn(graphs.y[split.train], target),
+        *task.warnings(*val, target, "validation", {}),
+    ]
     warnings += task.warnings(*test, target, "test", trivial)
-    parts = task.parts(*test, target)
+    intervals, of_tasks = intervals_by_task(task.parts(*test, target), task.metrics, len(split.test))
     return {
         "version": 1,
         "data": {
@@ -63,7 +67,8 @@ def evaluate_run(settings: RunSettings, graphs: GraphSet, split: Split, model: G
         "selected_by": done.selected_by,
         "validation": scores(*val),
         "test": scores(*test),
-        "test_intervals": intervals_of(parts, task.metrics, len(split.test)) if len(split.test) else None,
+        "test_intervals": intervals if len(split.test) else None,
+        **({"test_intervals_of_tasks": of_tasks} if len(split.test) and len(of_tasks) > 1 else {}),
         **task.extras(test[0], answer, target),
         "trivial": trivial,
         "warnings": warnings,

@@ -27,7 +27,7 @@ from asapool.data.splits import (
 )
 from asapool.errors import ConfigError, choose
 from asapool.files import read_toml, to_toml
-from asapool.models import ModelConfig
+from asapool.models import ModelConfig, method
 from asapool.training.config import DEFAULT_METHOD, TrainConfig, preset
 
 LATER = (
@@ -202,6 +202,7 @@ def resolve_reading(chosen: Tables, file: str | PathLike[str] | None = None) -> 
     data = first.data.settled()
     reading = read_for(data, first.split)
     graphs = reading.graphs
+    _check_descriptors(first, graphs)
     # what was inferred from the data is recorded, so that a repeated or resumed run reads it the same way
     read_as = {"target": data.target or class_column(data.source, graphs), "task": graphs.target.kind}
     resolved = {"data": asdict(data) | read_as}
@@ -210,14 +211,32 @@ def resolve_reading(chosen: Tables, file: str | PathLike[str] | None = None) -> 
     return RunSettings.from_dict(layers), reading
 
 
+def _check_descriptors(settings: RunSettings, graphs: GraphSet) -> None:
+    """Refuse a target among the descriptors, and descriptors for a method that would ignore them."""
+    given = graphs.recipe.get("descriptors") or {}
+    if not given:
+        return
+    leaked = [name for name in given.get("columns", ()) if name in graphs.target.names]
+    if leaked:
+        raise ConfigError(
+            f"{leaked[0]!r} is the target, so it cannot be a descriptor too. Leave it out of --descriptors"
+        )
+    name = settings.model.method
+    if method(name).trainer != "gradient":
+        raise ConfigError(
+            f"the method {name!r} does not use descriptors. Leave out --descriptors and --rdkit-descriptors, or use "
+            f"another method, such as --method {DEFAULT_METHOD}"
+        )
+
+
 def _start(chosen: Tables) -> dict[str, dict[str, Any]]:
     """The settings of the model that training starts from, and its absolute path."""
     path = chosen.get("train", {}).get("init_from")
     if not isinstance(path, str):
         return {}
-    from asapool.models import checkpoint
+    from asapool.training.new_model import load_start
 
-    model = checkpoint.load(path).config.to_dict()
+    model = load_start(path).config.to_dict()
     model.pop("backend")  # chosen again for the size of the new data
     return {"model": model, "train": {"init_from": str(Path(path).resolve())}}
 

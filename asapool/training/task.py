@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from asapool.data.targets import Target
 from asapool.errors import ConfigError
-from asapool.training.assessment import warnings_of_tasks
+from asapool.training.assessment import constant_tasks, warnings_of_tasks
 from asapool.training.metrics import Metric
 from asapool.training.task_scores import Part, WrongAnswer, mean_score, score_tasks
 
@@ -112,7 +112,10 @@ class Task:
         """A test of whether the model is better than the trivial baseline, and the scores of the baseline."""
         constant = np.repeat(trivial[None], len(y), axis=0)
         scores = {name: self.mean(name, y, constant, target) for name in self.metrics}
-        return self.test(y, p, trivial, target) | {"answer": trivial.tolist(), "scores": scores}
+        parts = self.parts(y, constant, target)
+        of_tasks = {part.name: {name: mean_score([part], m) for name, m in self.metrics.items()} for part in parts}
+        more = {"scores_of_tasks": of_tasks} if len(parts) > 1 else {}
+        return self.test(y, p, trivial, target) | {"answer": trivial.tolist(), "scores": scores} | more
 
     def trivial_scores(self, y: Values, split: EvaluatedParts, target: Target) -> dict[str, Any]:
         """The scores of the trivial baseline on the test part, as an entry of the scores of that part."""
@@ -127,6 +130,10 @@ class Task:
     def warnings(self, y: Values, p: Values, target: Target, part: str, trivial: dict[str, Any]) -> list[str]:
         """What a user should know before trusting the scores of a part."""
         return warnings_of_tasks(self.parts(y, p, target), part, trivial)
+
+    def cannot_learn(self, y: Values, target: Target) -> list[str]:
+        """The tasks that the training values y do not allow to learn, a sentence each."""
+        return constant_tasks(y, target.names)
 
     def extras(self, y: Values, trivial: Floats, target: Target) -> dict[str, Any]:
         """Further entries of metrics.json about the test part."""

@@ -84,6 +84,10 @@ class Classification(Task):
         """McNemar's and Mann-Whitney's tests."""
         return against_trivial(y, p, int(trivial.argmax()))
 
+    def cannot_learn(self, y: Values, target: Target) -> list[str]:
+        """Nothing: a training part with one class is refused."""
+        return []
+
     def warnings(self, y: Values, p: Values, target: Target, part: str, trivial: dict[str, Any]) -> list[str]:
         """Only one class, only one predicted class, or no better than the most frequent class."""
         return warnings_for(y, p, target.classes, part, trivial)

@@ -38,6 +38,17 @@ YES = [k % 2 for k in range(30)]
         ({"logS": VALUES}, ("--class-weights", "balanced"), "train.class_weights is for classes"),
         ({"logS": VALUES}, ("--task", "prediction"), "task must be one of"),
         ({"logS": VALUES}, ("--target", "mass"), "mass"),
+        (
+            {"logS": VALUES, "pH": YES},
+            ("--target", "logS", "--descriptors", "pH"),
+            "'majority' does not use descriptors",
+        ),
+        ({"logS": VALUES}, ("--rdkit-descriptors",), "'majority' does not use descriptors"),
+        (
+            {"logS": VALUES},
+            ("--target", "logS", "--descriptors", "logS"),
+            "'logS' is the target, so it cannot be a descriptor too",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_code_2(tmp_path, columns, options, says):
@@ -76,3 +87,32 @@ def test_a_task_without_positives_in_validation_goes_on_with_a_warning(tmp_path)
     scores = json.loads(result.stdout)["validation"]
     assert scores["tasks"]["rare"]["roc_auc"] is None
     assert "'rare'" in scores["notes"]["roc_auc"]
+
+
+def test_a_task_that_the_training_part_does_not_teach_is_named(tmp_path):
+    file = table(tmp_path / "t.csv", often=YES, never=[0] * 30)
+    options = ("--task", "multilabel", "--method", "histogram", "--out", tmp_path / "run", "--no-report")
+    result = call("train", file, *options)
+    assert result.exit_code == 0, result.stderr
+    assert "training values of 'never' are equal (0), so the model cannot learn it" in result.stderr
+    assert "training values of 'often'" not in result.stderr
+
+
+def test_the_score_that_chose_the_epoch_is_said(tmp_path):
+    file = table(tmp_path / "t.csv", logS=VALUES)
+    options = ("--method", "asap", "--hidden", "4", "--epochs", "2", "--no-report", "--out")
+    assert " of 2, by validation MAE" in call("train", file, "--select-by", "mae", *options, tmp_path / "a").stdout
+    assert "by validation" not in call("train", file, "--select-by", "last", *options, tmp_path / "b").stdout
+
+
+def test_every_task_has_its_interval_and_the_trivial_score(tmp_path):
+    file = table(tmp_path / "t.csv", a=YES, b=[int(k % 3 == 0) for k in range(30)])
+    options = ("--task", "multilabel", "--method", "histogram", "--no-report", "--val", "0.2", "--test", "0.4", "--out")
+    result = call("train", file, *options, tmp_path / "run")
+    assert result.exit_code == 0, result.stderr
+    [row] = [line for line in result.stdout.splitlines() if line.startswith("  a ")]
+    assert " to " in row
+    assert "trivial 0.5000" in row
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert set(metrics["test_intervals_of_tasks"]) == set(metrics["trivial"]["scores_of_tasks"]) == {"a", "b"}
+    assert metrics["trivial"]["scores_of_tasks"]["a"]["roc_auc"] == 0.5

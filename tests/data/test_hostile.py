@@ -114,6 +114,21 @@ def test_a_table_without_a_header_line_is_refused(tmp_path):
             load(tmp_path / "m.csv")
 
 
+def test_a_list_of_smiles_without_a_header_line_is_refused(tmp_path):
+    (tmp_path / "m.csv").write_text("CCO\nCCN\n")
+    sentence = r"m.csv: expected a header line .* 'CCO', looks like data\. Add a header, such as smiles$"
+    with pytest.raises(DataError, match=sentence):
+        load(tmp_path / "m.csv", labels="optional")
+
+
+def test_the_error_for_a_missing_smiles_column_lists_each_name_once(tmp_path):
+    (tmp_path / "m.csv").write_text("smiles,y\nC,1\nCC,0\n")
+    recipe = load(tmp_path / "m.csv").recipe
+    (tmp_path / "n.csv").write_text("formula,y\nC,1\n")
+    with pytest.raises(DataError, match="no column is called smiles or canonical_smiles or smi; the columns are"):
+        load(tmp_path / "n.csv", recipe=recipe)
+
+
 def test_the_error_for_a_misspelt_column_suggests_the_nearest_one(tmp_path):
     (tmp_path / "m.csv").write_text("smiles,herg_active,batch\nC,1,2\nCC,0,2\n")
     with pytest.raises(DataError, match=r"no column 'herg_activ'; .* Did you mean 'herg_active'\?"):

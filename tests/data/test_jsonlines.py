@@ -203,3 +203,20 @@ def test_finished_sets_keep_their_recipe(tmp_path):
         load(tmp_path / "c.jsonl", recipe={**graphs.recipe, "max_degree": 7})
     assert load(tmp_path / "c.jsonl", recipe={**graphs.recipe, "classes": ["path", "cycle"]}).y.tolist() == [1, 0, 1, 0]
     assert isinstance(load(graphs), GraphSet)
+
+
+def test_lists_of_targets_of_different_lengths_are_refused(tmp_path):
+    path = tmp_path / "m.jsonl"
+    targets = ("[1.0, 2.0]", "null", "[1.0]", "[3.0, null]")
+    path.write_text("".join(f'{{"nodes": 1, "target": {target}}}\n' for target in targets))
+    with pytest.raises(
+        DataError, match=r"m.jsonl, line 3: 'target' is a list of 1, but in line 1 a list of 2\. Give every"
+    ):
+        load(path)
+    reading = read(path, skip_invalid=True)
+    assert [line for line, _ in reading.skipped] == [3]
+    np.testing.assert_array_equal(reading.graphs.y, [[1, 2], [np.nan, np.nan], [3, np.nan]])
+    assert len(load(path, labels="ignored")) == 4
+    path.write_text('{"nodes": 1, "target": 1.5}\n{"nodes": 1, "target": [2.5]}\n')
+    with pytest.raises(DataError, match=r"line 2: 'target' is a list of 1, but in line 1 one value\."):
+        load(path)

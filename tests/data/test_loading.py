@@ -12,12 +12,36 @@ from tests.data.sources import write_tu
     [
         ("gone.csv", r"gone.csv: there is no such file or folder\. Expected a TU folder, zip or name"),
         ("some/where", "some/where: there is no such file or folder"),
-        ("two words", "two words: there is no such file, and a data set's name has only letters"),
+        ("two words", "two words: there is no such file or folder, and no TU data set of that name. Correct it"),
+        ("mutag", r"no TU data set of that name \(did you mean 'MUTAG'\?\); and if it is meant as SMILES, 'mutag' is"),
     ],
 )
 def test_sources_that_do_not_exist(source, sentence):
     with pytest.raises(DataError, match=sentence):
         load(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("C1CC", "'C1CC' is not SMILES that RDKit can read (unclosed ring)"),
+        ("CC-NX", "'CC-NX' is not SMILES that RDKit can read (syntax error)"),
+        ("C(=O", "'C(=O' is not SMILES that RDKit can read (extra open parentheses)"),
+        ("C/C=C1", "'C/C=C1' is not SMILES that RDKit can read (unclosed ring)"),
+        ("CC.C1C", "'CC.C1C' is not SMILES that RDKit can read (unclosed ring)"),
+        ("CN(C)(C)C", "'CN(C)(C)C' is not a possible molecule (Explicit valence for atom # 1 N, 4, is greater"),
+    ],
+)
+def test_a_mistyped_smiles_is_never_sent_to_a_server(tmp_path, monkeypatch, source, reason):
+    requested = []
+    monkeypatch.setenv("ASAPOOL_CACHE", str(tmp_path))
+    monkeypatch.setattr(download, "_download", lambda name, folder: requested.append(name))
+    with pytest.raises(DataError) as caught:
+        load(source)
+    assert requested == []
+    sentence = f"{source}: there is no such file or folder, and no TU data set of that name; and if it is meant as SM"
+    assert str(caught.value).startswith(sentence)
+    assert reason in str(caught.value)
 
 
 def test_files_and_folders_without_a_reader(tmp_path):
@@ -64,6 +88,7 @@ def test_a_name_is_fetched_once(tmp_path, monkeypatch):
     monkeypatch.setenv("ASAPOOL_CACHE", str(tmp_path))
     monkeypatch.delenv("ASAPOOL_DATA", raising=False)
     monkeypatch.setattr(download, "_download", fake)
+    monkeypatch.setattr(download, "TU_NAMES", {"TINY"})
     assert len(load("TINY")) == len(load("TINY")) == 2
     assert fetched == ["TINY"]
     assert [p.name for p in (tmp_path / "tu").iterdir()] == ["TINY"]
@@ -77,6 +102,7 @@ def test_a_download_that_fails_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("ASAPOOL_CACHE", str(tmp_path))
     monkeypatch.delenv("ASAPOOL_DATA", raising=False)
     monkeypatch.setattr(download, "_download", offline)
+    monkeypatch.setattr(download, "TU_NAMES", {"TINY"})
     with pytest.raises(DataError, match=r"TINY: not in .*could not be downloaded \(no route to host\)\. Check"):
         load("TINY")
     assert list((tmp_path / "tu").iterdir()) == []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from asapool.data import Split, load, splits
+from asapool.data import Split, Target, load, splits
 from asapool.errors import ConfigError, DataError
 
 
@@ -43,6 +43,33 @@ def test_one_stratified_split(graphs):
     assert counts == [[21, 21], [3, 3], [6, 6]]
     assert splits.stratified_split(graphs, seed=1, val=0.1, test=0.2).to_json() == split.to_json()
     assert splits.stratified_split(graphs, seed=2, val=0.1, test=0.2).to_json() != split.to_json()
+
+
+@pytest.mark.parametrize(
+    ("n", "val", "test", "sizes"),
+    [
+        (3, 0.1, 0.1, (1, 1, 1)),
+        (40, 0.1, 0.1, (32, 4, 4)),
+        (60, 0.1, 0.1, (48, 6, 6)),
+        (60, 0.1, 0.2, (42, 6, 12)),
+        (150, 0.1, 0.1, (120, 15, 15)),
+        (250, 0.1, 0.1, (200, 25, 25)),
+        (1000, 0.1, 0.1, (800, 100, 100)),
+    ],
+)
+def test_a_stratified_split_of_measured_values_has_the_sizes_and_the_range_asked_for(n, val, test, sizes):
+    y = np.random.default_rng(0).permutation(n).astype(float)[:, None]  # the value is the rank
+    graphs = load(f"synthetic:cycles?graphs={n}").with_fields(
+        y=y, class_names=(), target=Target(kind="regression", names=("y",))
+    )
+    for seed in range(3):
+        split = splits.stratified_split(graphs, seed, val=val, test=test)
+        assert (len(split.train), len(split.val), len(split.test)) == sizes
+        strata = min(10, int(min(val, test) * n))
+        for part in (split.train, split.val, split.test):
+            counts = np.bincount((y[part, 0] * strata // n).astype(int), minlength=strata) if strata else np.ones(1)
+            assert counts.min() >= 1
+            assert counts.max() - counts.min() <= 1
 
 
 def test_molecules_with_one_scaffold_stay_together(tmp_path):

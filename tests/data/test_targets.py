@@ -132,6 +132,17 @@ def test_new_data_follow_the_recipe(measured, tmp_path):
 
 
 BAD = {
+    "decimal commas": (
+        ['"-0,12"', '"1,5"'],
+        {},
+        r"line 2: the numbers in 'y' have decimal commas, such as '-0,12'\. W",
+    ),
+    "some decimal commas": (
+        ["3", '"1,5"', "2.5"],
+        {},
+        r"line 3: .* such as '1,5'\. Write them with points, such as 1\.5",
+    ),
+    "decimal commas in regression": (["3", '"1,5"'], {"task": "regression"}, r"line 3: .* have decimal commas"),
     "text among numbers": (["1.5", "high", "2"], {}, r"'y' has the text 'high' among measured values such as (1.5)"),
     "text in regression": (
         ["1.5", "high"],
@@ -152,6 +163,10 @@ def test_bad_targets_are_refused_in_one_sentence(tmp_path, case):
     rows, options, sentence = BAD[case]
     with pytest.raises(DataError, match=sentence):
         load(table(tmp_path / "m.csv", ["y"], rows), **options)
+
+
+def test_classes_with_commas_are_classes(tmp_path):
+    assert load(table(tmp_path / "m.csv", ["y"], ['"a,b"', '"1,2"', "c"])).class_names == ("1,2", "a,b", "c")
 
 
 def test_a_task_that_does_not_exist(tmp_path):

@@ -180,3 +180,17 @@ def test_a_forest_can_be_a_member(tmp_path, graphs):
     tables = TABLES | {"model": {"method": "histogram"}}
     train_ensemble(RunSettings.from_dict(tables), graphs, tmp_path / "f", 2, InlineEngine())
     assert call("predict", tmp_path / "f", SOURCE, "--coverage", 0.8).stdout.splitlines()[0].endswith(",set")
+
+
+def test_what_needs_one_model_says_so(trained, tmp_path):
+    """Each member has its own clusters and weights."""
+    folder, _ = trained
+    with pytest.raises(ConfigError, match="the members of an ensemble pool each graph differently"):
+        call("embed", folder, SOURCE, "--level", 1, "-o", tmp_path / "v.npz")
+    with pytest.raises(ConfigError, match=r"contains an ensemble of 3 models, but training starts from one model"):
+        call("train", SOURCE, "--from", folder, "--epochs", 1, "--out", tmp_path / "run")
+    [member, *_] = sorted((folder / "members" / "models").glob("*.safetensors"))
+    done = call("train", SOURCE, "--from", member, "--epochs", 1, "--out", tmp_path / "run", "--no-report")
+    assert done.exit_code == 0, done.stderr
+    done = call("explain", folder, SOURCE, "-o", tmp_path / "e.json")
+    assert "an ensemble of 3 models, each with its own clusters; this explains the first one" in done.stderr

@@ -53,7 +53,8 @@ def test_a_run_has_its_scores_curves_and_most_confident_errors(browser, run_fold
         assert "\t".join(["alert", *counts]) in words
         widths = page.locator(".confusion tbody tr").first.locator("td").evaluate_all("a => a.map(e => e.offsetWidth)")
         assert max(widths) - min(widths) <= 1
-        assert page.locator("svg.chart").count() == 5  # loss, accuracy, ROC, precision and recall, calibration
+        # loss, accuracy, ROC, precision and recall, calibration, coverage
+        assert page.locator("svg.chart").count() == 6
         for row in metrics["test"]["confusion"]:
             for n in row:
                 assert f"{n:,}" in page.locator(".confusion").inner_text()
@@ -231,7 +232,7 @@ def test_every_chart_can_be_saved(browser, run_folder, tmp_path, scheme):
     path = write_report(run_folder[0], tmp_path / "report.html", graphs=run_folder[1], errors=0)
     page = browser.new_page(color_scheme=scheme)
     page.goto(path.as_uri())
-    assert page.locator("figure [data-save='svg']").count() == page.locator("svg.chart").count() == 5
+    assert page.locator("figure [data-save='svg']").count() == page.locator("svg.chart").count() == 6
     with page.expect_download() as saved:
         page.locator("figure[data-figure='ROC curve'] [data-save='svg']").click()
     assert saved.value.suggested_filename == "ROC-curve.svg"

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from asapool.training.assessment import against_trivial, intervals, warnings_for
+from asapool.data.targets import Target
+from asapool.training.assessment import against_trivial, intervals, intervals_by_task, intervals_of, warnings_for
 from asapool.training.metrics import METRICS
+from asapool.training.task_scores import Part
+from asapool.training.tasks import task_of
 
 
 def test_intervals_have_the_width_of_the_binomial_distribution():
@@ -47,3 +50,14 @@ def test_warnings_name_what_is_wrong():
     ]
     good = np.arange(40) % 2
     assert warnings_for(good, np.eye(2)[good], ["no", "yes"], "test", against_trivial(good, np.eye(2)[good], 0)) == []
+
+
+def test_the_interval_of_a_task_among_others_is_its_interval_alone():
+    draw = np.random.default_rng(0)
+    y, rows = draw.normal(size=(2, 30)), np.arange(30)
+    one, two = (Part(name, rows, v, v + draw.normal(size=30)) for name, v in zip("ab", y, strict=True))
+    metrics = task_of(Target(kind="regression", names=("a", "b"))).metrics
+    mean, each = intervals_by_task([one, two], metrics, 30)
+    assert each == {"a": intervals_of([one], metrics, 30), "b": intervals_of([two], metrics, 30)}
+    low, high = mean["mae"]
+    assert min(each[task]["mae"][0] for task in "ab") < low < high < max(each[task]["mae"][1] for task in "ab")
