@@ -107,6 +107,7 @@ def cross_validate_methods(
     from asapool.cli._live import Watch
     from asapool.experiments.crossval import check_plan, methods_plan, short_name
     from asapool.experiments.experiment import carry_out
+    from asapool.experiments.verdicts import one_class_answers
     from asapool.training import resolve_reading
     from asapool.training.config import seeds as authors_seeds
     from asapool.training.settings import settings_of_methods
@@ -148,6 +149,8 @@ def cross_validate_methods(
     if not cross.no_report:
         leave_report(folder)
     failures = [describe_failure(record) for record in records if not record.finished]
+    for sentence in one_class_answers(records):
+        note(f"Warning: {sentence}")
     if cross.json:
         from json import dumps
 

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from os.path import isfile
 from pathlib import Path
 
 from asapool.data.graphset import GraphSet
@@ -54,9 +55,9 @@ def local_tu(name: str, data_root: str | Path | None = None) -> Path | None:
     """As find_tu, without the network: None if the files are not on this machine."""
     for root in _roots(data_root):
         for place in (root / f"{name}.zip", root / name, root / name / "raw", root):
-            if place.suffix == ".zip" and place.is_file():
+            if place.suffix == ".zip" and isfile(place):
                 return place
-            if (place / f"{name}_A.txt").is_file():
+            if isfile(place / f"{name}_A.txt"):
                 return place
     return None
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from os import PathLike, fspath
+from os.path import exists, isdir, isfile
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def _read(source: Any, options: ReadOptions) -> Reading:
     if not is_text(text):
         raise DataError(f"{text!r}: the name contains bytes that are not UTF-8 text. Rename the file")
     path = Path(text).expanduser()
-    if path.is_dir():
+    if isdir(path):
         return _folder(path, options)
     if _is_file(path):
         return _reader(path).read(path, options)
@@ -209,9 +210,10 @@ def standard_input() -> Iterator[Path]:
 
 def _is_file(path: Path) -> bool:
     """Whether path is a file; a pipe or device is refused, because reading it could block forever."""
-    if path.exists() and not path.is_file() and not path.is_dir():
+    # unlike pathlib, os.path says "no" to a name that is too long for a file, such as the SMILES of a large molecule
+    if exists(path) and not isfile(path) and not isdir(path):
         raise DataError(f"{path}: is a pipe or device, and a file is expected. Copy its content to a file first")
-    return path.is_file()
+    return isfile(path)
 
 
 def _with_descriptors(reading: Reading, options: ReadOptions) -> Reading:
@@ -234,7 +236,7 @@ def _reader(path: Path) -> Reader:
 
 def _is_map(path: Path) -> bool:
     """Whether a folder is a set of mapped arrays, finished or not."""
-    return path.is_dir() and path.name.lower().endswith(".graphs")
+    return isdir(path) and path.name.lower().endswith(".graphs")
 
 
 def _folder(path: Path, options: ReadOptions) -> Reading:

@@ -6,7 +6,8 @@ which both have finished all folds. "Holds" and "does not hold" both need a sign
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,6 +19,7 @@ from asapool.experiments.summary import headline_named
 from asapool.experiments.table_text import number, p_value, signed
 
 if TYPE_CHECKING:
+    from asapool.experiments.record import RunRecord
     from asapool.experiments.tables import Table, TableCell
 
 Word = Literal["holds", "does not hold", "too close to call", "not enough runs"]
@@ -166,6 +168,21 @@ def worthless(table: Table, column: str) -> str | None:
     return (
         f"{on}Not significantly better than the {trivial.row}: {', '.join(weak)} (corrected paired t-test, p ≥ {SURE})."
     )
+
+
+def one_class_answers(records: Iterable[RunRecord]) -> list[str]:
+    """A sentence for every method that predicts the same class for all test graphs of some folds."""
+    alike, runs = Counter[str](), Counter[str]()
+    for record in records:
+        matrix = (record.test or {}).get("confusion")
+        if matrix:
+            runs[record.run.model.method] += 1
+            alike[record.run.model.method] += sum(any(column) for column in zip(*matrix, strict=True)) == 1
+    return [
+        f"{name} predicts the same class for all test graphs in {alike[name]} of {count} training runs."
+        for name, count in runs.items()
+        if alike[name] and name != "majority"
+    ]
 
 
 def _p_better(one: TableCell, other: TableCell, sign: int, folds: int) -> float:

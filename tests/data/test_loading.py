@@ -129,3 +129,10 @@ def test_too_little_memory_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(loading, "_read", greedy)
     with pytest.raises(DataError, match=r"huge\.zip: does not fit into memory"):
         load("huge.zip")
+
+
+def test_smiles_longer_than_a_file_name_may_be():
+    """255 bytes in most file systems."""
+    assert len(load("C" * 300, labels="optional").x) == 300
+    with pytest.raises(DataError, match="is not SMILES that RDKit can read"):
+        load("C" * 300 + "X1", labels="optional")

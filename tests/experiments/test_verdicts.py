@@ -7,7 +7,7 @@ import pytest
 from asapool.experiments import paper
 from asapool.experiments.rendering import to_markdown
 from asapool.experiments.tables import make_table
-from asapool.experiments.verdicts import HOW, evaluate_claims, leader
+from asapool.experiments.verdicts import HOW, evaluate_claims, leader, one_class_answers
 from tests.experiments.made_up import Prints, plan_of, records_of
 
 
@@ -231,3 +231,13 @@ def test_a_method_is_ahead_only_where_the_tests_agree():
     assert "lead over a (89.00)" in close.sentence
     assert ahead(high).sentence.startswith("a is ahead of majority class (p ≤ ")
     assert "a is not significantly ahead of the majority class" in ahead([0.5 + n for n in noise]).sentence
+
+
+def test_a_method_that_predicts_one_class_is_named():
+    """The matrices have a row per true class: (1, 2) right and wrong, or everything in one column."""
+    plan = plan_of(("asap",))
+    records = list(records_of(plan, {("asap", "NCI1"): [0.5] * 6}).values())
+    matrices = [[[3, 0], [2, 0]], [[0, 3], [0, 2]], [[3, 0], [1, 1]]] * 2
+    told = [replace(r, test=r.test | {"confusion": m}) for r, m in zip(records, matrices, strict=True)]
+    assert one_class_answers(told) == ["asap predicts the same class for all test graphs in 4 of 6 training runs."]
+    assert one_class_answers([told[2], told[5]]) == []
