@@ -174,6 +174,12 @@ def _detect(
     present = {name: {cell for cell in cells if cell is not None} for name, cells in columns.items()}
     if len(columns) > 1:
         binary = any(all(cells <= set(pair) for cells in present.values()) for pair in YES_NO)
+        notes.append(
+            f"{where}: the {len(columns)} targets hold yes or no and are treated as yes/no tasks (multilabel)"
+            if binary
+            else f"{where}: the {len(columns)} targets are treated as measured values (regression). "
+            "task='multilabel' (--task multilabel) is for columns of yes or no"
+        )
         return "multilabel" if binary else "regression"
     ((name, cells),) = present.items()
     numbers = [_number(cell) for cell in cells]

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from asapool.data import GraphSet, Target, load, read, splits
 from asapool.data.descriptors import scaffolds
 from asapool.data.jsonlines import write_jsonl
+from asapool.data.targets import read_targets
 from asapool.errors import ConfigError, DataError
 from tests.data.sources import write_tu
 
@@ -248,3 +249,16 @@ def test_a_frequent_scaffold_is_for_training_with_any_seed(tmp_path):
     same = load(write(tmp_path / "same.csv", "smiles,y\n" + "\n".join(f"{'C' * k},{k}.25" for k in range(1, 31))))
     with pytest.raises(DataError, match=r"no molecule for the .* part: the 30 molecules have 1 scaffold.s., the most"):
         splits.scaffold_split(same)
+
+
+def test_what_several_columns_are_taken_for_is_said():
+    values = {"a": ["1.5", "2", None], "b": ["0", "1", "0"]}
+    assert read_targets(values, "t").notes == (
+        "t: the 2 targets are treated as measured values (regression). task='multilabel' (--task multilabel) is for "
+        "columns of yes or no",
+    )
+    assert read_targets(values, "t", task="regression").notes == ()
+    binary = {"a": ["yes", "no"], "b": ["no", "yes"]}
+    assert read_targets(binary, "t").notes == (
+        "t: the 2 targets hold yes or no and are treated as yes/no tasks (multilabel)",
+    )
