@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from asapool.experiments.cells import TableCell
 from asapool.experiments.compact import read_compact, together
 from asapool.experiments.plan import load_graphs, load_plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.table_text import markdown
-from asapool.experiments.tables import Table, TableCell, make_table
+from asapool.experiments.tables import Table, make_table
 from asapool.files import read_json, write_json
 from asapool.insight.drawing.figure import new_figure, save_figures
 from asapool.training.new_model import new_model

@@ -19,6 +19,7 @@ from asapool.errors import ConfigError
 
 DATA, MODEL, TRAINING, COMPUTE, OUTPUT = "Data", "Model", "Training", "Compute", "Output"  # panels of the help
 SPLITS = ("stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds")
+FOLD_SPLITS = ("authors", "stratified-folds", "scaffold-folds", "stratified", "scaffold")  # short: the same in 0.1
 SOURCE = "File, folder or TU name, nci-alerts, or synthetic:NAME (see docs/data.md)."
 
 
@@ -97,13 +98,16 @@ Workers = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", rich_help_panel=DATA, help="Worker processes for a large table of molecules."),
 ]
+SPLIT_HELP = (
+    "authors (shuffled), stratified-folds or scaffold-folds: all folds in cv and compare, elsewhere one; stratified or "
+    "scaffold: fractions, with --val and --test; or a split file."
+)
 Split = Annotated[
     str | None,
     typer.Option(
         metavar="KIND|FILE",
         rich_help_panel=DATA,
-        help="stratified or scaffold (with the fractions --val and --test); authors, stratified-folds or "
-        "scaffold-folds (one fold); or a split file.",
+        help=SPLIT_HELP,
     ),
 ]
 Val = Annotated[
@@ -163,12 +167,14 @@ FirstSeed = Annotated[
     ),
 ]
 Folds = Annotated[int, typer.Option(min=3, metavar="N", rich_help_panel=TRAINING, help="Number of folds.")]
-Protocol = Annotated[
+FoldSplit = Annotated[
     str,
     typer.Option(
-        metavar="KIND",
-        rich_help_panel=TRAINING,
-        help="How folds are made: authors (shuffled), stratified-folds or scaffold-folds.",
+        "--split",
+        "--protocol",  # its name in 0.1
+        metavar="KIND|FILE",
+        rich_help_panel=DATA,
+        help=SPLIT_HELP,
     ),
 ]
 Config = Annotated[
@@ -303,13 +309,17 @@ def split_table(split: str | None) -> dict[str, Any]:
     return {"kind": "file", "file": str(Path(split).resolve())}
 
 
-def protocol_named(word: str) -> str:
-    """The protocol of a plan, from --protocol; `stratified`, its name in 0.1, still works.
+def fold_options(split: str, splits: Path | None, folds: int) -> dict[str, Any]:
+    """How a cross-validation makes its folds, from --split, --splits and --folds.
 
-    >>> protocol_named("stratified-folds")
-    'stratified'
+    >>> fold_options("scaffold-folds", None, 5)
+    {'folds': 5, 'protocol': 'scaffold'}
     """
-    return word.removesuffix("-folds")
+    if splits is None and split in FOLD_SPLITS:
+        return {"folds": folds, "protocol": split.removesuffix("-folds")}
+    if splits is None and not Path(split).is_file():
+        raise ConfigError(f"--split takes {', '.join(FOLD_SPLITS)} or a file of published splits, got {split!r}")
+    return {"splits": splits or Path(split)}
 
 
 def model_file(model: Path) -> Path:

@@ -24,7 +24,7 @@ Splits = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=o.TRAINING,
-        help="JSON file of published splits, instead of --folds and --protocol.",
+        help="JSON file of published splits, instead of --folds and --split.",
     ),
 ]
 Seeds = Annotated[
@@ -46,7 +46,7 @@ class CrossOptions:
     folds: o.Folds = 10
     seeds: Seeds = None
     seed: o.FirstSeed = None
-    protocol: o.Protocol = "authors"
+    split: o.FoldSplit = "authors"
     splits: Splits = None
     config: o.Config = None
     settings: o.Settings = None
@@ -54,6 +54,10 @@ class CrossOptions:
     mix_versions: o.MixVersions = False
     no_report: o.NoReport = False
     json: o.Json = False
+
+    def fold_options(self) -> dict[str, Any]:
+        """How folds are made: folds and protocol, or a split file."""
+        return o.fold_options(self.split, self.splits, self.folds)
 
 
 def cv(
@@ -114,24 +118,24 @@ def cross_validate_methods(
 
     worker = engine.named("inline" if engine.jobs in (None, 1) else "local")
     tables = o.with_settings(tables, cross.settings)
-    if cross.splits is not None:  # their indices count graphs without a label too
-        tables["split"] = {"kind": "file", "file": str(cross.splits)}
+    fold_options = cross.fold_options()
+    splits = fold_options.get("splits")
+    if splits is not None:  # their indices count graphs without a label too
+        tables["split"] = {"kind": "file", "file": str(splits)}
     with working(f"Reading {tables['data']['source']}"):
         chosen, reading = resolve_reading(tables, cross.config)
     note_reading(reading)
     graphs = reading.graphs
     names = methods or [chosen.model.method]
-    count = cross.seeds or (3 if cross.splits is not None else 1)  # published splits report the mean of three runs
+    count = cross.seeds or (3 if splits is not None else 1)  # published splits report the mean of three runs
     settings = settings_of_methods(names, graphs, tables, cross.config)
     plan = methods_plan(
         graphs,
         {name: one.model for name, one in settings.items()},
         train={name: one.train for name, one in settings.items()},
-        folds=cross.folds,
         seeds=authors_seeds(count) if cross.seed is None else range(cross.seed, cross.seed + count),
-        protocol=o.protocol_named(cross.protocol),
-        splits=cross.splits,
         source=chosen.data,
+        **fold_options,
     )
     check_plan(graphs, plan)
     folder = cross.out or Path("runs") / f"{command}-{short_name(graphs, plan)}"
@@ -164,12 +168,18 @@ def cross_validate_methods(
 
 def show_table(table: Table, folder: Path) -> None:
     """Print a comparison: mean test scores, deviations over seeds and over folds, tests, and what they mean."""
-    from asapool.experiments.columns import grid
+    from asapool.experiments.columns import grid, task_grid
     from asapool.experiments.rendering import notes
 
     seeds = ", ".join(map(str, table.seeds))
     title = f"Test {table.headline.words}: {table.columns[0]}, {table.folds} folds, seeds {seeds}"
-    print_grid(title, *grid(table, terminal=True))
+    print_grid(title, *grid(table, terminal=True, tests=False))
+    head, tests = grid(table, terminal=True, tests=True)
+    if tests:
+        print_grid("Paired tests on the same folds", head, tests)
+    by_task = task_grid(table)
+    if by_task is not None:
+        print_grid(f"Test {table.headline.words} of every task, with 95 % intervals", *by_task)
     for sentence in notes(table):
         typer.echo(clean(sentence))
     typer.echo(clean(f"folder  {folder}"))

@@ -151,8 +151,9 @@ def nested(tables: dict[str, dict[str, Any]], words: str, cross: CrossOptions, e
     trials = wanted.pop("trials", 20)
     worker = engine.named("inline" if engine.jobs in (None, 1) else "local")
     tables = o.with_settings(tables, cross.settings)
-    if cross.splits is not None:
-        tables["split"] = {"kind": "file", "file": str(cross.splits)}
+    fold_options = cross.fold_options()
+    if "splits" in fold_options:
+        tables["split"] = {"kind": "file", "file": str(fold_options["splits"])}
     with working(f"Reading {tables['data']['source']}"):
         chosen, reading = resolve_reading(tables, cross.config)
     note_reading(reading)
@@ -162,10 +163,6 @@ def nested(tables: dict[str, dict[str, Any]], words: str, cross: CrossOptions, e
     if file is None:  # what the command line fixes is not searched
         space = space.without(tables)
     folder = cross.out or Path("runs") / f"nested-{_safe(graphs.name)}-{chosen.model.method}"
-    protocol = o.protocol_named(cross.protocol)
-    fold_options = (
-        {"splits": cross.splits} if cross.splits is not None else {"folds": cross.folds, "protocol": protocol}
-    )
     note(f"Searching {len(space.free)} settings in {trials} trials inside every fold")
     with ending(f"the same command; finished trials are in {folder}"):
         searches = tune_nested(

@@ -5,14 +5,15 @@ A new column is one more line here (with its meaning), and a field of TableCell 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from asapool.experiments.summary import SCORES
+from asapool.experiments.summary import score_names
 from asapool.experiments.table_text import number, p_value, signed
 
 if TYPE_CHECKING:
-    from asapool.experiments.tables import Table, TableCell
+    from asapool.experiments.cells import TableCell
+    from asapool.experiments.tables import Table
 
 
 class Column(NamedTuple):
@@ -25,6 +26,7 @@ class Column(NamedTuple):
         text: Its text; None if the column is for CSV only.
         shown: Whether it is shown in a table.
         wide: Whether it is left out on a terminal, to save space.
+        test: Whether it belongs to a test; pages and terminals show these columns in a table of their own.
     """
 
     key: str
@@ -33,6 +35,7 @@ class Column(NamedTuple):
     text: Callable[[TableCell, Table], str] | None = None
     shown: Callable[[Table], bool] = lambda table: True
     wide: bool = False
+    test: bool = False
 
 
 def _field(key: str, head: str = "", shown: Callable[[Table], bool] = lambda table: True) -> Column:
@@ -51,9 +54,9 @@ def _score(key: str, head: str) -> Column:
         return (cell.scores or {}).get(key)
 
     def known(table: Table) -> bool:
-        return table.comparison and (table.headline.factor == 100) == (key in SCORES)
+        return table.comparison and key in score_names(table.headline.name) and key != table.headline.name
 
-    wide = key not in ("roc_auc", "mae", "r2")
+    wide = key not in ("roc_auc", "mcc", "mae", "r2")
     text = (lambda c, t: number(value(c))) if head else None
     return Column(key, head, lambda c, t: _two(value(c)), text, known, wide)
 
@@ -67,7 +70,30 @@ def _test(
     def csv(cell: TableCell, table: Table) -> str:
         return _two(value(cell)) if write is signed else _digits(value(cell))
 
-    return Column(key, head, csv, lambda c, t: write(value(c)), shown)
+    return Column(key, head, csv, lambda c, t: write(value(c)), shown, test=True)
+
+
+def _against_trivial(key: str, name: str, head: str, write: Callable[[float | None], str]) -> Column:
+    def value(cell: TableCell) -> float | None:
+        return (cell.against_trivial or {}).get(name)
+
+    def csv(cell: TableCell, table: Table) -> str:
+        return _two(value(cell)) if write is signed else _digits(value(cell))
+
+    return Column(key, head, csv, lambda c, t: write(value(c)), lambda t: bool(t.baselines), test=True)
+
+
+def _interval(cell: TableCell) -> Sequence[float | None] | None:
+    return (cell.intervals or {}).get(cell.score)
+
+
+def span_text(span: Sequence[float | None] | None) -> str:
+    """Both ends of an interval, or a dash.
+
+    >>> span_text([71.25, 80]), span_text(None)
+    ('71.25 to 80.00', '–')
+    """
+    return "–" if span is None else f"{number(span[0])} to {number(span[1])}"
 
 
 def _has_paper(table: Table) -> bool:
@@ -113,6 +139,11 @@ COLUMNS: tuple[Column, ...] = (
     _field("mean", "{mean}"),
     _field("over_seeds", "± over seeds"),
     _field("over_folds", "± over folds"),
+    Column(
+        "interval_low", "95 % interval", lambda c, t: _two((_interval(c) or [None])[0]),
+        lambda c, t: span_text(_interval(c)), lambda t: any(map(_interval, t.cells)),
+    ),
+    Column("interval_high", "", lambda c, t: _two((_interval(c) or [None])[-1])),
     Column("trainings", "seeds × folds", lambda c, t: trainings(c, t), lambda c, t: trainings(c, t)),
     _plain("seeds"),
     _plain("folds"),
@@ -130,10 +161,15 @@ COLUMNS: tuple[Column, ...] = (
     _test("p_corrected_t", "p_corrected_t", "p (corrected t)", p_value, _tested),
     _test("p_holm", "p_holm", "p (Holm)", p_value, _tested),
     _test("p_wilcoxon", "p_wilcoxon", "p (Wilcoxon)", p_value, lambda t: _tested(t) and _comparison(t)),
+    _against_trivial("minus_trivial", "difference", "difference to trivial", signed),
+    _against_trivial("p_trivial", "p_corrected_t", "p (trivial)", p_value),
     _field("validation", "validation", _comparison),
+    _score("accuracy", "accuracy"),
     _score("balanced_accuracy", "balanced"),
     _score("roc_auc", "ROC AUC"),
     _score("pr_auc", "PR AUC"),
+    _score("mcc", "MCC"),
+    _score("f1", "F1"),
     _score("calibration_error", ""),
     _score("mae", "MAE"),
     _score("r2", "R²"),
@@ -147,6 +183,7 @@ MEANINGS = {
     "mean": "Mean score over all finished training runs; shares are in percent.",
     "over_seeds": "Standard deviation of the means of the complete seeds, as in the paper; needs two of them.",
     "over_folds": "Standard deviation of the folds of a seed, averaged over the seeds.",
+    "interval_low": "Bootstrap interval of the mean: graphs are drawn with replacement, and all folds scored on them.",
     "trainings": "Finished training runs: seeds × folds.",
     "paper": "The paper's number, over 20 seeds × 10 folds.",
     "difference": "Our mean minus the paper's, in percentage points.",
@@ -155,6 +192,11 @@ MEANINGS = {
     "p_corrected_t": "Paired t-test on the same folds, with Nadeau and Bengio's correction for shared training graphs.",
     "p_holm": "The same after Holm's adjustment for several comparisons; below 0.05 a difference is significant.",
     "p_wilcoxon": "Wilcoxon's signed-rank test on the same folds.",
+    "minus_trivial": "Mean minus that of the trivial baseline.",
+    "p_trivial": "The corrected paired t-test against the trivial baseline.",
+    "accuracy": "Share of graphs whose most probable class is correct, in percent.",
+    "mcc": "Matthews correlation, 1 if all is correct and 0 if nothing is learned.",
+    "f1": "2·TP / (2·TP + FP + FN) of the second class, or the mean over more than two classes, in percent.",
     "validation": "Mean validation score of the selected epochs; shares are in percent.",
     "balanced_accuracy": "Mean over the classes of the accuracy on their graphs, in percent.",
     "roc_auc": "Area under the ROC curve, in percent.",
@@ -178,10 +220,16 @@ def lines_of(table: Table) -> list[TableCell]:
     return [*table.cells, *table.baselines]
 
 
-def grid(table: Table, marks: bool = True, *, terminal: bool = False) -> tuple[list[str], list[list[str]]]:
+def grid(
+    table: Table, marks: bool = True, *, terminal: bool = False, tests: bool | None = None
+) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the full table, one row per cell.
 
-    Without marks, empty cells are left out; a terminal has fewer columns.
+    Args:
+        table: the table.
+        marks: Show empty cells, and how many training runs are missing.
+        terminal: Leave out some columns.
+        tests: Only the columns of the tests, or only the others; None = all.
     """
     methods = all(cell.row == cell.settings["model"]["method"] for cell in table.cells)
     words = {
@@ -189,11 +237,14 @@ def grid(table: Table, marks: bool = True, *, terminal: bool = False) -> tuple[l
         "mean": "ours" if _has_paper(table) else "mean",
         "reference": table.reference or "",
     }
-    shown = [c for c in COLUMNS if c.text is not None and c.shown(table) and not (terminal and c.wide)]
-    head = [column.head.replace("{reference}", words["reference"]) for column in shown]
+    columns = [c for c in COLUMNS if c.text is not None and c.shown(table) and not (terminal and c.wide)]
+    columns = [c for c in columns if tests is None or c.key == "row" or c.test == tests]
+    head = [column.head.replace("{reference}", words["reference"]) for column in columns]
     head = [words.get(text.strip("{}"), text) for text in head]
     cells = [cell for cell in lines_of(table) if marks or cell.folds or cell.failed or cell.paper]
-    return head, [[_text(column, cell, table, marks) for column in shown] for cell in cells]
+    if tests:
+        cells = [cell for cell in cells if cell.against or cell.against_trivial]
+    return head, [[_text(column, cell, table, marks) for column in columns] for cell in cells]
 
 
 def _text(column: Column, cell: TableCell, table: Table, marks: bool) -> str:
@@ -201,3 +252,19 @@ def _text(column: Column, cell: TableCell, table: Table, marks: bool) -> str:
         return trainings(cell, table, marks)
     assert column.text is not None
     return column.text(cell, table)
+
+
+def task_grid(table: Table) -> tuple[list[str], list[list[str]]] | None:
+    """Header and rows of the scores of every task, with their intervals; None for a single task."""
+    name, rows = table.headline.name, [cell for cell in lines_of(table) if cell.tasks]
+    if not rows:
+        return None
+
+    def text(cell: TableCell, task: str) -> str:
+        scores = (cell.tasks or {}).get(task, {})
+        span = (scores.get("intervals") or {}).get(name)
+        return number(scores.get(name)) + (f" ({span_text(span)})" if span else "")
+
+    return ["task", *(cell.row for cell in rows)], [
+        [task, *(text(c, task) for c in rows)] for task in rows[0].tasks or ()
+    ]

@@ -22,7 +22,7 @@ from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.run import settings_of
 from asapool.experiments.store import Store
-from asapool.experiments.summary import SCORES, VALUE_SCORES, headline_of
+from asapool.experiments.summary import headline_of, score_names
 from asapool.files import read_json, write_csv, write_json
 from asapool.training.tasks import task_of
 
@@ -51,9 +51,12 @@ class TableFiles:
         for plan in plans:
             write_json(folder / f"{plan.name}.plan.json", plan_record(plan, graphs))
 
-    def write(self) -> list[Written]:
-        """Write all tables and return them."""
-        tables = [*self.fixed, *(self._made(plan) for plan in self.plans)]
+    def write(self, *, intervals: bool = False) -> list[Written]:
+        """Write all tables and return them.
+
+        intervals: with the bootstrap intervals of a comparison, which take a few seconds.
+        """
+        tables = [*self.fixed, *(self._made(plan, intervals) for plan in self.plans)]
         for table in tables:
             self._write(table)
         self.changed.clear()
@@ -62,7 +65,7 @@ class TableFiles:
     def write_results(self) -> None:
         """Write results.csv: a line per training run of every plan."""
         measured = any(headline_of(record.test).factor != 100 for record in self.records.values() if record.finished)
-        names = (*SCORES, *VALUE_SCORES) if measured else SCORES
+        names = (*score_names("accuracy"), *score_names("rmse")) if measured else score_names("accuracy")
         head = ["plan", "row", "data", "seed", "fold", "validation_accuracy", *(f"test_{name}" for name in names)]
         lines = []
         for plan in self.plans:
@@ -87,10 +90,15 @@ class TableFiles:
         self.changed.clear()
         self.due = time.monotonic() + max(EVERY, SHARE * (time.monotonic() - began))
 
-    def _made(self, plan: Plan) -> Written:
+    def _made(self, plan: Plan, intervals: bool = False) -> Written:
+        from asapool.experiments.bootstrap import with_intervals
         from asapool.experiments.tables import make_table
 
-        return make_table(plan, self.records, self.graphs)
+        table = make_table(plan, self.records, self.graphs)
+        if not (intervals and plan.comparison):
+            return table
+        [data] = self.graphs.values()
+        return with_intervals(table, Store.read(self.folder), data.y, data.target)
 
     def _write(self, table: Written) -> None:
         from asapool.experiments.table_text import write
@@ -150,7 +158,7 @@ def carry_out(
                 files.write()
             raise
         files.write_results()
-        return files.write(), records
+        return files.write(intervals=True), records
 
 
 def claim_folder(folder: Path, plan: Plan, graphs: Mapping[str, GraphSet]) -> None:

@@ -12,7 +12,8 @@ from asapool.experiments.verdicts import evaluate_claims, leader, worthless
 from asapool.training.config import preset
 
 if TYPE_CHECKING:
-    from asapool.experiments.tables import Table, TableCell
+    from asapool.experiments.cells import TableCell
+    from asapool.experiments.tables import Table
 
 
 def to_dict(table: Table) -> dict[str, Any]:
@@ -49,6 +50,10 @@ def to_markdown(table: Table, *, heading: bool = True, marks: bool = True, folde
     cells = markdown(*columns.grid(table, marks))
     summary = "<details markdown><summary>Every cell, with deviations and tests</summary>"
     parts.append(f"{summary}\n\n{cells}\n</details>\n" if folded else cells)
+    by_task = columns.task_grid(table)
+    if by_task is not None:
+        parts.append(f"Mean {table.headline.words} of every task, with 95 % bootstrap intervals:\n")
+        parts.append(markdown(*by_task))
     parts += [f"{escape(note)}\n" for note in notes(table)]
     if table.choose:
         parts.append("".join(f"- {line}\n" for line in map(escape, choices(table))))
@@ -117,7 +122,9 @@ def _mean(table: Table, row: str, column: str, marks: bool) -> str:
 
 
 def _plain(cell: TableCell) -> dict[str, Any]:
-    plain = {f.name: getattr(cell, f.name) for f in fields(cell) if f.name != "score" or cell.score != USUAL}
+    absent = {"score": USUAL, "against_trivial": None, "intervals": None, "tasks": None}  # not in the files of 0.1.0
+    values = {f.name: getattr(cell, f.name) for f in fields(cell)}
+    plain = {name: value for name, value in values.items() if name not in absent or value != absent[name]}
     return plain | {
         "paper": None if cell.paper is None else cell.paper._asdict(),
         "values": [list(value) for value in cell.values],

@@ -60,7 +60,16 @@ class Headline(NamedTuple):
 def headline_named(name: str) -> Headline:
     """The headline of that name."""
     metric = ALL_METRICS[name]
-    return Headline(name, metric.label, metric.greater, 100.0 if name in METRICS else 1.0)
+    return Headline(name, metric.label, metric.greater, factor_of(name))
+
+
+def factor_of(score: str) -> float:
+    """100 for shares, which are shown in percent; 1 for other scores.
+
+    >>> factor_of("f1"), factor_of("mcc"), factor_of("rmse")
+    (100.0, 1.0, 1.0)
+    """
+    return 100.0 if score in METRICS and score not in ("mcc", "log_loss") else 1.0
 
 
 def headline_of(scores: Mapping[str, Any] | None) -> Headline:
@@ -76,9 +85,18 @@ def headline_of_records(records: Iterable[RunRecord]) -> Headline:
     return headline_of(next((r.test or r.validation for r in records if r.finished and (r.test or r.validation)), None))
 
 
-SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error")
+SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error")  # that compact files keep
 VALUE_SCORES = tuple(REGRESSION_METRICS)  # of measured values
 FoldValue = tuple[int, int, float]  # seed, fold, score
+
+
+def score_names(headline: str) -> tuple[str, ...]:
+    """The scores that a comparison shows: those of the kind of target with this headline.
+
+    >>> score_names("rmse")
+    ('rmse', 'mae', 'r2', 'pearson', 'spearman')
+    """
+    return (*SCORES, "mcc", "f1") if headline in METRICS else VALUE_SCORES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +112,7 @@ class RunSummary:
         failed: Failed training runs.
         validation: Mean validation score.
         scores: Mean of every test score over the folds for which it is defined.
+        tasks: The same for every task, if there are several.
         seconds: Mean time of a run.
         values: The score of every finished run.
     """
@@ -106,6 +125,7 @@ class RunSummary:
     failed: int
     validation: float | None
     scores: dict[str, float | None]
+    tasks: dict[str, dict[str, float | None]] | None
     seconds: float | None
     values: tuple[FoldValue, ...]
 
@@ -121,20 +141,21 @@ def summarise(records: Sequence[RunRecord], folds: int, metric: str = "test") ->
     finished = [r for r in records if r.finished]
     values = fold_values(finished, metric)
     score = headline_of_records(finished)
-    names = SCORES if score.factor == 100 else VALUE_SCORES
     seeds = by_seed(values)
     within = [float(np.std(v, ddof=1)) for v in seeds.values() if len(v) > 1]
     means = [float(np.mean(v)) for v in complete(seeds, folds).values()]
+    tests = [r.test for r in finished if r.test is not None]
     return RunSummary(
-        mean=_mean([value for _, _, value in values]),
+        mean=mean_of([value for _, _, value in values]),
         over_seeds=float(np.std(means, ddof=1)) if len(means) > 1 else None,
-        over_folds=_mean(within),
+        over_folds=mean_of(within),
         seeds=len(seeds),
         folds=len(finished),
         failed=len(records) - len(finished),
-        validation=_mean([score.of(r.validation) for r in finished]),
-        scores={name: _mean([r.test.get(name) for r in finished if r.test is not None]) for name in names},
-        seconds=_mean([r.seconds for r in finished]),
+        validation=mean_of([score.of(r.validation) for r in finished]),
+        scores={name: mean_of([test.get(name) for test in tests]) for name in score_names(score.name)},
+        tasks=task_means([test.get("tasks") for test in tests]),
+        seconds=mean_of([r.seconds for r in finished]),
         values=values,
     )
 
@@ -186,6 +207,23 @@ def paired_tests(values: Mapping[str, Sequence[FoldValue]], reference: str, fold
     return {row: t.to_dict() | {"p_holm": adjusted.get(row)} for row, t in tests.items()}
 
 
-def _mean(values: Sequence[Any]) -> float | None:
+def task_means(folds: Sequence[Mapping[str, Mapping[str, Any]] | None]) -> dict[str, dict[str, float | None]] | None:
+    """The mean of every score of every task over the folds; None if there are no several tasks.
+
+    >>> task_means([{"a": {"rmse": 1.0}, "b": {"rmse": 2.0}}, {"a": {"rmse": 3.0}, "b": {"rmse": None}}])
+    {'a': {'rmse': 2.0}, 'b': {'rmse': 2.0}}
+    """
+    known = [tasks for tasks in folds if tasks and len(tasks) > 1]
+    if not known:
+        return None
+    names = {task: [name for name in scores if name in ALL_METRICS] for task, scores in known[0].items()}
+    return {
+        task: {name: mean_of([tasks.get(task, {}).get(name) for tasks in known]) for name in of_task}
+        for task, of_task in names.items()
+    }
+
+
+def mean_of(values: Sequence[Any]) -> float | None:
+    """The mean of the values that are not None, if there are any."""
     present = [value for value in values if value is not None]
     return float(np.mean(present)) if present else None

@@ -39,10 +39,10 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def number(value: float | None) -> str:
     """Two decimals, or a dash.
 
-    >>> number(71.476), number(None)
-    ('71.48', '–')
+    >>> number(71.476), number(-0.001), number(None)
+    ('71.48', '0.00', '–')
     """
-    return "–" if value is None else f"{value:.2f}"
+    return "–" if value is None else f"{round(value, 2) + 0.0:.2f}"  # + 0.0: never −0.00
 
 
 def signed(value: float | None) -> str:

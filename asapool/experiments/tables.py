@@ -15,14 +15,13 @@ import numpy as np
 
 from asapool.errors import CheckpointError, DataError
 from asapool.experiments import paper
+from asapool.experiments.baselines import RecordsOf, baseline
+from asapool.experiments.cells import TableCell, cell_from, shown, shown_scores, shown_tasks, shown_values
 from asapool.experiments.rendering import to_csv, to_dict, to_markdown
 from asapool.experiments.run import settings_of
 from asapool.experiments.summary import (
     USUAL,
-    FoldValue,
     Headline,
-    by_seed,
-    complete,
     fold_values,
     headline_named,
     headline_of_records,
@@ -34,74 +33,6 @@ if TYPE_CHECKING:
     from asapool.data import GraphSet
     from asapool.experiments.plan import Cell, Plan
     from asapool.experiments.record import RunRecord
-
-MAJORITY = "majority class"  # name of the baseline's row
-TRIVIAL = "trivial baseline"  # its name for targets other than classes
-RecordsOf = Mapping[tuple[str, str], list["RunRecord"]]  # row, column → records in the order of the plan
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableCell:
-    """One cell; a number is None if it cannot be computed.
-
-    Args:
-        row: Name of the row.
-        column: Name of the data set.
-        mean: Mean score over all finished training runs; shares are in percent, here and below.
-        over_seeds: Deviation of the means of the complete seeds (the paper's ±).
-        over_folds: Deviation of the folds of one seed, averaged over the seeds.
-        seeds: Number of seeds with at least one finished fold.
-        folds: Finished training runs, over all seeds.
-        failed: Failed training runs.
-        expected: All training runs of the cell.
-        paper: The paper's number.
-        difference: Ours − the paper's; only over complete seeds, as soon as there is one.
-        verdict: Whether ours lies within the paper's mean ± its deviation; None if this cannot be decided.
-        chosen: In a plan that chooses: the best of its column on validation.
-        validation: Mean validation accuracy.
-        test: Test accuracy of the chosen cell.
-        test_over_seeds: Its deviation over seeds.
-        against: Paired test against the table's reference row.
-        scores: Mean of every test score; only for comparisons.
-        seconds: Mean time of a training run; only for comparisons.
-        values: Seed, fold and accuracy of every finished training run, in the order of the plan.
-        runs: Their keys.
-        settings: Of model and train.
-        score: Name of the score, "accuracy" for classes.
-    """
-
-    row: str
-    column: str
-    mean: float | None = None
-    over_seeds: float | None = None
-    over_folds: float | None = None
-    seeds: int = 0
-    folds: int = 0
-    failed: int = 0
-    expected: int
-    paper: paper.PaperNumber | None = None
-    difference: float | None = None
-    verdict: Literal["within", "outside"] | None = None
-    chosen: bool = False
-    validation: float | None = None
-    test: float | None = None
-    test_over_seeds: float | None = None
-    against: dict[str, Any] | None = None
-    scores: dict[str, float | None] | None = None
-    seconds: float | None = None
-    values: tuple[FoldValue, ...] = ()
-    runs: tuple[str, ...] = ()
-    settings: dict[str, Any]
-    score: str = USUAL
-
-    @property
-    def finished(self) -> bool:
-        """Whether all training runs are done."""
-        return self.folds == self.expected
-
-    def complete_seeds(self, folds: int) -> dict[int, list[float]]:
-        """The accuracies of the seeds with all folds finished."""
-        return complete(by_seed(self.values), folds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +104,7 @@ class Table:
         try:
             values = {name: value for name, value in plain.items() if name not in ("kind", "claims")}
             for name in ("cells", "baselines"):
-                values[name] = tuple(_cell_from(cell) for cell in values[name])
+                values[name] = tuple(cell_from(cell) for cell in values[name])
             for name in ("rows", "columns", "seeds", "versions"):
                 values[name] = tuple(values[name])
             return cls(**values)
@@ -207,7 +138,9 @@ def make_table(plan: Plan, records: Mapping[str, RunRecord], graphs: Mapping[str
         filled |= {(row, column): replace(filled[row, column], against=test) for row, test in tests.items()}
         if plan.choose:
             filled |= _choice([filled[cell.row, column] for cell in cells], records_of, plan.folds)
-    baselines = [_baseline(plan, column, records_of) for column in columns] if plan.comparison else []
+    baselines = [baseline(plan, column, records_of) for column in columns] if plan.comparison else []
+    for trivial in baselines:
+        filled |= _against_trivial(filled, trivial, plan.folds) if trivial is not None else {}
     return Table(
         name=plan.name, title=plan.title, metric=plan.metric, rows=rows, columns=columns,
         cells=tuple(filled[cell.row, cell.column] for cell in plan.cells),
@@ -225,19 +158,20 @@ def _fill(plan: Plan, cell: Cell, records: Sequence[RunRecord]) -> TableCell:
     filled = TableCell(
         row=cell.row,
         column=cell.column,
-        mean=_shown(total.mean, factor),
-        over_seeds=_shown(total.over_seeds, factor),
-        over_folds=_shown(total.over_folds, factor),
+        mean=shown(total.mean, factor),
+        over_seeds=shown(total.over_seeds, factor),
+        over_folds=shown(total.over_folds, factor),
         seeds=total.seeds,
         folds=total.folds,
         failed=total.failed,
         expected=len(plan.seeds) * plan.folds,
         paper=number,
-        validation=_shown(total.validation, factor),
+        validation=shown(total.validation, factor),
         # other tables must have the same bytes on every machine, and when made from rounded compact records
-        scores={name: _shown(value, factor) for name, value in total.scores.items()} if plan.comparison else None,
+        scores=shown_scores(total.scores) if plan.comparison else None,
+        tasks=shown_tasks(total.tasks) if plan.comparison else None,
         seconds=round(total.seconds, 3) if plan.comparison and total.seconds is not None else None,
-        values=_shown_values(total.values, factor),
+        values=shown_values(total.values, factor),
         score=score.name,
         runs=tuple(record.run.key for record in records if record.finished),
         settings={"model": settings_of(cell.model), "train": settings_of(cell.train)},
@@ -254,43 +188,6 @@ def _fill(plan: Plan, cell: Cell, records: Sequence[RunRecord]) -> TableCell:
     return replace(filled, difference=difference, verdict=verdict)
 
 
-def _baseline(plan: Plan, column: str, records: RecordsOf) -> TableCell | None:
-    """The trivial baseline on the test parts of the row with the most training runs.
-
-    For classes it is the most frequent one of the data set, for measured values the mean of the training graphs. None
-    if the records do not contain it (compact files).
-    """
-    rows = [[r for r in records[cell.row, column] if r.finished] for cell in plan.cells if cell.column == column]
-    most = max(rows, key=len)
-    score = headline_of_records(most)
-    known = [(r.run.seed, r.run.fold, score.of((r.test or {}).get("trivial"))) for r in most]
-    means_of = tuple((seed, fold, value) for seed, fold, value in known if value is not None)
-    if means_of:
-        return _baseline_cell(TRIVIAL, column, means_of, plan.folds, score)
-    tested = [r for r in most if r.test is not None and r.test.get("confusion")]
-    parts = [(r.run.seed, r.run.fold, (r.test or {})["confusion"]) for r in tested]
-    if not parts:
-        return None
-    counts = [(seed, fold, np.sum(confusion, axis=1)) for seed, fold, confusion in parts]  # (C,) graphs of each class
-    common = int(np.argmax(np.sum([count for _, _, count in counts], axis=0)))
-    values = tuple((seed, fold, float(count[common] / count.sum())) for seed, fold, count in counts if count.sum())
-    return _baseline_cell(MAJORITY, column, values, plan.folds, score)
-
-
-def _baseline_cell(row: str, column: str, values: tuple[FoldValue, ...], folds: int, score: Headline) -> TableCell:
-    """The row of a trivial baseline."""
-    seeds, factor = by_seed(values), score.factor
-    means = [float(np.mean(v)) for v in complete(seeds, folds).values()]
-    within = [float(np.std(v, ddof=1)) for v in seeds.values() if len(v) > 1]
-    return TableCell(
-        row=row, column=column, mean=_shown(float(np.mean([value for _, _, value in values])), factor),
-        over_seeds=_shown(float(np.std(means, ddof=1)), factor) if len(means) > 1 else None,
-        over_folds=_shown(float(np.mean(within)), factor) if within else None, seeds=len(seeds), folds=len(values),
-        expected=len(values), values=_shown_values(values, factor), score=score.name,
-        settings={"model": {"method": row}, "train": {}},
-    )  # fmt: skip
-
-
 def _choice(cells: list[TableCell], records: RecordsOf, folds: int) -> dict[tuple[str, str], TableCell]:
     """The best row of a column by validation accuracy, whatever the table shows, with its test accuracy.
 
@@ -302,7 +199,7 @@ def _choice(cells: list[TableCell], records: RecordsOf, folds: int) -> dict[tupl
     score = headline_named(cells[0].score)
     best = cells[means.index(max(means) if score.greater else min(means))]  # the first in a tie
     total = summarise(records[best.row, best.column], folds)
-    test, deviation = _shown(total.mean, score.factor), _shown(total.over_seeds, score.factor)
+    test, deviation = shown(total.mean, score.factor), shown(total.over_seeds, score.factor)
     chosen = replace(best, chosen=True, test=test, test_over_seeds=deviation)
     return {(best.row, best.column): chosen}
 
@@ -314,7 +211,20 @@ def _tests(rows: Mapping[str, list[RunRecord]], reference: str | None, folds: in
         return {}
     tests, factor = paired_tests(values, reference, folds), headline_of_records(rows[reference]).factor
     return {
-        row: test | {"difference": _shown(test["difference"], factor)} for row, test in tests.items() if test["n"] > 0
+        row: test | {"difference": shown(test["difference"], factor)} for row, test in tests.items() if test["n"] > 0
+    }
+
+
+def _against_trivial(
+    cells: Mapping[tuple[str, str], TableCell], trivial: TableCell, folds: int
+) -> dict[tuple[str, str], TableCell]:
+    """The cells of a column with their paired tests against the trivial baseline."""
+    tested = [cell for cell in cells.values() if cell.column == trivial.column and cell.values]
+    tests = paired_tests({cell.row: cell.values for cell in tested} | {"": trivial.values}, "", folds)
+    return {
+        (cell.row, cell.column): replace(cell, against_trivial=tests[cell.row])
+        for cell in tested
+        if tests[cell.row]["n"] > 0
     }
 
 
@@ -329,22 +239,3 @@ def _fingerprints(records: Iterable[RunRecord]) -> dict[str, SimpleNamespace]:
                 f"{record.run.fingerprint}. Keep them in separate stores"
             )
     return {name: SimpleNamespace(fingerprint=fingerprint) for name, fingerprint in fingerprints.items()}
-
-
-def _shown(value: float | None, factor: float) -> float | None:
-    """A share in percent, a measured value as it is."""
-    return None if value is None else round(factor * value, 6)
-
-
-def _shown_values(values: Iterable[FoldValue], factor: float) -> tuple[FoldValue, ...]:
-    return tuple((seed, fold, round(factor * value, 6)) for seed, fold, value in values)
-
-
-def _cell_from(plain: Mapping[str, Any]) -> TableCell:
-    number = plain["paper"]
-    changed = {
-        "paper": None if number is None else paper.PaperNumber(number["mean"], number["deviation"], number["other"]),
-        "values": tuple((seed, fold, value) for seed, fold, value in plain["values"]),
-        "runs": tuple(plain["runs"]),
-    }
-    return TableCell(**{**plain, **changed})

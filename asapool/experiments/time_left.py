@@ -60,7 +60,7 @@ class TimeLeft:
         """Update the estimate with a Run that ended."""
         key, kind = record.run.key, _kind(record.run)
         if record.history:
-            pace, count = median(row["seconds"] for row in record.history), self.count.get(kind, 0) + 1
+            pace, count = _pace_of(record), self.count.get(kind, 0) + 1
             self.pace[kind] = self.pace.get(kind, 0.0) + (pace - self.pace.get(kind, 0.0)) / count
             self.count[kind] = count
         if record.finished and self.left.pop(key, None) is not None:
@@ -93,6 +93,14 @@ class TimeLeft:
             return sum(near) / len(near)
         per_node = [pace / max(1, self.nodes.get(other.fingerprint, 1)) for other, pace in known.items()]
         return sum(per_node) / len(per_node) * self.nodes.get(kind.fingerprint, 1)
+
+
+def _pace_of(record: RunRecord) -> float:
+    """Seconds per planned epoch: the median epoch, or for a method without epochs all its time."""
+    history = record.history or []
+    if len(history) == 1 and record.run.train.epochs > 1:
+        return float(history[0]["seconds"]) / record.run.train.epochs
+    return float(median(row["seconds"] for row in history))
 
 
 def in_words(seconds: float | None) -> str:

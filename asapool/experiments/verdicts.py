@@ -19,8 +19,9 @@ from asapool.experiments.summary import headline_named
 from asapool.experiments.table_text import number, p_value, signed
 
 if TYPE_CHECKING:
+    from asapool.experiments.cells import TableCell
     from asapool.experiments.record import RunRecord
-    from asapool.experiments.tables import Table, TableCell
+    from asapool.experiments.tables import Table
 
 Word = Literal["holds", "does not hold", "too close to call", "not enough runs"]
 WORST: tuple[Word, ...] = ("does not hold", "not enough runs", "too close to call", "holds")  # the first one decides

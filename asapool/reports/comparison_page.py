@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from markupsafe import Markup
 
 from asapool.data.targets import YES_NO, Target
 from asapool.errors import CheckpointError
-from asapool.experiments.columns import grid, meanings
+from asapool.experiments.baselines import MAJORITY, TRIVIAL
+from asapool.experiments.bootstrap import with_intervals
+from asapool.experiments.columns import grid, meanings, task_grid
 from asapool.experiments.experiment import OLD_PLAN, read_plans
 from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
@@ -21,15 +24,16 @@ from asapool.experiments.rendering import notes
 from asapool.experiments.store import Store
 from asapool.experiments.summary import by_seed
 from asapool.experiments.table_text import number
-from asapool.experiments.tables import MAJORITY, TRIVIAL, Table, make_table
+from asapool.experiments.tables import Table, make_table
 from asapool.experiments.verdicts import leader
+from asapool.files import read_json
 from asapool.insight.drawing.pictures import molecule_svg
 from asapool.insight.levels import Floats, Ints
 from asapool.reports.charts import line_chart, strip_chart
 from asapool.reports.curves import Panel, class_panels, mean_line, task_panels
 from asapool.reports.page import Fact, TableView, render, seed_table
 from asapool.training.task_scores import most_confident_errors
-from asapool.training.tasks import TASKS
+from asapool.training.tasks import TASKS, task_of
 
 ERRORS = 10  # listed per method
 
@@ -100,14 +104,28 @@ def method_view(method: str, records: Sequence[RunRecord], graphs: GraphNames) -
 
 def _task_panels(scores: dict[str, Any], records: Sequence[RunRecord], graphs: GraphNames) -> list[Panel]:
     """The panels of measured values or yes/no tasks, over the test graphs of all folds and seeds."""
+    y, target = _values(scores, graphs)
+    kept = [r.probabilities for r in records if r.probabilities is not None]
+    graph = np.concatenate([np.asarray(one["graphs"], np.int64) for one in kept])
+    return task_panels(task_of(target), y[graph], np.concatenate([np.asarray(one["proba"]) for one in kept]), target)
+
+
+def _values(scores: Mapping[str, Any], graphs: GraphNames) -> tuple[npt.NDArray[Any], Target]:
+    """The labels of all graphs, and what they are according to the scores of a record."""
+    if "tasks" not in scores:
+        target = Target(classes=tuple(scores["class_names"]))
+        return task_of(target).read_labels(graphs.labels, target), target
     kind, names = scores["kind"], tuple(scores["tasks"])
     words = {cell.lower() for row in graphs.labels for cell in row if cell}
     pair = next((pair for pair in YES_NO if words <= set(pair)), ("0", "1")) if TASKS[kind].probabilities else ()
     target = Target(kind=kind, names=names, classes=pair)
-    y = TASKS[kind].read_labels(graphs.labels, target)
-    kept = [r.probabilities for r in records if r.probabilities is not None]
-    graph = np.concatenate([np.asarray(one["graphs"], np.int64) for one in kept])
-    return task_panels(TASKS[kind], y[graph], np.concatenate([np.asarray(one["proba"]) for one in kept]), target)
+    return task_of(target).read_labels(graphs.labels, target), target
+
+
+def _labels(records: Mapping[str, RunRecord], graphs: GraphNames) -> tuple[npt.NDArray[Any], Target] | None:
+    """The labels of all graphs, if a record says what they are."""
+    first = next((r.test for r in records.values() if r.test is not None), None)
+    return None if first is None else _values(first, graphs)
 
 
 def _training(histories: Sequence[Sequence[dict[str, Any]]]) -> list[Panel]:
@@ -169,11 +187,20 @@ def comparison_page(folder: Path) -> str:
     if not all(cell.folds + cell.failed == cell.expected for cell in table.cells):
         raise CheckpointError(f"{folder}: the cross-validation is not finished. Run its command again")
     try:
-        return _page(folder, plan, table, records, GraphNames.read(folder / "graphs.csv"))
+        graphs = GraphNames.read(folder / "graphs.csv")
+        labels = _labels(records, graphs)
+        table = with_intervals(table, records, *labels, _stored(folder, plan)) if labels is not None else table
+        return _page(folder, plan, table, records, graphs)
     except (OSError, KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise CheckpointError(
             f"{folder}: its files are inconsistent ({type(error).__name__}: {error}). Run the command again"
         ) from None
+
+
+def _stored(folder: Path, plan: Plan) -> Table | None:
+    """The table that the command wrote, with its intervals; None in a folder of 0.1.0."""
+    file = folder / f"{plan.name}.json"
+    return Table.from_dict(read_json(file)) if file.is_file() else None
 
 
 def _page(folder: Path, plan: Plan, table: Table, records: Mapping[str, RunRecord], graphs: GraphNames) -> str:
@@ -188,7 +215,7 @@ def _page(folder: Path, plan: Plan, table: Table, records: Mapping[str, RunRecor
         about=f"{len(graphs.ids):,} graphs · {table.folds} folds ({FOLDS.get(table.protocol, table.protocol)}) · "
         f"{'seed' if len(table.seeds) == 1 else 'seeds'} {seeds}",
         links=[(f"method-{k}", view["name"]) for k, view in enumerate(views, 1)] if several else [],
-        glance=_glance(table), scores=_scores(table), spread=_spread(table), methods=views,
+        glance=_glance(table), scores=_scores(table), tasks=_tasks(table), spread=_spread(table), methods=views,
         failures=[f"{r.run.model.method}, seed {r.run.seed}, fold {r.run.fold}: {r.failure}" for r in failed],
         repeat=_repeat(folder, table), settings=json.dumps(plan.to_dict(), indent=1, ensure_ascii=False),
     )  # fmt: skip
@@ -214,8 +241,19 @@ def _scores(table: Table) -> dict[str, Any]:
     lead = "Scores on the test folds" + (" in percent." if table.headline.factor == 100 else ".")
     if len(table.rows) > 1:
         lead += f" Tests compare each method with {table.reference}, the first method given, on the same folds."
-    view = TableView(*grid(table), classes="numbers wide", notes=meanings(table))
-    return {"title": "All methods" if len(table.rows) > 1 else "All scores", "lead": lead, "table": view}
+    tests = grid(table, tests=True)
+    grids = [grid(table, tests=False), *([tests] if tests[1] else [])]
+    views = [TableView(*one, classes="numbers wide") for one in grids[:-1]]
+    views.append(TableView(*grids[-1], classes="numbers wide", notes=meanings(table)))
+    title = "All methods" if len(table.rows) > 1 else "All scores"
+    of_tasks = f"Mean test {table.headline.words} over the folds, with 95 % bootstrap intervals."
+    return {"title": title, "lead": lead, "tables": views, "of_tasks": of_tasks}
+
+
+def _tasks(table: Table) -> TableView | None:
+    """The score of every task, if there are several."""
+    by_task = task_grid(table)
+    return None if by_task is None else TableView(*by_task, classes="numbers wide")
 
 
 def _spread(table: Table) -> dict[str, Any] | None:

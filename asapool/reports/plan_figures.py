@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from asapool.experiments.tables import Table, TableCell
+from asapool.experiments.cells import TableCell
+from asapool.experiments.tables import Table
 from asapool.insight.drawing.figure import new_figure
 from asapool.reports.charts import COLOURS, Chart, LegendKey, Line, line_chart, ticks
 from asapool.reports.page import text

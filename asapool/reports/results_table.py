@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asapool.errors import DataError
+from asapool.experiments.cells import TableCell
 from asapool.experiments.columns import grid, meanings, trainings
 from asapool.experiments.experiment import read_plans
 from asapool.experiments.record import RunRecord
@@ -19,7 +20,7 @@ from asapool.experiments.reproducing import known
 from asapool.experiments.store import FILE, Store
 from asapool.experiments.summary import by_seed
 from asapool.experiments.table_text import plus_minus, signed
-from asapool.experiments.tables import Table, TableCell, make_table
+from asapool.experiments.tables import Table, make_table
 from asapool.experiments.verdicts import evaluate_claims
 from asapool.files import read_json
 from asapool.reports.charts import Chart, line_chart

@@ -60,16 +60,37 @@ def intervals_by_task(
     parts: Sequence[Part], metrics: Mapping[str, Metric], G: int, *, resamples: int | None = None, seed: int = 0
 ) -> tuple[Intervals, dict[str, Intervals]]:
     """The intervals of the mean over tasks, and of each task; arguments as in intervals_of."""
-    draw = np.random.default_rng(seed)
     usual = RESAMPLES if G <= 2000 and len(parts) <= 2 else RESAMPLES // 5
-    resamples = resamples or usual
-    values: dict[str, list[list[float]]] = {name: [[] for _ in range(1 + len(parts))] for name in metrics}  # mean first
+    return intervals_over_runs([parts], metrics, G, resamples=resamples or usual, seed=seed)
+
+
+def intervals_over_runs(
+    runs: Sequence[Sequence[Part]], metrics: Mapping[str, Metric], G: int, *, resamples: int, seed: int = 0
+) -> tuple[Intervals, dict[str, Intervals]]:
+    """Intervals of the mean over training runs that were tested on parts of the same G graphs.
+
+    A resample draws G graphs with replacement, and every run is scored on those of its test part.
+
+    Args:
+        runs: the entries of each task, in the same order for every run; Part.rows are numbers of graphs.
+        metrics: the scores.
+        G: graphs.
+        resamples: how often they are drawn.
+        seed: of the resampling.
+
+    Returns:
+        the intervals of the mean over tasks and runs, and those of the mean over runs of each task.
+    """
+    draw = np.random.default_rng(seed)
+    names = [part.name for part in runs[0]]
+    values: dict[str, list[list[float]]] = {name: [[] for _ in range(1 + len(names))] for name in metrics}  # mean first
     for _ in range(resamples if G else 0):
         w = draw.multinomial(G, np.full(G, 1 / G))
         for name, metric in metrics.items():
-            each = [mean_score([part], metric, w) for part in parts]
-            known = [value for value in each if value is not None]
-            for kept, value in zip(values[name], [float(np.mean(known)) if known else None, *each], strict=True):
+            each = [[mean_score([part], metric, w) for part in parts] for parts in runs]
+            means = [_mean_of(scores) for scores in each]
+            of_tasks = [_mean_of(scores) for scores in zip(*each, strict=True)]
+            for kept, value in zip(values[name], [_mean_of(means), *of_tasks], strict=True):
                 if value is not None:
                     kept.append(value)
     ends = [LEVEL / 2, 1 - LEVEL / 2]
@@ -79,7 +100,12 @@ def intervals_by_task(
         enough = {name: lists[k] for name, lists in values.items() if len(lists[k]) > resamples / 2}
         return {name: np.quantile(enough[name], ends).tolist() if name in enough else None for name in metrics}
 
-    return of(0), {part.name: of(k) for k, part in enumerate(parts, start=1)}
+    return of(0), {name: of(k) for k, name in enumerate(names, start=1)}
+
+
+def _mean_of(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def against_trivial(y: npt.ArrayLike, probability: npt.ArrayLike, answer: int) -> dict[str, Any]:

@@ -110,18 +110,23 @@ class Task:
 
     def compare(self, y: Values, p: Values, trivial: Floats, target: Target) -> dict[str, Any]:
         """A test of whether the model is better than the trivial baseline, and the scores of the baseline."""
-        constant = np.repeat(trivial[None], len(y), axis=0)
-        scores = {name: self.mean(name, y, constant, target) for name in self.metrics}
-        parts = self.parts(y, constant, target)
-        of_tasks = {part.name: {name: mean_score([part], m) for name, m in self.metrics.items()} for part in parts}
-        more = {"scores_of_tasks": of_tasks} if len(parts) > 1 else {}
+        scores, of_tasks = self._constant_scores(y, trivial, target)
+        more = {"scores_of_tasks": of_tasks} if len(of_tasks) > 1 else {}
         return self.test(y, p, trivial, target) | {"answer": trivial.tolist(), "scores": scores} | more
 
     def trivial_scores(self, y: Values, split: EvaluatedParts, target: Target) -> dict[str, Any]:
-        """The scores of the trivial baseline on the test part, as an entry of the scores of that part."""
-        trivial = self.trivial(y[split.train], target)
-        constant = np.repeat(trivial[None], len(split.test), axis=0)
-        return {"trivial": {name: self.mean(name, y[split.test], constant, target) for name in self.metrics}}
+        """The scores of the trivial baseline on the test part, as entries of the scores of that part."""
+        scores, of_tasks = self._constant_scores(y[split.test], self.trivial(y[split.train], target), target)
+        return {"trivial": scores} | ({"trivial_of_tasks": of_tasks} if len(of_tasks) > 1 else {})
+
+    def _constant_scores(
+        self, y: Values, trivial: Floats, target: Target
+    ) -> tuple[dict[str, float | None], dict[str, dict[str, float | None]]]:
+        """The scores of predicting the same for every graph: means over the tasks, and those of each task."""
+        parts = self.parts(y, np.repeat(trivial[None], len(y), axis=0), target)
+        scores = {name: mean_score(parts, metric) for name, metric in self.metrics.items()}
+        of_tasks = {part.name: {name: mean_score([part], m) for name, m in self.metrics.items()} for part in parts}
+        return scores, of_tasks
 
     def test(self, y: Values, p: Values, trivial: Floats, target: Target) -> dict[str, Any]:
         """The test of compare."""

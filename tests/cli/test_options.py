@@ -1,5 +1,6 @@
 """The command line as a whole: one word, one meaning, and help that shows what a person needs."""
 
+import json
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import typer
 
 from asapool import __version__
 from asapool.cli.main import app
+from asapool.errors import ConfigError
 from tests.cli.commands import ENV, call, fork
 
 HIDDEN = {"data split": {"--method", "--given"}, "explain": {"--target"}}  # words of 0.1 that still work
@@ -73,9 +75,23 @@ def test_id_column_and_encoding_reach_cross_validation(tmp_path):
 
 def test_stratified_folds_is_the_word_for_folds_everywhere(tmp_path):
     words = ("cv", "synthetic:cycles?graphs=30&nodes=6", "--folds", 3, "--epochs", 1, "--method", "mlp", "--no-report")
-    first = call(*words, "--protocol", "stratified-folds", "--out", tmp_path / "a")
+    first = call(*words, "--split", "stratified-folds", "--out", tmp_path / "a")
     assert first.exit_code == 0
-    assert call(*words, "--protocol", "stratified", "--out", tmp_path / "a").exit_code == 0  # the same plan
+    assert call(*words, "--protocol", "stratified", "--out", tmp_path / "a").exit_code == 0  # the same plan, as in 0.1
+    with pytest.raises(ConfigError, match="--split takes authors, stratified-folds, scaffold-folds"):
+        call(*words, "--split", "random", "--out", tmp_path / "b")
+
+
+def test_split_takes_a_file_of_published_splits_like_splits(tmp_path):
+    folds = [
+        {"train": [*range(4, 12)], "val": [2, 3], "test": [0, 1]},
+        {"train": [*range(8)], "val": [8, 9], "test": [10, 11]},
+    ]
+    (tmp_path / "splits.json").write_text(json.dumps(folds))
+    words = ("cv", "synthetic:cycles?graphs=12&nodes=6", "--epochs", 1, "--method", "mlp", "--no-report", "--seeds", 1)
+    for option in ("--split", "--splits"):  # the second finds the training runs of the first
+        done = call(*words, option, tmp_path / "splits.json", "--out", tmp_path / "cv", "--json")
+        assert json.loads(done.stdout)["protocol"] == "splits"
 
 
 @pytest.mark.parametrize("name", [*commands(), "", "data"])

@@ -62,3 +62,9 @@ def test_finished_ones_are_the_better_measure_and_failed_ones_come_again(clock):
     for run in (*SMALL[1:], *LARGE[1:]):
         clock.record(done(run, 1.0))
     assert clock.seconds() == 0.0
+
+
+def test_a_method_without_epochs_takes_its_whole_time(clock):
+    row = {"epoch": 1, "seconds": 4.0}
+    clock.record(RunRecord(run=SMALL[0], machine={}, history=[row], epochs=1, test={}, validation={}))
+    assert clock.seconds() == pytest.approx(4.0 * 3 + 12.0 * 4)  # the large ones have three times the nodes

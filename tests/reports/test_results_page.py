@@ -7,12 +7,13 @@ import pytest
 
 from asapool.errors import DataError
 from asapool.experiments import paper
+from asapool.experiments.cells import TableCell
 from asapool.experiments.fold import run
 from asapool.experiments.plan import load_graphs, load_plan
 from asapool.experiments.record import failed, machine
 from asapool.experiments.reproducing import reproduce
 from asapool.experiments.store import Store
-from asapool.experiments.tables import Table, TableCell, make_table
+from asapool.experiments.tables import Table, make_table
 from asapool.reports import report_page, write_report
 from asapool.reports.plan_figures import Mark, forest_chart, plan_chart, plan_figure
 from asapool.reports.results_page import results_page

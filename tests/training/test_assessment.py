@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from asapool.data.targets import Target
-from asapool.training.assessment import against_trivial, intervals, intervals_by_task, intervals_of, warnings_for
+from asapool.training.assessment import (
+    against_trivial,
+    intervals,
+    intervals_by_task,
+    intervals_of,
+    intervals_over_runs,
+    warnings_for,
+)
 from asapool.training.metrics import METRICS
 from asapool.training.task_scores import Part
 from asapool.training.tasks import task_of
@@ -61,3 +68,24 @@ def test_the_interval_of_a_task_among_others_is_its_interval_alone():
     assert each == {"a": intervals_of([one], metrics, 30), "b": intervals_of([two], metrics, 30)}
     low, high = mean["mae"]
     assert min(each[task]["mae"][0] for task in "ab") < low < high < max(each[task]["mae"][1] for task in "ab")
+
+
+def test_the_interval_of_a_mean_over_folds_draws_the_same_graphs_for_all_of_them():
+    """Two models tested on the same four graphs, one always right and one always wrong: the mean is 1/2 in any draw."""
+    y, rows = np.array([0, 1, 0, 1]), np.arange(4)
+    right, wrong = Part("a", rows, y, np.eye(2)[y]), Part("a", rows, y, np.eye(2)[1 - y])
+    accuracy = {"accuracy": METRICS["accuracy"]}
+    whole, tasks = intervals_over_runs([[right], [wrong]], accuracy, 4, resamples=50)
+    assert whole == {"accuracy": [0.5, 0.5]}
+    assert tasks == {"a": {"accuracy": [0.5, 0.5]}}
+    half = Part("a", rows, y, np.eye(2)[[0, 1, 1, 0]])
+    assert intervals_over_runs([[half]], accuracy, 4, resamples=50) == intervals_by_task(
+        [half], accuracy, 4, resamples=50
+    )
+
+
+def test_folds_that_share_no_graph_of_a_draw_are_left_out_of_it():
+    """Graph 0 is in one fold, graph 1 in the other; a draw of two graphs misses one of them half of the time."""
+    parts = [Part("a", np.array([g]), np.array([g]), np.eye(2)[[0]]) for g in (0, 1)]  # right for graph 0 only
+    whole, _ = intervals_over_runs([[part] for part in parts], {"accuracy": METRICS["accuracy"]}, 2, resamples=200)
+    assert whole["accuracy"] == [0.0, 1.0]
