@@ -28,6 +28,7 @@ SECTIONS = {
     "fading": other.fading_section,
     "engines": other.engines_section,
     "predicting": other.predicting_section,
+    "large_set": other.large_set_section,
 }
 
 HEAD = """# Speed and memory
