@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import leaky_relu
 
 from asapool.kernels.graph import Pattern
-from asapool.kernels.reference.propagate import feature_blocks
+from asapool.kernels.reference.propagate import entry_blocks
 
 
 class _ClusterMax(torch.autograd.Function):
@@ -18,9 +18,9 @@ class _ClusterMax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, row: Tensor, col: Tensor) -> Tensor:
         m = torch.full_like(x, -torch.inf)
-        for f in feature_blocks(x.size(0), col.numel(), x.size(1)):
-            at = row[:, None].expand(-1, f.stop - f.start)
-            m[:, f] = m[:, f].scatter_reduce(0, at, x[:, f].index_select(0, col), "amax")
+        for e in entry_blocks(col.numel(), x.size(1)):
+            at = row[e, None].expand(-1, x.size(1))
+            m.scatter_reduce_(0, at, x.index_select(0, col[e]), "amax")
         ctx.save_for_backward(x, m, row, col)
         return m
 
@@ -28,12 +28,18 @@ class _ClusterMax(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (g,) = grads
         x, m, row, col = ctx.saved_tensors
-        dx = torch.zeros_like(x)
-        for f in feature_blocks(x.size(0), col.numel(), x.size(1)):
-            top = (x[:, f].index_select(0, col) == m[:, f].index_select(0, row)).to(x.dtype)
-            share = g[:, f] / torch.zeros_like(g[:, f]).index_add_(0, row, top)
-            dx[:, f].index_add_(0, col, top * share.index_select(0, row))
+        blocks = list(entry_blocks(col.numel(), x.size(1)))
+        ties, dx = torch.zeros_like(x), torch.zeros_like(x)
+        for e in blocks:
+            ties.index_add_(0, row[e], _is_top(x, m, row[e], col[e]))
+        share = g / ties
+        for e in blocks:
+            dx.index_add_(0, col[e], _is_top(x, m, row[e], col[e]) * share.index_select(0, row[e]))
         return dx, None, None
+
+
+def _is_top(x: Tensor, m: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return (x.index_select(0, j) == m.index_select(0, i)).to(x.dtype)
 
 
 def cluster_max(clusters: Pattern, x: Tensor) -> Tensor:
@@ -85,15 +91,15 @@ def attend_dynamic(clusters: Pattern, query: Tensor, token: Tensor, w: Tensor, n
 
 
 class _Scores(torch.autograd.Function):
-    """s_ij = wᵀσ(q_i + t_j), one block of features at a time, which avoids an E×F tensor."""
+    """s_ij = wᵀσ(q_i + t_j), one block of entries at a time, which avoids an E×F tensor."""
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, token: Tensor, w: Tensor, row: Tensor, col: Tensor, slope: float) -> Tensor:
         ctx.save_for_backward(query, token, w, row, col)
         ctx.slope = slope
         score = token.new_zeros(col.numel())
-        for f in feature_blocks(token.size(0), col.numel(), token.size(1)):
-            score += leaky_relu(query[:, f].index_select(0, row) + token[:, f].index_select(0, col), slope) @ w[f]
+        for e in entry_blocks(col.numel(), token.size(1)):
+            score[e] = leaky_relu(query.index_select(0, row[e]) + token.index_select(0, col[e]), slope) @ w
         return score
 
     @staticmethod
@@ -101,10 +107,10 @@ class _Scores(torch.autograd.Function):
         (g,) = grads
         query, token, w, row, col = ctx.saved_tensors
         dquery, dtoken, dw = torch.zeros_like(query), torch.zeros_like(token), torch.zeros_like(w)
-        for f in feature_blocks(token.size(0), col.numel(), token.size(1)):
-            sums = query[:, f].index_select(0, row) + token[:, f].index_select(0, col)
-            dw[f] = g @ leaky_relu(sums, ctx.slope)
-            dsums = g[:, None] * torch.where(sums > 0, w[f], ctx.slope * w[f])
-            dquery[:, f].index_add_(0, row, dsums)
-            dtoken[:, f].index_add_(0, col, dsums)
+        for e in entry_blocks(col.numel(), token.size(1)):
+            sums = query.index_select(0, row[e]) + token.index_select(0, col[e])
+            dw += g[e] @ leaky_relu(sums, ctx.slope)
+            dsums = g[e, None] * torch.where(sums > 0, w, ctx.slope * w)
+            dquery.index_add_(0, row[e], dsums)
+            dtoken.index_add_(0, col[e], dsums)
         return dquery, dtoken, dw, None, None, None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 from asapool.kernels.custom_op import STRUCTURE, fake_structure
 from asapool.kernels.graph import Pattern
 from asapool.kernels.limits import FULL, MANY, REFERENCE_BYTES, is_thinned, limit_of_graph, max_pooled_edges, refuse
+from asapool.kernels.reference.group_gradients import Entries, Factors, add_group_gradients, graph_groups
 from asapool.kernels.reference.hubs import strongest_pairs
 from asapool.kernels.reference.pairs import OneGraph, add_pair_gradients, find, pair_weights
 from asapool.kernels.reference.pattern import from_keys, sparse, times, times_in_op
@@ -31,15 +32,8 @@ def coarsen(
     if torch.compiler.is_compiling():
         weight, *structure = _coarsen_op(*inputs, pattern.ptr, ptr, most)
         return Pattern(ptr, *structure), weight
-    thinned = thinned_graphs(inputs, pattern.ptr, ptr, most)
-    S, A = _factors(tuple(inputs), ptr, thinned)
-    pooled = times(S.t(), times(A, S)).coalesce()
-    key, value = _keys(pooled), pooled.values().to(alpha.dtype)
-    if thinned:
-        pairs = [_pairs(inputs, pattern.ptr, ptr, b, most) for b in thinned]
-        more = [_PairWeights.apply(alpha, hat, graph, p, q) for graph, p, q in pairs]  # type: ignore[no-untyped-call]
-        key, value = _together(key, value, pairs, more, ptr, thinned)
-    return from_keys(key, ptr, perm.numel()), value
+    weight, *structure = _Coarsen.apply(*inputs, pattern.ptr, ptr, most)  # type: ignore[no-untyped-call]
+    return Pattern(ptr, *structure), weight
 
 
 def weights_at(
@@ -66,6 +60,8 @@ def weights_at(
     return weight
 
 
+Product = Callable[[Tensor, Tensor], Tensor]
+WIDEST = 1024  # kept clusters of a graph above which products of sparse matrices are faster
 Inputs = tuple[Tensor, ...]  # rowptr and col of the clusters, α, rowptr and col of the edges, Â, perm
 
 
@@ -185,12 +181,12 @@ def _keys(pooled: Tensor) -> Tensor:
     return key
 
 
-def _forward(*arguments: Any) -> tuple[Tensor, ...]:
+def _forward(*arguments: Any, product: Product = times_in_op) -> tuple[Tensor, ...]:
     *inputs, node_ptr, ptr, most = arguments
     alpha, hat, perm = inputs[2], inputs[5], inputs[6]
     thinned = thinned_graphs(tuple(inputs), node_ptr, ptr, most)
     S, A = _factors(tuple(inputs), ptr, thinned)
-    pooled = times_in_op(S.t(), times_in_op(A, S))
+    pooled = product(S.t(), product(A, S)).coalesce()
     key, value = _keys(pooled), pooled.values().to(alpha.dtype, copy=True)
     if thinned:
         pairs = [_pairs(tuple(inputs), node_ptr, ptr, b, most) for b in thinned]
@@ -199,25 +195,49 @@ def _forward(*arguments: Any) -> tuple[Tensor, ...]:
     return value, *from_keys(key, ptr, perm.numel()).structure
 
 
-def _backward(gradient: Tensor, rowptr_p: Tensor, col_p: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:
+def _backward(
+    gradient: Tensor, rowptr_p: Tensor, col_p: Tensor, *arguments: Any, product: Product = times_in_op
+) -> tuple[Tensor, Tensor]:
     """∂Ŝ = Â Ŝ Gᵀ + Âᵀ Ŝ G and ∂Â = Ŝ G Ŝᵀ with G = ∂A^p, each only at the entries that exist."""
     *inputs, node_ptr, ptr, most = arguments
-    c_rowptr, c_col, alpha, rowptr, col, hat, perm = inputs
+    alpha, hat = inputs[2], inputs[5]
+    wide = torch.promote_types(alpha.dtype, torch.float32)
     thinned = thinned_graphs(tuple(inputs), node_ptr, ptr, most)
-    S, A = _factors(tuple(inputs), ptr, thinned)
-    row_p, whole = _rows(rowptr_p, col_p), torch.ones_like(col_p, dtype=torch.bool)
+    nodes, kept = node_ptr.tolist(), ptr.tolist()
+    large = [b for b in range(len(kept) - 1) if kept[b + 1] - kept[b] > WIDEST and b not in thinned]
+    factors = Factors.of(tuple(inputs), wide)
+    G = Entries(rowptr_p, col_p, gradient.to(wide))
+    dalpha, dhat = torch.zeros_like(factors.alpha), torch.zeros_like(factors.hat)
+    for n, k in graph_groups(nodes, kept, {*large, *thinned}):
+        add_group_gradients(factors, G, n, k, dalpha, dhat)
+    dalpha, dhat = dalpha.to(alpha.dtype), dhat.to(hat.dtype)
+    if large:
+        others = sorted(set(range(len(kept) - 1)) - set(large))
+        more = _sparse_gradients(gradient, rowptr_p, col_p, tuple(inputs), ptr, others, product)
+        dalpha, dhat = dalpha + more[0], dhat + more[1]
     for b in thinned:
-        whole &= (row_p < ptr[b]) | (row_p >= ptr[b + 1])
-    G = sparse(row_p[whole], col_p[whole], gradient[whole].to(S.dtype), (perm.numel(), perm.numel()))
-    p = _kept_clusters(c_rowptr, c_col, perm)
-    dS = times_in_op(A, times_in_op(S, G.t())) + times_in_op(A.t(), times_in_op(S, G))
-    dalpha = torch.where(p >= 0, _entries(dS, c_col, p.clamp(min=0)), 0).to(alpha.dtype)
-    dhat = _entries(times_in_op(S, times_in_op(G, S.t())), _rows(rowptr, col), col).to(hat.dtype)
-    for b in thinned:
-        here = slice(*rowptr_p[ptr[b : b + 2]].tolist())
+        row_p, here = _rows(rowptr_p, col_p), slice(*rowptr_p[ptr[b : b + 2]].tolist())
         p, q = row_p[here] - ptr[b], col_p[here] - ptr[b]
         graph = _cut(tuple(inputs), node_ptr, ptr, b)
         add_pair_gradients(graph, alpha, hat, p, q, gradient[here], dalpha, dhat)
+    return dalpha, dhat
+
+
+def _sparse_gradients(
+    gradient: Tensor, rowptr_p: Tensor, col_p: Tensor, inputs: Inputs, ptr: Tensor, without: Sequence[int],
+    product: Product,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The gradients as products of sparse matrices, without those of some graphs."""
+    c_rowptr, c_col, alpha, rowptr, col, hat, perm = inputs
+    S, A = _factors(inputs, ptr, without)
+    row_p, whole = _rows(rowptr_p, col_p), torch.ones_like(col_p, dtype=torch.bool)
+    for b in without:
+        whole &= (row_p < ptr[b]) | (row_p >= ptr[b + 1])
+    G = sparse(row_p[whole], col_p[whole], gradient[whole].to(S.dtype), (perm.numel(), perm.numel()))
+    p = _kept_clusters(c_rowptr, c_col, perm)
+    dS = product(A, product(S, G.t())) + product(A.t(), product(S, G))
+    dalpha = torch.where(p >= 0, _entries(dS, c_col, p.clamp(min=0)), 0).to(alpha.dtype)
+    dhat = _entries(product(S, product(G, S.t())), _rows(rowptr, col), col).to(hat.dtype)
     return dalpha, dhat
 
 
@@ -236,6 +256,23 @@ def _fake(*arguments: Any) -> Any:
     alpha, perm = arguments[2], arguments[6]
     structure = fake_structure(perm.numel(), perm)
     return torch.empty_like(structure[1], dtype=alpha.dtype), *structure
+
+
+class _Coarsen(torch.autograd.Function):
+    """The eager path; the custom op below is the same for torch.compile, where torch.sparse.mm cannot be used."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, ...]:
+        weight, *structure = _forward(*inputs, product=times)
+        ctx.save_for_backward(*structure[:2], *inputs[:-1])
+        ctx.most = inputs[-1]
+        ctx.mark_non_differentiable(*structure)
+        return weight, *structure
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        dalpha, dhat = _backward(gradients[0], *ctx.saved_tensors, ctx.most, product=times)
+        return None, None, dalpha, None, None, dhat, None, None, None, None
 
 
 INPUTS = (

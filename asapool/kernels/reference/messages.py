@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.graph import Pattern
-from asapool.kernels.reference.propagate import feature_blocks, propagate
+from asapool.kernels.reference.propagate import entry_blocks, propagate
 
 
 def sum_neighbours(pattern: Pattern, weight: Tensor, x: Tensor, eps: Tensor | None = None) -> Tensor:
@@ -42,15 +42,15 @@ def _scaled(x: Tensor, eps: Tensor | None) -> Tensor:
 
 
 class _Messages(torch.autograd.Function):
-    """y_i = Σ_j A_ij max(x_j + W e_ij, 0), one block of features at a time, which avoids an E×F tensor."""
+    """y_i = Σ_j A_ij max(x_j + W e_ij, 0), one block of entries at a time, which avoids an E×F tensor."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, x: Tensor, attr: Tensor, W: Tensor, row: Tensor, col: Tensor) -> Tensor:
         ctx.save_for_backward(weight, x, attr, W, row, col)
         y = torch.zeros_like(x)
-        for f in feature_blocks(x.size(0), col.numel(), x.size(1)):
-            message = (x[:, f].index_select(0, col) + attr @ W[f].t()).relu()
-            y[:, f].index_add_(0, row, weight[:, None] * message)
+        for e in entry_blocks(col.numel(), x.size(1)):
+            message = (x.index_select(0, col[e]) + attr[e] @ W.t()).relu()
+            y.index_add_(0, row[e], weight[e, None] * message)
         return y
 
     @staticmethod
@@ -58,12 +58,12 @@ class _Messages(torch.autograd.Function):
         (g,) = grads
         weight, x, attr, W, row, col = ctx.saved_tensors
         dx, dweight, dattr, dW = (torch.zeros_like(t) for t in (x, weight, attr, W))
-        for f in feature_blocks(x.size(0), col.numel(), x.size(1)):
-            sums = x[:, f].index_select(0, col) + attr @ W[f].t()
-            g_i = g[:, f].index_select(0, row)
-            dweight += (g_i * sums.relu()).sum(1)
-            dsums = weight[:, None] * g_i * (sums > 0)
-            dx[:, f].index_add_(0, col, dsums)
-            dattr += dsums @ W[f]
-            dW[f] = dsums.t() @ attr
+        for e in entry_blocks(col.numel(), x.size(1)):
+            sums = x.index_select(0, col[e]) + attr[e] @ W.t()
+            g_i = g.index_select(0, row[e])
+            dweight[e] = (g_i * sums.relu()).sum(1)
+            dsums = weight[e, None] * g_i * (sums > 0)
+            dx.index_add_(0, col[e], dsums)
+            dattr[e] = dsums @ W
+            dW += dsums.t() @ attr[e]
         return dweight, dx, dattr, dW, None, None

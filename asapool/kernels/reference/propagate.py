@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from asapool.kernels.graph import Pattern
 
@@ -23,38 +24,57 @@ def normalise(pattern: Pattern, hat: Tensor) -> Tensor:
     return (scale[row] * wide * scale[pattern.col]).to(hat.dtype)
 
 
-def feature_blocks(N: int, E: int, F: int) -> Iterator[slice]:
-    """Split F features into blocks such that one value per entry and feature of a block needs no more memory than x.
+BLOCK = 1 << 18  # numbers of a temporary tensor with one row per entry: 1 MiB, which fits in the cache
 
-    >>> list(feature_blocks(N=10, E=40, F=8))
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None), slice(6, 8, None)]
+
+def entry_blocks(E: int, F: int) -> Iterator[slice]:
+    """Split E entries into blocks such that F numbers for each entry of a block stay in the cache.
+
+    >>> list(entry_blocks(E=40, F=2**14))
+    [slice(0, 16, None), slice(16, 32, None), slice(32, 40, None)]
     """
-    width = max(1, N * F // max(E, 1))
-    for start in range(0, F, width):
-        yield slice(start, min(start + width, F))
+    step = max(1, BLOCK // max(F, 1))
+    for start in range(0, E, step):
+        yield slice(start, min(start + step, E))
+
+
+def row_sums(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor) -> Tensor:
+    """y_i = Σ_e w_e x_{col_e} over the entries e of row i, without an E×F tensor.
+
+    rowptr (N+1,), col (E,), weight (E,), x (M, F); returns (N, F).
+    """
+    if x.device.type not in ("cpu", "cuda"):  # other devices may lack embedding_bag
+        row = torch.repeat_interleave(rowptr.diff(), output_size=col.numel())
+        y = x.new_zeros(rowptr.numel() - 1, x.size(1))
+        return y.index_add(0, row, weight[:, None] * x.index_select(0, col))
+    if not x.numel():
+        return x.new_zeros(rowptr.numel() - 1, x.size(1))
+    return embedding_bag(col, x, rowptr, mode="sum", per_sample_weights=weight, include_last_offset=True)
+
+
+def entry_products(g: Tensor, x: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    """g_iᵀ x_j of every entry (i, j), (E,)."""
+    products = [g.index_select(0, i[e]).mul(x.index_select(0, j[e])).sum(1) for e in entry_blocks(i.numel(), x.size(1))]
+    return torch.cat(products) if products else x.new_zeros(0)
 
 
 class _Propagate(torch.autograd.Function):
-    """y_i = Σ_j w_ij x_j, one block of features at a time, which avoids an E×F tensor."""
+    """y_i = Σ_j w_ij x_j, without an E×F tensor in either direction."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, x: Tensor, row: Tensor, col: Tensor) -> Tensor:
-        ctx.save_for_backward(weight, x, row, col)
-        y = torch.zeros_like(x)
-        for f in feature_blocks(x.size(0), col.numel(), x.size(1)):
-            y[:, f].index_add_(0, row, weight[:, None] * x[:, f].index_select(0, col))
-        return y
+    def forward(ctx: Any, weight: Tensor, x: Tensor, row: Tensor, *structure: Tensor) -> Tensor:
+        ctx.save_for_backward(weight, x, row, *structure)
+        rowptr, col, *_ = structure
+        return row_sums(rowptr, col, weight, x)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (g,) = grads
-        weight, x, row, col = ctx.saved_tensors
-        dx, dw = torch.zeros_like(x), torch.zeros_like(weight)
-        for f in feature_blocks(x.size(0), col.numel(), x.size(1)):
-            g_i = g[:, f].index_select(0, row)
-            dx[:, f].index_add_(0, col, weight[:, None] * g_i)
-            dw += (g_i * x[:, f].index_select(0, col)).sum(1)
-        return dw, dx, None, None
+        weight, x, row, _, col, rowptr_t, col_t, edge_t = ctx.saved_tensors
+        g = g.contiguous()
+        dw = entry_products(g, x, row, col) if ctx.needs_input_grad[0] else None
+        dx = row_sums(rowptr_t, col_t, weight[edge_t], g) if ctx.needs_input_grad[1] else None
+        return dw, dx, None, None, None, None, None, None
 
 
 def propagate(
@@ -64,13 +84,17 @@ def propagate(
 
     weight (E,); x (N, F); bias (F,); returns (N, F). With transpose, y_j = Σ_i w_ij x_i.
     """
-    row, col = (pattern.col, pattern.row) if transpose else (pattern.row, pattern.col)
     wide = torch.promote_types(x.dtype, torch.float32)  # bfloat16 sums would lose most of their digits
-    weight, wide_x = weight.to(wide), x.to(wide)
-    if torch.compiler.is_compiling():  # a loop over blocks cannot be unrolled if their number depends on the data
+    weight, wide_x = weight.to(wide), x.to(wide).contiguous()
+    rowptr, col, rowptr_t, col_t, edge_t = pattern.tensors
+    if transpose:
+        back = torch.empty_like(edge_t).index_copy(0, edge_t, torch.arange(edge_t.numel(), device=edge_t.device))
+        weight, rowptr, col, rowptr_t, col_t, edge_t = weight[edge_t], rowptr_t, col_t, rowptr, col, back
+    row = torch.repeat_interleave(rowptr.diff(), output_size=col.numel())
+    if torch.compiler.is_compiling():
         y = torch.zeros_like(wide_x).index_add(0, row, weight[:, None] * wide_x.index_select(0, col))
     else:
-        y = _Propagate.apply(weight, wide_x, row, col)  # type: ignore[no-untyped-call]
+        y = _Propagate.apply(weight, wide_x, row, rowptr, col, rowptr_t, col_t, edge_t)  # type: ignore[no-untyped-call]
     y = y.to(x.dtype)
     if bias is not None:
         y = y + bias
