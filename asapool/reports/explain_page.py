@@ -204,5 +204,6 @@ def _cell(value: float | None, error: float | None, checked: Faithfulness) -> st
 
 
 def _number(value: float, checked: Faithfulness) -> str:
-    """Three decimals; measured values may be of any size, so they have three digits."""
-    return f"{value:.3g}" if checked.target_kind == "regression" else f"{value:.3f}"
+    """Three decimals; measured values may be of any size, so very large and small ones have three digits."""
+    usual = checked.target_kind != "regression" or value == 0 or 0.01 <= abs(value) < 1e4
+    return f"{value:.3f}" if usual else f"{value:.3g}"
