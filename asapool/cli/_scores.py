@@ -62,17 +62,21 @@ def coverage_row(conformal: Mapping[str, Any], target: Target) -> dict[str, str]
     {'conformal, 90 %': '0.8750 of the test predictions contain the truth (calibrated on 50 validation graphs)'}
     >>> coverage_row({"validation": 4, "levels": levels}, target)
     {'conformal, 90 %': '90 % sets need at least 9 validation graphs, there are 4'}
+    >>> several = Target(kind="multilabel", names=("a", "b"))
+    >>> coverage_row({"validation": 4, "levels": levels}, several)["conformal, 90 %"].split("; ")[1]
+    '90 % sets need at least 9 validation graphs, there are 4 in the task with the fewest'
     """
     from asapool.training.calibration import too_few_graphs
 
-    if few := too_few_graphs(conformal, target):
-        return {"conformal, 90 %": few}
     level = next((one for one in conformal.get("levels", ()) if one["coverage"] == 0.9), None)
-    if level is None or level["covered"] is None or level["size"] is None:
+    if level is None or level["covered"] is None:
         return {}
-    graphs = conformal["validation"]
-    share = number(level["covered"])
-    text = f"{share} of the test predictions contain the truth (calibrated on {graphs} validation graphs)"
+    graphs, few = conformal["validation"], too_few_graphs(conformal, target)
+    text = f"{number(level['covered'])} of the test predictions contain the truth"
+    if few:  # of several tasks, others may have enough
+        text = few if target.tasks == 1 else f"{text}; {few}"
+    else:
+        text += f" (calibrated on {graphs} validation graphs)"
     return {"conformal, 90 %": text}
 
 

@@ -169,7 +169,13 @@ CURVES_OF_VALUES = "If an importance is faithful, the first curve rises early an
 def _curves(checked: Faithfulness) -> list[Chart]:
     """The deletion and the insertion curve of every kind; probabilities on the same axes from 0 to 1."""
     values, charts = checked.target_kind == "regression", []
-    y_label, span = quantity_of(checked), None if values else (0, 1)
+    # the page begins with the whole name of the quantity, which may be longer than the axis
+    y_label = {
+        "classification": "p of the predicted class" if checked.target is None else "p of the class",
+        "multilabel": "p of the prediction",
+        "regression": f"change, {checked.unit}" if checked.unit else "change",
+    }[checked.target_kind]
+    span = None if values else (0, 1)
     for name, what in (("deletion_curve", "removed"), ("insertion_curve", "kept")):
         lines = [
             Line(label(row.kind), checked.steps, getattr(row, name), aside=row.kind == RANDOM) for row in checked.rows

@@ -153,7 +153,10 @@ def test_values_and_tasks_are_checked_by_name(checked, kind):
     assert first.rows[1].deletion != second.rows[1].deletion
     for checked_task, quantity in ((first, "change of a [m]"), (second, "change of b")):
         words = quantity if kind == "regression" else f"p of the predicted yes or no of {checked_task.target}"
-        assert words in check_page(checked_task)
+        page = check_page(checked_task)
+        assert f"method asap · {words}<" in page
+        axis = "p of the prediction" if kind == "multilabel" else "change, m" if checked_task is first else "change"
+        assert f">{axis}</text>" in page
     plain = json.loads(second.to_json())
     assert (plain["target_kind"], plain["target"]) == (kind, "b")
     assert (plain["rows"][0]["sparsity"] is None) == (kind == "regression")

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from asapool.data.targets import Target
-from asapool.training.assessment import against_trivial, intervals, intervals_by_task, intervals_of, warnings_for
+from asapool.training.assessment import (
+    against_trivial,
+    intervals,
+    intervals_by_task,
+    intervals_of,
+    warnings_for,
+    win_text,
+)
 from asapool.training.metrics import METRICS
 from asapool.training.task_scores import Part
 from asapool.training.tasks import task_of
@@ -61,3 +68,16 @@ def test_the_interval_of_a_task_among_others_is_its_interval_alone():
     assert each == {"a": intervals_of([one], metrics, 30), "b": intervals_of([two], metrics, 30)}
     low, high = mean["mae"]
     assert min(each[task]["mae"][0] for task in "ab") < low < high < max(each[task]["mae"][1] for task in "ab")
+
+
+def test_the_p_value_of_a_win_is_corrected_for_the_number_of_tests():
+    won = {"better": True, "p_accuracy": 0.03, "p_roc_auc": 0.002}
+    assert win_text(won, "the most frequent class") == "better than the most frequent class, p = 0.004 for ROC AUC"
+    only = {"better": True, "p_accuracy": 0.0004, "p_roc_auc": None}  # more than two classes
+    assert win_text(only, "the most frequent class") == "better than the most frequent class, p < 0.001 for accuracy"
+    # 0.02 × 3 is above 0.05; the task without a test does not count
+    tasks = {"a": {"p": 0.001}, "b": {"p": 0.02}, "c": {"p": 0.004}, "d": {"p": None}}
+    assert win_text({"better": True, "tasks": tasks}, "the mean value") == (
+        "better than the mean value for 2 of 4 tasks, each p < 0.05 after correction"
+    )
+    assert win_text({"better": False, "tasks": tasks}, "the mean value") == win_text({}, "the mean value") == ""
