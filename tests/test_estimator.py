@@ -16,7 +16,7 @@ from sklearn.utils import estimator_checks as checks
 import asapool
 from asapool import ASAPClassifier, ASAPRegressor
 from asapool.data import load
-from asapool.errors import ConfigError, DataError, InputError
+from asapool.errors import CheckpointError, ConfigError, DataError, InputError
 from asapool.estimator.inputs import pack, with_values
 from asapool.models import checkpoint
 from asapool.training.predictions import predict
@@ -359,7 +359,12 @@ def test_a_saved_model_has_uncertainty_data_if_there_were_validation_graphs(tmp_
     columns = Uncertainty(model, coverage=0.5).columns(predict(model.model, pack(smiles, "ignored")), None)
     assert ("set" in columns) if kind is ASAPClassifier else {"lower(y)", "upper(y)"} <= set(columns)
     kind(**QUICK, validation_fraction=0).fit(smiles, y).save(tmp_path / "without.safetensors")
-    assert "trust" not in checkpoint.load(tmp_path / "without.safetensors").extra
+    model = checkpoint.load(tmp_path / "without.safetensors")
+    with pytest.raises(
+        ConfigError, match=r"was trained without validation graphs.*or validation_fraction=0\.1 of an est"
+    ):
+        Uncertainty(model, coverage=0.5)
+    assert Uncertainty(model).reads_vectors  # the distance from the training graphs needs no validation graphs
 
 
 def test_a_warm_start_leaves_out_uncertainty_data_since_it_may_have_seen_the_validation_graphs(graphs, tmp_path):
@@ -368,6 +373,8 @@ def test_a_warm_start_leaves_out_uncertainty_data_since_it_may_have_seen_the_val
         asap.save(tmp_path / name)
         assert ("trust" in checkpoint.load(tmp_path / name).extra) == present
         asap.fit(graphs)
+    with pytest.raises(CheckpointError, match=r"after a warm start\. Train it again with"):
+        Uncertainty(checkpoint.load(tmp_path / "second"), coverage=0.5)
 
 
 @pytest.mark.parametrize(

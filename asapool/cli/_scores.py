@@ -17,6 +17,7 @@ TASKS = 20  # tasks whose scores are printed one by one
 def run_rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
     """The summary of a run, as rows of text."""
     from asapool.data.targets import Target
+    from asapool.training.assessment import win_text
     from asapool.training.selection import ALL_METRICS
     from asapool.training.tasks import task_of
 
@@ -38,36 +39,51 @@ def run_rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
         label = ALL_METRICS[task.headline].label
         shown[f"validation {label}"] = number(metrics["validation"][task.headline])
     if metrics["test"] is not None:
-        trivial, spans = metrics.get("trivial") or {}, metrics.get("test_intervals")
-        shown |= score_rows(metrics["test"], target, trivial.get("scores"), spans, "test ")
-        shown |= task_rows(
-            metrics["test"], target, trivial.get("scores_of_tasks"), metrics.get("test_intervals_of_tasks")
-        )
+        trivial = metrics.get("trivial") or {}
+        shown |= score_rows(
+            metrics["test"], target, trivial.get("scores"), metrics.get("test_intervals"), "test ",
+            trivial.get("scores_of_tasks"), metrics.get("test_intervals_of_tasks"),
+        )  # fmt: skip
         if "majority_class" in metrics:
             best = metrics["majority_class"]
             shown["majority class"] = f"{number(best['test_accuracy'])} (always {best['class']!r})"
-        shown |= coverage_row(metrics.get("conformal") or {})
+        won = win_text(trivial, task.baseline)
+        shown |= {"verdict": won} if won else {}  # if it is not better, a warning says so
+        shown |= coverage_row(metrics.get("conformal") or {}, target)
     return shown | {"time": f"{metrics['seconds']:.1f} s", "folder": str(folder)}
 
 
-def coverage_row(conformal: Mapping[str, Any]) -> dict[str, str]:
-    """The share of conformal predictions on the test part that contain the truth.
+def coverage_row(conformal: Mapping[str, Any], target: Target) -> dict[str, str]:
+    """The share of conformal predictions on the test part that contain the truth, or why there are none.
 
-    >>> coverage_row({"validation": 50, "levels": [{"coverage": 0.9, "covered": 0.875, "size": 1.25}]})
+    >>> from asapool.data.targets import Target
+    >>> target, levels = Target(classes=("no", "yes")), [{"coverage": 0.9, "covered": 0.875, "size": 1.25}]
+    >>> coverage_row({"validation": 50, "levels": levels}, target)
     {'conformal, 90 %': '0.8750 of the test predictions contain the truth (calibrated on 50 validation graphs)'}
+    >>> coverage_row({"validation": 4, "levels": levels}, target)
+    {'conformal, 90 %': '90 % sets need at least 9 validation graphs, there are 4'}
+    >>> several = Target(kind="multilabel", names=("a", "b"))
+    >>> coverage_row({"validation": 4, "levels": levels}, several)["conformal, 90 %"].split("; ")[1]
+    '90 % sets need at least 9 validation graphs, there are 4 in the task with the fewest'
     """
+    from asapool.training.calibration import too_few_graphs
+
     level = next((one for one in conformal.get("levels", ()) if one["coverage"] == 0.9), None)
-    if level is None or level["covered"] is None or level["size"] is None:
+    if level is None or level["covered"] is None:
         return {}
-    graphs = conformal["validation"]
-    share = number(level["covered"])
-    text = f"{share} of the test predictions contain the truth (calibrated on {graphs} validation graphs)"
+    graphs, few = conformal["validation"], too_few_graphs(conformal, target)
+    text = f"{number(level['covered'])} of the test predictions contain the truth"
+    if few:  # of several tasks, others may have enough
+        text = few if target.tasks == 1 else f"{text}; {few}"
+    else:
+        text += f" (calibrated on {graphs} validation graphs)"
     return {"conformal, 90 %": text}
 
 
 def score_rows(
     scores: Mapping[str, Any], target: Target, trivial: Mapping[str, Any] | None = None,
-    spans: Mapping[str, Any] | None = None, part: str = "",
+    spans: Mapping[str, Any] | None = None, part: str = "", trivial_of_tasks: Mapping[str, Any] | None = None,
+    spans_of_tasks: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:  # fmt: skip
     """The scores of a part.
 
@@ -77,6 +93,8 @@ def score_rows(
         trivial: the scores of the trivial baseline.
         spans: bootstrap intervals; by default those in the scores.
         part: prefix of the name of the first score.
+        trivial_of_tasks: task → scores of the trivial baseline; by default those in the scores.
+        spans_of_tasks: task → bootstrap intervals; by default those in the scores.
     """
     from asapool.training.selection import ALL_METRICS
     from asapool.training.tasks import task_of
@@ -98,7 +116,7 @@ def score_rows(
             undefined.setdefault(why, []).append(label)
         elif why:
             notes.append(why)
-        elif name == "pr_auc" and scores.get("pr_auc_class"):
+        elif name in ("pr_auc", "f1") and scores.get("pr_auc_class"):
             notes.append(f"of the class {scores['pr_auc_class']!r}")
         rows[f"{part}{label}" if name == task.shown[0] else label] = text + (f" ({'; '.join(notes)})" if notes else "")
     for why, labels in undefined.items():
@@ -106,7 +124,8 @@ def score_rows(
     if "confusion" in scores:
         rows["confusion"] = confusion_text(scores["class_names"], scores["confusion"])
         rows |= {} if part else {"majority class": number(scores["majority"])}
-    return rows | task_rows(scores, target)
+    trivial_of_tasks = trivial_of_tasks or (scores.get("trivial") or {}).get("scores_of_tasks")
+    return rows | task_rows(scores, target, trivial_of_tasks, spans_of_tasks or scores.get("intervals_of_tasks"))
 
 
 def task_rows(

@@ -60,7 +60,7 @@ def explain(
         typer.Option(
             "--check",
             help="Measure how faithful each kind of importance is to the model (deletion, insertion, fidelity, "
-            "sparsity) on a sample of graphs; .html, .csv or .json.",
+            "sparsity) on a sample of graphs, for the predicted class or the task of --class; .html, .csv or .json.",
         ),
     ] = False,
     sample: Annotated[
@@ -83,11 +83,19 @@ def explain(
     from asapool.errors import ConfigError, choose
     from asapool.insight import check_importance, contrast
     from asapool.insight import explain as explain_graph
+    from asapool.insight.explaining import refuse_contrast
     from asapool.insight.inputs import find_graph, training_graphs
     from asapool.models import checkpoint
     from asapool.models.ensemble import EnsembleModel
     from asapool.reports.contrast_page import contrast_kind, write_contrast
-    from asapool.reports.explain_page import check_kind, explanation_kind, write_check, write_explanation
+    from asapool.reports.explain_page import (
+        check_kind,
+        check_texts,
+        explanation_kind,
+        quantity_of,
+        write_check,
+        write_explanation,
+    )
 
     if old_target is not None:
         note("--target of explain is now called --class; --target still works")
@@ -101,6 +109,8 @@ def explain(
     else:
         kind = explanation_kind(out, len(graph or [""])) if against is None else contrast_kind(out)
     trained = checkpoint.load(o.model_file(model))
+    if against is not None:
+        refuse_contrast(trained.target)
     for option, name in (("--class", target), ("--against", against)):
         if name is not None:
             choose(option, name, tuple(trained.classes))
@@ -118,16 +128,12 @@ def explain(
         named = [find_graph(graphs, word) for word in graph] if graph else None
         further = [checkpoint.load(o.model_file(path)) for path in others or ()]
         with working("Checking"):
-            checked = check_importance(trained, graphs, importance=kinds, indices=named, sample=sample, others=further)
+            checked = check_importance(
+                trained, graphs, target=target, importance=kinds, indices=named, sample=sample, others=further
+            )
             write_check(out, checked)
-        lines = {
-            row.kind: f"deletion {row.deletion:.3f}, insertion {row.insertion:.3f}, fidelity+ {row.fidelity_plus:.3f}, "
-            f"fidelity− {row.fidelity_minus:.3f}, sparsity {row.sparsity:.3f}"
-            + ("" if row.precision is None else f", precision {row.precision:.3f}")
-            + ("" if row.stability is None else f", stability {row.stability:.3f}")
-            for row in checked.rows
-        }
-        show(checked, lines | {"graphs": str(checked.graphs), "out": str(out)}, json)
+        rows = {"quantity": quantity_of(checked), **check_texts(checked), "graphs": str(checked.graphs)}
+        show(checked, rows | {"out": str(out)}, json)
         return
     chosen = list(dict.fromkeys(find_graph(graphs, word) for word in graph)) if graph else [0]
     if against is not None:

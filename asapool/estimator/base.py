@@ -137,7 +137,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         except ConfigError:  # the method is not a neural network
             self._width = None
         # after a warm start the model may have been trained on the validation graphs before
-        self._trust = trust_of(network, graphs, parts) if len(parts.val) and not warm else None
+        self._trust = None if warm else trust_of(network, graphs, parts)
 
     def _report(self, epoch: Any, progress: Any) -> None:
         score = "" if epoch.val_score is None else f", validation {epoch.val_score:.4f}"
@@ -177,8 +177,8 @@ class GraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file for `asapool predict` and asapool.load_model.
 
-        The file has uncertainty data (`asapool predict --coverage`) if the last fit had validation graphs and was not a
-        warm start.
+        The file has uncertainty data unless the last fit was a warm start; `asapool predict --coverage` also needs
+        validation graphs (`validation_fraction`).
 
         Args:
             path: Name of the file, such as model.safetensors.

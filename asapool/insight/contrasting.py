@@ -12,7 +12,7 @@ import numpy as np
 from asapool.data import GraphSet
 from asapool.errors import ConfigError, choose
 from asapool.insight.copies import answers_of, target_of
-from asapool.insight.explaining import explain
+from asapool.insight.explaining import explain, refuse_contrast
 from asapool.insight.flipping import Flip, flip
 from asapool.insight.hierarchy import Hierarchy
 from asapool.insight.importance import KINDS, frozen
@@ -162,8 +162,7 @@ def contrast(
     ('ring', ['house', 'ring'])
     """
     network, classes, graphs = model_and_set(model, graphs, **options)
-    if target_of(network, classes).kind != "classification":
-        raise ConfigError("--against compares two classes, but this model does not predict classes. Leave it out")
+    refuse_contrast(target_of(network, classes))
     other = classes.index(choose("against", against, classes))
     at = find_graph(graphs, index) if isinstance(index, str) else index
     one = graphs.subset([at])

@@ -63,8 +63,8 @@ def explain(
     batch = cut(network, one, np.zeros(1, np.int64))
     meaning = network.target or Target(classes=classes)
     task = task_of(meaning)
-    if against is not None and meaning.noun != "classes":
-        raise ConfigError(f"against compares two classes, but the model has a {meaning.kind} target. Leave it out")
+    if against is not None:
+        refuse_contrast(meaning)
     with frozen(network):
         with torch.no_grad():
             probability: Floats = task.answers(logits_of(network, batch).double(), meaning)[0].numpy()
@@ -88,6 +88,19 @@ def explain(
         answer=task.shown_answer(probability, c, meaning),
         truth=None if one.truth is None else one.truth.astype(np.int64),
     )  # fmt: skip
+
+
+def refuse_contrast(target: Target) -> None:
+    """Raise ConfigError for a model that does not choose among classes, of which two could be compared."""
+    if target.kind == "classification":
+        return
+    names = ", ".join(map(repr, target.names[:3])) + (", …" if target.tasks > 3 else "")
+    what = "measured values" if target.kind == "regression" else "yes/no tasks"
+    signs = "raise the value and which lower it" if target.kind == "regression" else "support yes and which support no"
+    raise ConfigError(
+        f"--against compares two classes of one column, but this model predicts {what} ({names}). Leave it out: the "
+        f"explanation of a task shows which nodes {signs}. --class chooses the task"
+    )
 
 
 def _label(one: GraphSet, k: int, target: Target) -> str | None:

@@ -139,7 +139,11 @@ class Hierarchy:
         return to_html(self)
 
     def to_json(self) -> str:
-        """All fields of Hierarchy and Level as one JSON object, with numbers at full precision."""
+        """All fields of Hierarchy and Level as one JSON object, with numbers at full precision.
+
+        A measured value has no classes: in place of `classes`, `probability`, `target`, `label` and `against` there are
+        `target` (its name), `prediction` and `measured` (numbers in `unit`) and `predictions` (of all tasks, by name).
+        """
         plain: dict[str, Any] = {"format": FORMAT, "version": VERSION}
         for f in fields(self):
             value = getattr(self, f.name)
@@ -149,7 +153,7 @@ class Hierarchy:
                 plain["importance"] = {kind: scores.tolist() for kind, scores in value.items()}
             else:
                 plain[f.name] = value.tolist() if isinstance(value, np.ndarray) else value
-        return json.dumps(plain, ensure_ascii=False)
+        return json.dumps(_with_value_keys(plain) if self.kind == "regression" else plain, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Hierarchy:
@@ -173,6 +177,7 @@ class Hierarchy:
 
     @classmethod
     def _from_plain(cls, plain: dict[str, Any]) -> Hierarchy:
+        plain = _with_class_keys(plain) if "predictions" in plain else plain
         names = [f.name for f in fields(cls) if f.name in plain or f.name not in ("kind", "unit", "answer", "against")]
         values = {name: plain[name] for name in names}
         levels = tuple(
@@ -188,6 +193,33 @@ class Hierarchy:
         if lengths - {hierarchy.nodes} or len(hierarchy.classes) != len(hierarchy.probability):
             raise ValueError("the lists have different lengths")
         return hierarchy
+
+
+def _with_value_keys(plain: dict[str, Any]) -> dict[str, Any]:
+    """The JSON object of a measured value, in which nothing is called a class or a probability."""
+    k, label = plain["target"], plain["label"]
+    replaced = {
+        "classes": {"target": plain["classes"][k], "unit": plain["unit"]},
+        "probability": {
+            "prediction": plain["probability"][k],
+            "measured": None if label is None else float(label),
+            "predictions": dict(zip(plain["classes"], plain["probability"], strict=True)),
+        },
+    }
+    left = {"classes", "probability", "target", "label", "against", "unit"}
+    values: dict[str, Any] = {}
+    for key, value in plain.items():
+        values |= replaced.get(key, {} if key in left else {key: value})
+    return values
+
+
+def _with_class_keys(plain: dict[str, Any]) -> dict[str, Any]:
+    """The fields of Hierarchy from what _with_value_keys returns."""
+    names, measured = list(plain["predictions"]), plain["measured"]
+    return plain | {
+        "classes": names, "probability": list(plain["predictions"].values()), "target": names.index(plain["target"]),
+        "label": None if measured is None else repr(float(measured)),
+    }  # fmt: skip
 
 
 def _array(name: str, values: Any) -> Any:

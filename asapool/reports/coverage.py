@@ -9,7 +9,7 @@ from asapool.data.targets import Target
 from asapool.reports.charts import Line, line_chart
 from asapool.reports.curves import Panel
 from asapool.reports.page import TableView
-from asapool.training.calibration import needed_graphs
+from asapool.training.calibration import needed_graphs, too_few_graphs
 
 SHOWN = 0.9  # coverage of the interval in the chart of measured and predicted values
 
@@ -44,20 +44,29 @@ def known_levels(conformal: Mapping[str, Any] | None) -> list[CoverageLevel]:
     return sorted(levels)
 
 
-def half_width(conformal: Mapping[str, Any] | None, target: Target) -> float | None:
-    """Half the width of the 90 % interval; None if unknown, as for several tasks, of which only the mean is stored."""
-    if target.kind != "regression" or target.tasks != 1:
-        return None
-    return next((level.size / 2 for level in known_levels(conformal) if level.coverage == SHOWN), None)
+def half_widths(conformal: Mapping[str, Any] | None, target: Target) -> dict[str, float]:
+    """Half the width of the 90 % interval of every task; a task is left out if its width is unknown.
+
+    It is if the task has too few validation graphs, and in older runs of several tasks, which store only the mean.
+    """
+    levels = (conformal or {}).get("levels", ())
+    level = next((one for one in levels if one["coverage"] == SHOWN and one["covered"] is not None), None)
+    if target.kind != "regression" or level is None:
+        return {}
+    sizes = level.get("sizes") or ({target.names[0]: level["size"]} if target.tasks == 1 else {})
+    return {name: size / 2 for name, size in sizes.items() if size is not None}
 
 
 def coverage_panel(conformal: Mapping[str, Any] | None, target: Target) -> Panel | None:
-    """Stated against measured coverage, as a chart and a table; None if nothing was measured."""
-    levels = known_levels(conformal)
-    if not conformal or not levels:
-        return None
+    """Stated against measured coverage, as a chart and a table; None if nothing was measured.
+
+    If there are too few validation graphs for any level, the panel has only a note.
+    """
+    levels, few = known_levels(conformal), too_few_graphs(conformal, target)
     intervals = target.kind == "regression"
     what = "intervals" if intervals else "sets"
+    if not conformal or not levels:
+        return Panel(f"Coverage of conformal {what}", note=f"{few}.") if few else None
     low = max(0.0, min(min(level.coverage, level.covered) for level in levels) - 0.05)
     lines = [
         Line("as stated", [low, 1], [low, 1], aside=True),
@@ -82,5 +91,5 @@ def coverage_panel(conformal: Mapping[str, Any] | None, target: Target) -> Panel
     note = (
         f"A conformal {what[:-1]} should contain {contain} as often as its stated coverage says; it was calibrated on "
         f"{graphs:,} validation graph{'' if graphs == 1 else 's'}{fewest}."
-    )
+    ) + (f" {few}." if few else "")
     return Panel(f"Coverage of conformal {what}", chart, table=table, note=note)

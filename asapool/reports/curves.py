@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from asapool.data.targets import Target
 from asapool.insight.levels import Floats, Ints
 from asapool.reports.charts import Chart, Line, line_chart
 from asapool.reports.page import TableView
+from asapool.training.assessment import p_of_tasks, p_text
 from asapool.training.metrics import calibration_bins
 from asapool.training.selection import ALL_METRICS
 from asapool.training.task import Task
@@ -210,29 +211,66 @@ MOST_TASKS = 6  # tasks that get charts of their own
 DOTS = 2000  # in a chart
 
 
-def task_panels(task: Task, y: Floats, p: Floats, target: Target, half: float | None = None) -> list[Panel]:
-    """All panels that the test graphs allow; half: half the width of the 90 % interval, if known."""
+def task_panels(
+    task: Task, y: Floats, p: Floats, target: Target, halves: Mapping[str, float] | None = None
+) -> list[Panel]:
+    """All panels that the test graphs allow; halves: task → half the width of its 90 % interval, if known."""
     parts = [part for part in task.parts(y, p, target) if len(part.y)]
     if task.probabilities:
         return _yes_no(parts)
     panels = []
     for part in parts[:MOST_TASKS]:
         unit = target.units[target.names.index(part.name)]
-        panels += _values(part, f"{part.name}, {unit}" if unit and unit not in part.name else part.name, half)
+        name = f"{part.name}, {unit}" if unit and unit not in part.name else part.name
+        panels += _values(part, name, (halves or {}).get(part.name))
     return panels
 
 
-def task_table(scores: dict[str, object], task: Task) -> TableView:
-    """A row per task with all its scores, and their means."""
-    tasks: dict[str, dict[str, float | None]] = scores["tasks"]  # type: ignore[assignment]
-    rows = [
-        [name, f"{one['entries']:,}", *(_number(one.get(key)) for key in task.shown)] for name, one in tasks.items()
-    ]
+def task_table(
+    scores: Mapping[str, Any], task: Task, trivial: Mapping[str, Any] | None = None,
+    spans: Mapping[str, Any] | None = None, spans_of_tasks: Mapping[str, Any] | None = None,
+) -> TableView:  # fmt: skip
+    """A row per task with all its scores, and their means.
+
+    Args:
+        scores: of a part, as plain data.
+        task: the kind of target.
+        trivial: scores of the trivial baseline, with its tests; the first score is shown beside the model's.
+        spans: 95 % intervals of the means.
+        spans_of_tasks: of every task; without them there are no such columns, as in runs of older versions.
+    """
+    trivial, spans, spans_of_tasks = trivial or {}, spans or {}, spans_of_tasks or {}
+    tasks: Mapping[str, Mapping[str, Any]] = scores["tasks"]
+    first, *others = task.shown
+    bases, tests = trivial.get("scores_of_tasks") or {}, p_of_tasks(trivial)
+    further = {"95 % interval": bool(spans_of_tasks), "baseline": bool(bases), "p": bool(bases) and bool(tests)}
+
+    def cells(one: Mapping[str, Any], span: Any, base: Any, p: float | None) -> list[str]:
+        interval = f"{_number(span[0])} to {_number(span[1])}" if span else "–"
+        p_cell = "–" if p is None else p_text(p).removeprefix("p ").removeprefix("= ")
+        more = zip((interval, _number(base), p_cell), further.values(), strict=True)
+        return [
+            _number(one.get(first)),
+            *(cell for cell, shown in more if shown),
+            *(_number(one.get(k)) for k in others),
+        ]
+
+    rows = []
+    for name, one in tasks.items():
+        span, base = ((table.get(name) or {}).get(first) for table in (spans_of_tasks, bases))
+        rows.append([name, f"{one['entries']:,}", *cells(one, span, base, tests.get(name))])
     if len(tasks) > 1:
-        means = (_number(scores.get(key)) for key in task.shown)  # type: ignore[arg-type]
-        rows.append(["mean", f"{scores['entries']:,}", *means])
-    header = ["task", "values", *(ALL_METRICS[key].label for key in task.shown)]
-    return TableView(header, rows, "Scores of every task on the test graphs", "numbers")
+        base = (trivial.get("scores") or {}).get(first)
+        rows.append(["mean", f"{scores['entries']:,}", *cells(scores, spans.get(first), base, None)])
+    labels = [ALL_METRICS[key].label for key in others]
+    header = ["task", "values", ALL_METRICS[first].label, *(name for name, shown in further.items() if shown), *labels]
+    meanings = {
+        "95 % interval": f"Of {ALL_METRICS[first].label}, by bootstrap over the test graphs.",
+        "baseline": f"{ALL_METRICS[first].label} of the trivial baseline.",
+        "p": "One-sided test of whether the model is better than the baseline, not corrected for the number of tasks.",
+    }
+    notes = [(name, meanings[name]) for name, shown in further.items() if shown]
+    return TableView(header, rows, "Scores of every task on the test graphs", "numbers", notes)
 
 
 def _values(part: Part, name: str, half: float | None) -> list[Panel]:

@@ -12,7 +12,7 @@ from asapool.insight import Hierarchy
 from asapool.insight.drawing.figure import FORMATS
 from asapool.insight.faithfulness import RANDOM, Faithfulness
 from asapool.insight.importance import KINDS
-from asapool.reports.charts import Line, line_chart
+from asapool.reports.charts import Chart, Line, line_chart
 from asapool.reports.explorer import explorer_view, title_of
 from asapool.reports.page import TableView, render
 
@@ -84,6 +84,25 @@ MEASURES = {
     "precision": ("precision ↑", "Share of true motif nodes among the most important nodes, if the truth is known."),
     "stability": ("stability ↑", "Rank correlation with the importance from the other models."),
 }  # fmt: skip
+# for a measured value ŷ, where the most important nodes are those with the largest importance of either sign
+MEASURES_OF_VALUES = MEASURES | {
+    "deletion": ("deletion ↑", "Mean of |ŷ − ŷ without the most important 10%, …, 90% of the nodes|."),
+    "insertion": ("insertion ↓", "Mean of |ŷ − ŷ of the most important 10%, …, 90% of the nodes alone|."),
+    "fidelity_plus": ("fidelity+ ↑", "|ŷ − ŷ without the most important 20% of the nodes|."),
+    "fidelity_minus": ("fidelity− ↓", "|ŷ − ŷ of the most important 20% alone|."),
+}
+
+
+def check_texts(checked: Faithfulness) -> dict[str, str]:
+    """The measures of each kind of importance as one line of text, for the terminal."""
+    return {
+        row.kind: ", ".join(
+            f"{heading.split()[0]} {_number(getattr(row, name), checked)}"
+            for name, (heading, _) in MEASURES.items()
+            if getattr(row, name) is not None
+        )
+        for row in checked.rows
+    }
 
 
 def check_kind(path: Path) -> str:
@@ -122,30 +141,63 @@ def check_csv(checked: Faithfulness) -> str:
 
 def check_page(checked: Faithfulness) -> str:
     """One self-contained HTML page."""
+    values = checked.target_kind == "regression"
+    measures = MEASURES_OF_VALUES if values else MEASURES
     present = {
-        name: texts for name, texts in MEASURES.items() if any(getattr(r, name) is not None for r in checked.rows)
+        name: texts for name, texts in measures.items() if any(getattr(r, name) is not None for r in checked.rows)
     }
     rows = [
-        [label(row.kind), *(_cell(getattr(row, name), row.errors.get(name)) for name in present)]
+        [label(row.kind), *(_cell(getattr(row, name), row.errors.get(name), checked) for name in present)]
         for row in checked.rows
     ]
     caption = f"Means over {checked.graphs:,} graphs ± standard error; arrows show which way is better"
     table = TableView(
         ["importance", *(heading for heading, _ in present.values())], rows, caption, notes=list(present.values())
     )
-    charts = []
+    lead = CURVES_OF_VALUES if values else CURVES
+    return render(
+        "check.html", heading="Is the importance faithful to the model?", title=f"Check of {checked.data}",
+        about=f"{checked.data} · method {checked.method} · {quantity_of(checked)}", table=table,
+        charts=_curves(checked), lead=f"{lead} The dashed line is a random order.",
+    )  # fmt: skip
+
+
+CURVES = "If an importance is faithful, the first curve falls early and the second rises early."
+CURVES_OF_VALUES = "If an importance is faithful, the first curve rises early and the second falls early."
+
+
+def _curves(checked: Faithfulness) -> list[Chart]:
+    """The deletion and the insertion curve of every kind; probabilities on the same axes from 0 to 1."""
+    values, charts = checked.target_kind == "regression", []
+    # the page begins with the whole name of the quantity, which may be longer than the axis
+    y_label = {
+        "classification": "p of the predicted class" if checked.target is None else "p of the class",
+        "multilabel": "p of the prediction",
+        "regression": f"change, {checked.unit}" if checked.unit else "change",
+    }[checked.target_kind]
+    span = None if values else (0, 1)
     for name, what in (("deletion_curve", "removed"), ("insertion_curve", "kept")):
         lines = [
             Line(label(row.kind), checked.steps, getattr(row, name), aside=row.kind == RANDOM) for row in checked.rows
         ]
         title = f"most important nodes {what}"
-        charts.append(
-            line_chart(lines, title, f"share of the nodes {what}", "p of the predicted class", (0, 1), (0, 1))
-        )
-    return render(
-        "check.html", heading="Is the importance faithful to the model?", title=f"Check of {checked.data}",
-        about=f"{checked.data} · method {checked.method}", table=table, charts=charts,
-    )  # fmt: skip
+        charts.append(line_chart(lines, title, f"share of the nodes {what}", y_label, (0, 1), span))
+    return charts
+
+
+def quantity_of(checked: Faithfulness) -> str:
+    """The quantity that removals change, with its unit.
+
+    >>> quantity_of(Faithfulness(data="", method="", graphs=1, steps=(), rows=(), target_kind="regression",
+    ...                          target="logS", unit="mol/l"))
+    'change of logS, mol/l'
+    """
+    if checked.target_kind == "regression":
+        unit = checked.unit if f"[{checked.unit}]" not in str(checked.target) else ""
+        return f"change of {checked.target}" + (f", {unit}" if unit else "")
+    if checked.target_kind == "multilabel":
+        return f"p of the predicted yes or no of {checked.target}"
+    return "p of the predicted class" if checked.target is None else f"p of {checked.target}"
 
 
 def label(kind: str) -> str:
@@ -153,5 +205,11 @@ def label(kind: str) -> str:
     return KINDS[kind].label if kind in KINDS else "Random order"
 
 
-def _cell(value: float | None, error: float | None) -> str:
-    return "–" if value is None else f"{value:.3f} ± {error or 0:.3f}"
+def _cell(value: float | None, error: float | None, checked: Faithfulness) -> str:
+    return "–" if value is None else f"{_number(value, checked)} ± {_number(error or 0.0, checked)}"
+
+
+def _number(value: float, checked: Faithfulness) -> str:
+    """Three decimals; measured values may be of any size, so very large and small ones have three digits."""
+    usual = checked.target_kind != "regression" or value == 0 or 0.01 <= abs(value) < 1e4
+    return f"{value:.3f}" if usual else f"{value:.3g}"

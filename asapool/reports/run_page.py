@@ -21,10 +21,11 @@ from asapool.insight.importance import KINDS
 from asapool.insight.levels import Floats
 from asapool.models import checkpoint
 from asapool.reports.charts import Line, line_chart
-from asapool.reports.coverage import coverage_panel, half_width
+from asapool.reports.coverage import coverage_panel, half_widths
 from asapool.reports.curves import Panel, class_panels, task_panels, task_table
 from asapool.reports.explorer import explorer_view
 from asapool.reports.page import Fact, TableView, render
+from asapool.training.assessment import win_text
 from asapool.training.selection import ALL_METRICS
 from asapool.training.settings import RunSettings, read_graphs
 from asapool.training.task_scores import WrongAnswer
@@ -168,12 +169,12 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
     facts = []
     known = (m.get("trivial") or {}).get("scores", {}) if part == "test" else {}
     spans = (m.get("test_intervals") or {}) if part == "test" else {}
-    for key in task.shown:
+    for key in (name for name in task.shown if name in scores):  # runs of 0.1.0 have neither MCC nor F1
         value, remark = scores[key], scores["notes"].get(key, "")
         if remark and value is not None and len(scores.get("tasks", ())) > 1:
             defined = sum(one[key] is not None for one in scores["tasks"].values())
             remark = f"mean of {defined} of {len(scores['tasks'])} tasks"
-        if key == "pr_auc" and not remark and scores.get("pr_auc_class") is not None:  # older runs lack it
+        if key in ("pr_auc", "f1") and not remark and scores.get("pr_auc_class") is not None:  # older runs lack it
             remark = f"of the class {scores['pr_auc_class']!r}"
         lines = [remark] if remark else []
         if value is not None and spans.get(key):
@@ -197,6 +198,8 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
     title = f"{PARTS[part].capitalize()} scores"
     lead = "Ranges are 95 % bootstrap intervals over the test graphs." if spans else ""
     lead += f" Baseline: the trivial baseline, {BASELINES[record.target.kind]}." if known else ""
+    won = win_text(m.get("trivial") or {}, task.baseline) if part == "test" else ""
+    lead += f" The model is {won}." if won else ""  # if it is not better, a warning says so
     return {"title": title, "lead": lead, "facts": facts, "paper": paper, "warnings": m.get("warnings", [])}
 
 
@@ -205,11 +208,12 @@ def _parts_table(record: FinishedRun) -> TableView:
     m = record.metrics
     scores = m["test"] or m["validation"]
     if scores is not None and "tasks" in scores:
-        return task_table(scores, task_of(record.target))
-    known = [part for part in PARTS if m.get(part)]
-    classes = m[known[0]]["class_names"] if known else []
-    rows = [[name, *(f"{sum(m[part]['confusion'][c]):,}" for part in known)] for c, name in enumerate(classes)]
-    return TableView(["class", *(PARTS[part] for part in known)], rows, "Graphs per class", "numbers narrow")
+        known = (m.get("trivial"), m.get("test_intervals"), m.get("test_intervals_of_tasks")) if m["test"] else ()
+        return task_table(scores, task_of(record.target), *known)
+    parts = [part for part in PARTS if m.get(part)]
+    classes = m[parts[0]]["class_names"] if parts else []
+    rows = [[name, *(f"{sum(m[part]['confusion'][c]):,}" for part in parts)] for c, name in enumerate(classes)]
+    return TableView(["class", *(PARTS[part] for part in parts)], rows, "Graphs per class", "numbers narrow")
 
 
 def _training(record: FinishedRun) -> dict[str, Any] | None:
@@ -252,8 +256,8 @@ def _panels(record: FinishedRun) -> list[Panel]:
     if scores is None:
         return []
     if "tasks" in scores:
-        half = half_width(record.metrics.get("conformal"), record.target)
-        return task_panels(task_of(record.target), record.y, record.probability, record.target, half)
+        halves = half_widths(record.metrics.get("conformal"), record.target)
+        return task_panels(task_of(record.target), record.y, record.probability, record.target, halves)
     known = record.y >= 0
     y, p = record.y[known], record.probability[known]
     areas = {name: scores[name] for name in ("roc_auc", "pr_auc")}

@@ -231,7 +231,7 @@ def warnings_of_tasks(parts: Sequence[Part], part: str, trivial: Mapping[str, An
         f"the model predicts the same value of {one.name!r} for all {len(one.y)} {part} graphs" for one in flat[:SHOWN]
     ]
     if trivial.get("better") is False:
-        tests = [(name, p) for name, test in trivial["tasks"].items() for p in test.values() if p is not None]
+        tests = list(p_of_tasks(trivial).items())
         numbers = ", ".join(f"p = {p:.2g} for {name!r}" for name, p in tests[:SHOWN]) + ", …" * (len(tests) > SHOWN)
         texts.append(
             f"on the {part} part the model is not significantly better than the trivial baseline, which predicts the "
@@ -256,6 +256,51 @@ def constant_tasks(y: npt.NDArray[Any], names: Sequence[str]) -> list[str]:
                 f"all {len(known)} training values of {name!r} are equal ({known[0]:g}), so the model cannot learn it"
             )
     return texts[:SHOWN] + [f"and {len(texts) - SHOWN} more tasks like these"] * (len(texts) > SHOWN)
+
+
+def win_text(trivial: Mapping[str, Any], baseline: str) -> str:
+    """A phrase with the p value if the model is significantly better than the trivial baseline, else "".
+
+    Args:
+        trivial: as against_trivial, against_mean or against_shares return it.
+        baseline: what the trivial baseline predicts.
+
+    Returns:
+        The phrase; p is corrected for the number of tests (Bonferroni).
+
+    >>> win_text({"tasks": {"logS": {"p_error": 1e-5}}, "better": True}, "the mean value")
+    'better than the mean value, p < 0.001'
+    >>> tests = {"a": {"p_error": 1e-5}, "b": {"p_error": 0.4}, "c": {"p_error": None}}
+    >>> win_text({"tasks": tests, "better": True}, "the mean value")
+    'better than the mean value for 1 of 3 tasks, each p < 0.05 after correction'
+    """
+    if not trivial.get("better"):
+        return ""
+    if "tasks" in trivial:
+        tests = p_of_tasks(trivial)
+    else:
+        tests = {f" for {label}": trivial[key] for key, label in _TESTS if trivial.get(key) is not None}
+    known = {name: min(1.0, p * len(tests)) for name, p in tests.items()}
+    if len(trivial.get("tasks", ())) > 1:
+        won = sum(p < LEVEL for p in known.values())
+        tasks = f"{won} of {len(trivial['tasks'])} tasks"
+        return f"better than {baseline} for {tasks}, each p < {LEVEL:g} after correction"
+    name, p = min(known.items(), key=lambda item: item[1])
+    return f"better than {baseline}, {p_text(p)}{'' if 'tasks' in trivial else name}"
+
+
+def p_of_tasks(trivial: Mapping[str, Any]) -> dict[str, float]:
+    """The p value of every task that was tested, not corrected."""
+    return {name: p for name, test in trivial.get("tasks", {}).items() for p in test.values() if p is not None}
+
+
+def p_text(p: float) -> str:
+    """A p value as text.
+
+    >>> p_text(0.0004), p_text(0.0312)
+    ('p < 0.001', 'p = 0.031')
+    """
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
 def _better(tests: Mapping[str, float | None]) -> bool | None:

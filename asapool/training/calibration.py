@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from asapool.data.targets import Target
 from asapool.errors import ConfigError, choose
 
 Floats = npt.NDArray[np.float64]
@@ -161,6 +162,31 @@ def needed_graphs(coverage: float) -> int:
     """
     share = Decimal(str(coverage))
     return math.ceil(share / (1 - share))
+
+
+def too_few_graphs(conformal: Mapping[str, Any] | None, target: Target, coverage: float = 0.9) -> str:
+    """One line if the validation part of a run is too small for this coverage; "" if it is not, or is unknown.
+
+    Args:
+        conformal: the entry of metrics.json; None for runs of older versions.
+        target: of the run.
+        coverage: one of the levels of `conformal`.
+
+    >>> conformal = {"validation": 4, "levels": [{"coverage": 0.9, "covered": 1.0, "size": 2.0}]}
+    >>> too_few_graphs(conformal, Target(classes=("no", "yes")))
+    '90 % sets need at least 9 validation graphs, there are 4'
+    """
+    measured = [level for level in (conformal or {}).get("levels", ()) if level["coverage"] == coverage]
+    if not conformal or not any(level["covered"] is not None for level in measured):
+        return ""
+    graphs, need = conformal["validation"], needed_graphs(coverage)
+    if graphs >= need:
+        return ""
+    what = "intervals" if target.kind == "regression" else "sets"
+    there = f"there {'is' if graphs == 1 else 'are'} {graphs}" + (
+        " in the task with the fewest" if target.tasks > 1 else ""
+    )
+    return f"{100 * coverage:g} % {what} need at least {need} validation graphs, {there}"
 
 
 def nonconformity(y: npt.NDArray[Any], p: npt.NDArray[Any]) -> Floats:

@@ -22,7 +22,7 @@ from asapool.models import DirectModel, GraphModel
 from asapool.models.batches import cut
 from asapool.models.checkpoint import LoadedModel
 from asapool.models.ensemble import EnsembleModel
-from asapool.training.assessment import intervals_of
+from asapool.training.assessment import intervals_by_task
 from asapool.training.device import on_device_of
 from asapool.training.tasks import task_of
 
@@ -259,8 +259,8 @@ def evaluate(pairs: Iterable[Pair], target: Target, name: str) -> dict[str, Any]
         name: of the source, for messages.
 
     Returns:
-        The scores for the kind of target; "intervals", 95 % bootstrap intervals over graphs; "trivial", the scores of
-        the trivial baseline and a test of the difference; and "warnings".
+        The scores for the kind of target; "intervals", 95 % bootstrap intervals over graphs (with several tasks also
+        "intervals_of_tasks"); "trivial", the scores of the trivial baseline and a test of the difference; "warnings".
     """
     labelled = [(graphs.y[graphs.labelled], p[graphs.labelled]) for graphs, p in pairs]
     if not sum(len(y) for y, _ in labelled):
@@ -270,8 +270,10 @@ def evaluate(pairs: Iterable[Pair], target: Target, name: str) -> dict[str, Any]
     # the mean of the training graphs if the model file has it, else the best constant prediction for these graphs
     answer = np.array(target.mean) if target.mean else task.trivial(y, target)
     trivial = task.compare(y, p, answer, target)
+    intervals, of_tasks = intervals_by_task(task.parts(y, p, target), task.metrics, len(y))
     return task.score(y, p, target) | {
-        "intervals": intervals_of(task.parts(y, p, target), task.metrics, len(y)),
+        "intervals": intervals,
+        **({"intervals_of_tasks": of_tasks} if len(of_tasks) > 1 else {}),
         "trivial": trivial,
         "warnings": task.warnings(y, p, target, "given", trivial),
     }

@@ -13,10 +13,12 @@ import torch
 from asapool import __version__
 from asapool.data import GraphSet, Split
 from asapool.data.loading import class_column
+from asapool.data.targets import Target
 from asapool.files import remove, write_csv, write_json, write_text
 from asapool.models import GraphModel, checkpoint
 from asapool.models.methods import method
-from asapool.training.assessment import intervals_by_task
+from asapool.training.assessment import intervals_by_task, win_text
+from asapool.training.calibration import too_few_graphs
 from asapool.training.fitting import Fit
 from asapool.training.prediction_files import write_predictions
 from asapool.training.predictions import predict
@@ -26,6 +28,7 @@ from asapool.training.tasks import task_of
 from asapool.training.trust import measured_coverage, trust_of
 
 MARK = "library_name: asapool"
+CARD_COVERAGE = 0.9  # of the conformal sets or intervals that the card describes
 SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "f1", "mcc", "log_loss", "mae", "rmse", "r2")
 
 
@@ -142,7 +145,9 @@ def model_card(metrics: Mapping[str, Any], settings: Mapping[str, Mapping[str, A
     data, name = metrics["data"], str(metrics["method"])
     test = metrics.get("test") or {}
     shown = [key for key in SCORES if isinstance(test.get(key), (int, float))]
-    front = ["---", MARK, "pipeline_tag: graph-ml", "tags:", "- graph-classification", f"- {_y(name)}"]
+    target = Target.from_dict(metrics["target"]) if "target" in metrics else Target(classes=classes)
+    tag = "graph-regression" if target.kind == "regression" else "graph-classification"
+    front = ["---", MARK, "pipeline_tag: graph-ml", "tags:", f"- {tag}", f"- {_y(name)}"]
     front += ["model-index:", f"- name: {_y(name + ' on ' + str(data['name']))}", "  results:"]
     front += ["  - task: {type: graph-ml}", f"    dataset: {{name: {_y(data['name'])}, type: {_y(data['name'])}}}"]
     front += ["    metrics:"] if shown else ["    metrics: []"]
@@ -160,8 +165,12 @@ def model_card(metrics: Mapping[str, Any], settings: Mapping[str, Mapping[str, A
     ]  # fmt: skip
     if shown:
         intervals = metrics.get("test_intervals") or {}
-        lines += ["| score | value | 95 % interval |", "|---|---|---|"]
-        lines += [f"| {key.replace('_', ' ')} | {test[key]:.4f} | {_interval(intervals.get(key))} |" for key in shown]
+        trivial = (metrics.get("trivial") or {}).get("scores") or {}
+        lines += ["| score | value | 95 % interval | trivial baseline |", "|---|---|---|---|"]
+        for key in shown:
+            cells = key.replace("_", " "), _number(test[key]), _interval(intervals.get(key)), _number(trivial.get(key))
+            lines.append(f"| {' | '.join(cells)} |")
+        lines += _trust_lines(metrics, target)
     else:
         lines += ["There were no test graphs."]
     lines += ["", *(f"> {_md(text)}" for text in metrics.get("warnings") or ()), "", "## Settings", ""]
@@ -177,6 +186,29 @@ def model_card(metrics: Mapping[str, Any], settings: Mapping[str, Mapping[str, A
         "model.predict(new_graphs)", "```", "", f"Written by asapool {__version__}.", "",
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _trust_lines(metrics: Mapping[str, Any], target: Target) -> list[str]:
+    """How the model compares with the trivial baseline, and how often conformal predictions contain the truth."""
+    task, conformal = task_of(target), metrics.get("conformal") or {}
+    lines = []
+    if won := win_text(metrics.get("trivial") or {}, task.baseline):  # if it is not better, a warning says so
+        lines += ["", f"The model is {won}."]
+    level = next((one for one in conformal.get("levels", ()) if one["coverage"] == CARD_COVERAGE), None)
+    what = "intervals" if target.kind == "regression" else "sets"
+    if few := too_few_graphs(conformal, target, CARD_COVERAGE):
+        lines += ["", f"{few}."]
+    elif level is not None and level["covered"] is not None:
+        lines += [
+            "",
+            f"Conformal {what} at {100 * CARD_COVERAGE:g} % contain {100 * level['covered']:.1f} % of the test values "
+            f"(calibrated on {conformal['validation']:,} validation graphs).",
+        ]
+    return lines
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, (int, float)) else "–"
 
 
 def _interval(pair: Any) -> str:

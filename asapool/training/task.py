@@ -46,6 +46,7 @@ class Task:
         shown: the scores that commands print.
         rules: what may choose the epoch besides the metrics.
         probabilities: whether the predictions are probabilities.
+        baseline: what the trivial baseline predicts.
         column: the name of the label column in messages.
         alike: describes a part in which there is nothing to compare.
         fitting: the score reported as the loss of a model that is not trained by gradient descent.
@@ -56,6 +57,7 @@ class Task:
     headline: ClassVar[str]
     shown: ClassVar[tuple[str, ...]]
     fitting: ClassVar[str]
+    baseline: ClassVar[str]
     rules: ClassVar[tuple[str, ...]] = ("loss", "last")
     alike: ClassVar[str] = "one class"
     column: ClassVar[str] = "target"

@@ -31,8 +31,9 @@ class Classification(Task):
     kind = "classification"
     metrics = METRICS
     headline = "accuracy"
-    shown = ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "calibration_error")
+    shown = ("accuracy", "balanced_accuracy", "roc_auc", "pr_auc", "mcc", "f1", "calibration_error")
     fitting = "log_loss"
+    baseline = "the most frequent class"
     rules = ("loss", "last", "paper")
     column = "class"
 

@@ -31,6 +31,7 @@ class Regression(Task):
     headline = "rmse"
     shown = tuple(REGRESSION_METRICS)
     fitting = "rmse"
+    baseline = "the mean value"
     alike = "equal values"
     probabilities = False
 
@@ -154,6 +155,7 @@ class Multilabel(Task):
     headline = "roc_auc"
     shown = ("roc_auc", "pr_auc", "balanced_accuracy", "mcc", "f1", "accuracy", "calibration_error")
     fitting = "log_loss"
+    baseline = "the share of yes"
 
     def answers(self, outputs: Tensor, target: Target) -> Tensor:
         """p = sigmoid(outputs)."""

@@ -128,7 +128,7 @@ def measured_coverage(values: Mapping[str, Any], graphs: GraphSet, indices: Any,
     Returns:
         validation: number of validation graphs of the task with the fewest; levels: for every coverage, the share of
         sets or intervals that contain the truth, `covered`, and the mean number of classes in a set or the mean width
-        of an interval, `size` (None if the validation part is too small).
+        of an interval, `size` (None if the validation part is too small); `sizes` has that of every task.
     """
     trust = Trust.from_dict(values)
     target = graphs.target if model.target is None else model.target
@@ -147,6 +147,7 @@ def measured_coverage(values: Mapping[str, Any], graphs: GraphSet, indices: Any,
         levels.append({
             "coverage": coverage, "covered": float(joined.mean()) if len(joined) else None,
             "size": size if math.isfinite(size) else None,
+            "sizes": {p.name: s if math.isfinite(s) else None for p, s in zip(parts, sizes, strict=True)},
         })  # fmt: skip
     return {"validation": min(len(task.scores) for task in trust.tasks), "levels": levels}
 
@@ -166,8 +167,9 @@ class Uncertainty:
             check_coverage(coverage)
         if KEY not in trained.extra:
             raise CheckpointError(
-                f"{trained.path}: has no uncertainty data, because it was trained by an older version or without "
-                "asapool train. Train it again"
+                f"{trained.path}: has no uncertainty data, because it was saved by an older version, by "
+                "checkpoint.save, or by an estimator after a warm start. Train it again with asapool train --val 0.1, "
+                "or with an estimator with validation_fraction=0.1"
             )
         self.trained, self.coverage, self.calibration = trained, coverage, calibration
         self.trust = Trust.from_dict(trained.extra[KEY])
@@ -177,7 +179,7 @@ class Uncertainty:
         if coverage is not None and all(len(task.scores) == 0 for task in self.trust.tasks):
             raise ConfigError(
                 f"{trained.path}: was trained without validation graphs, which conformal prediction needs. "
-                "Train again with a validation part (--val 0.1)"
+                "Train again with a validation part (--val 0.1, or validation_fraction=0.1 of an estimator)"
             )
 
     @cached_property

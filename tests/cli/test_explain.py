@@ -6,6 +6,7 @@ import pytest
 
 import asapool
 from asapool.data import load
+from asapool.data.targets import Target
 from asapool.errors import ConfigError, DataError
 from asapool.insight.importance import KINDS
 from asapool.models import ModelConfig, build, checkpoint
@@ -97,7 +98,7 @@ def test_check_measures_every_kind_of_importance(model, tmp_path):
     done = call("explain", model, SOURCE, "--check", "--sample", 3, "--with", model, "-o", out)
     assert done.exit_code == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == [
-        "attention", "gradient", "occlusion", "neighbourhood", "substitution", "random", "graphs", "out"
+        "quantity", "attention", "gradient", "occlusion", "neighbourhood", "substitution", "random", "graphs", "out"
     ]  # fmt: skip
     assert "stability 1.000" in done.stdout
     assert "<svg" in out.read_text()
@@ -131,4 +132,33 @@ def test_against_writes_a_page_and_refuses_its_own_class(model, tmp_path):
     for more, says in ((("--class", other), "its own class"), (("--check",), "different pages")):
         with pytest.raises(ConfigError, match=says):
             call(*words, tmp_path / "x.html", *more)
+    assert not (tmp_path / "x.html").exists()
+
+
+@pytest.fixture(scope="module")
+def values(tmp_path_factory):
+    """A model of two measured values."""
+    graphs, path = load(SOURCE), tmp_path_factory.mktemp("values") / "model.safetensors"
+    made = build(ModelConfig(hidden=8), graphs.num_features, 2, seed=0)
+    made.target = Target(kind="regression", names=("logS [mol/l]", "logP"), mean=(1.0, 2.0), scale=(3.0, 4.0))
+    recipe = {name: value for name, value in graphs.recipe.items() if name != "classes"}
+    checkpoint.save(path, made, target=made.target, recipe=recipe)
+    return path
+
+
+def test_check_of_one_value_of_several(values, tmp_path):
+    done = call("explain", values, SOURCE, "--check", "--sample", 3, "--class", "logP", "-o", tmp_path / "c.html")
+    assert done.exit_code == 0, done.stderr
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert lines["quantity"].endswith("change of logP")
+    assert set(lines) >= {*KINDS, "random"}
+    assert "sparsity" not in lines["random"]
+    checked = json.loads(call("explain", values, SOURCE, "--check", "-o", tmp_path / "c.csv", "--json").stdout)
+    assert (checked["target"], checked["unit"]) == ("logS [mol/l]", "mol/l")
+
+
+def test_values_cannot_be_compared_with_a_class(values, tmp_path):
+    for other in ("logP", "ring"):
+        with pytest.raises(ConfigError, match=r"measured values .* nodes raise the value and which lower it"):
+            call("explain", values, SOURCE, "--against", other, "-o", tmp_path / "x.html")
     assert not (tmp_path / "x.html").exists()

@@ -116,3 +116,32 @@ def test_every_task_has_its_interval_and_the_trivial_score(tmp_path):
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert set(metrics["test_intervals_of_tasks"]) == set(metrics["trivial"]["scores_of_tasks"]) == {"a", "b"}
     assert metrics["trivial"]["scores_of_tasks"]["a"]["roc_auc"] == 0.5
+    # evaluate has the same columns
+    [row] = [line for line in call("evaluate", tmp_path / "run", file).stdout.splitlines() if line.startswith("  a ")]
+    assert " to " in row
+    assert "trivial 0.5000" in row
+
+
+def test_a_model_that_beats_the_trivial_baseline_has_its_p_value(tmp_path):
+    file = table(tmp_path / "t.csv", logS=[f"{len(s)}.5" for s in SMILES])
+    options = ("--method", "histogram", "--no-report", "--val", "0.1", "--test", "0.3", "--task", "regression", "--out")
+    result = call("train", file, *options, tmp_path / "run")
+    assert result.exit_code == 0, result.stderr
+    rows = {line[:16].strip(): line for line in result.stdout.splitlines()}
+    p = json.loads((tmp_path / "run" / "metrics.json").read_text())["trivial"]["tasks"]["logS"]["p_error"]
+    assert p < 0.05
+    assert rows["verdict"].endswith(f"better than the mean value, p = {p:.2g}")
+    assert rows["conformal, 90 %"].endswith("90 % intervals need at least 9 validation graphs, there are 3")
+
+
+def test_one_class_column_has_mcc_and_f1_with_interval_and_trivial_score(tmp_path):
+    file = table(tmp_path / "t.csv", toxic=["yes" if "c" in s or "O" in s else "no" for s in SMILES])
+    options = ("--method", "histogram", "--no-report", "--val", "0.1", "--test", "0.4", "--out", tmp_path / "run")
+    trained, evaluated = call("train", file, *options), call("evaluate", tmp_path / "run", file)
+    for result in (trained, evaluated):
+        assert result.exit_code == 0, result.stderr
+        rows = {line.split("  ")[0]: line for line in result.stdout.splitlines()}
+        for name in ("balanced accuracy", "ROC AUC", "PR AUC", "MCC", "F1"):
+            assert " to " in rows[name], name
+            assert "trivial 0." in rows[name], name
+        assert "of the class 'yes'" in rows["F1"]

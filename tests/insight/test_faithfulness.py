@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from asapool.data import GraphSet, load
+from asapool.data.targets import Target
 from asapool.errors import ConfigError
+from asapool.insight.aspects import Aspect
 from asapool.insight.faithfulness import check_importance, faithful, importance_of, precision_at, rank_correlation
-from asapool.insight.importance import frozen
+from asapool.insight.importance import KINDS, frozen
 from asapool.models import ModelConfig, build
 from asapool.reports.explain_page import check_csv, check_page
 
@@ -91,14 +93,82 @@ def test_its_page_and_its_files(checked):
     assert "fidelity+ ↑" in page
 
 
-def test_models_of_values_are_refused(checked):
-    _, graphs, _ = checked
-    from asapool.data.targets import Target
+class Values(Sum):
+    """Two outputs z = (Σ x, −Σ x / 2), which stand for values or for yes/no tasks."""
 
-    model = build(ModelConfig(hidden=8, levels=1), graphs.num_features, 1, seed=0)
-    model.target = Target(kind="regression", names=("v",))
-    with pytest.raises(ConfigError, match="needs probabilities of classes"):
-        check_importance(model, graphs)
+    def __init__(self, kind):
+        super().__init__()
+        scale = {"mean": (10.0, 0.0), "scale": (2.0, 4.0)} if kind == "regression" else {"classes": ("no", "yes")}
+        self.target = Target(kind=kind, names=("a [m]", "b"), **scale)
+
+    def forward(self, x, ptr, rowptr, col, weight=None):
+        """Outputs."""
+        total = super().forward(x, ptr, rowptr, col)[:, 1]
+        return torch.stack([total, -total / 2], dim=1)
+
+
+FIVE = GraphSet(x=np.array([[0.0], [3.0], [-1.0], [0.0], [0.0]]), ptr=[0, 5], rowptr=[0] * 6, col=[])
+
+
+def test_changes_of_a_value_by_hand():
+    # ŷ = 10 + 2 Σ x = 14; node 1 adds 6, node 2 subtracts 2. By size: 1, 2, then the three that add nothing
+    aspect = Aspect.of(np.array([[2.0, -1.0]]), Values("regression").target)
+    (ranking,) = aspect.ranking("gradient", [np.array([0.0, 6.0, -2.0, 0.0, 0.0])])
+    assert ranking.tolist() == [0.0, 6.0, 2.0, 0.0, 0.0]
+    result = faithful(Values("regression"), FIVE, [ranking], aspect)
+    # shares 0.1 … 0.9 take 1, 1, 2, 2, 3, 3, 4, 4, 4 nodes: without node 1 ŷ is 8, without nodes 1 and 2 it is 10
+    assert result["deletion_curve"][0].tolist() == pytest.approx([6, 6, 4, 4, 4, 4, 4, 4, 4])
+    # node 1 alone gives 16, both together 14
+    assert result["insertion_curve"][0].tolist() == pytest.approx([2, 2, 0, 0, 0, 0, 0, 0, 0])
+    assert result["deletion"][0] == pytest.approx(40 / 9)
+    assert (result["fidelity_plus"][0], result["fidelity_minus"][0]) == pytest.approx((6, 2))
+    assert "sparsity" not in result
+    # the second task: ŷ = −2 Σ x, so that the same removals change it by as much
+    second = faithful(Values("regression"), FIVE, [ranking], Aspect.of(np.array([[2.0, -1.0]]), aspect.target, 1))
+    assert second["deletion_curve"][0].tolist() == pytest.approx([6, 6, 4, 4, 4, 4, 4, 4, 4])
+
+
+def test_a_task_that_is_answered_by_no_is_checked_for_no():
+    aspect = Aspect.of(np.array([[2.0, -1.0]]), Values("multilabel").target, 1)  # p(yes) = σ(−1): the answer is no
+    gradient = np.array([0.0, -1.5, 0.5, 0.0, 0.0])  # of yes: node 1 opposes it, so it supports no
+    (ranking,) = aspect.ranking("gradient", [gradient])
+    assert ranking.tolist() == [0.0, 1.5, -0.5, 0.0, 0.0]
+    assert aspect.ranking("attention", [gradient])[0] is gradient  # has no sign
+    result = faithful(Values("multilabel"), FIVE, [ranking], aspect)
+    # p(no) = σ(Σ x / 2): whole 2, without node 1 −1 is left, node 1 alone has 3
+    assert result["fidelity_plus"][0] == pytest.approx(sigmoid(1) - sigmoid(-0.5))
+    assert result["fidelity_minus"][0] == pytest.approx(sigmoid(1) - sigmoid(1.5))
+    assert result["sparsity"][0] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("kind", ["regression", "multilabel"])
+def test_values_and_tasks_are_checked_by_name(checked, kind):
+    _, graphs, _ = checked
+    model = build(ModelConfig(hidden=8, levels=1), graphs.num_features, 2, seed=0)
+    model.target = Values(kind).target
+    first, second = (check_importance(model, graphs, sample=4, target=name, others=[model]) for name in (None, "b"))
+    assert [row.kind for row in first.rows] == [*KINDS, "random"]
+    assert (first.target, first.unit, second.target) == ("a [m]", "m" if kind == "regression" else "", "b")
+    assert [row.stability for row in second.rows] == [1.0] * 5 + [None]
+    assert first.rows[1].deletion != second.rows[1].deletion
+    for checked_task, quantity in ((first, "change of a [m]"), (second, "change of b")):
+        words = quantity if kind == "regression" else f"p of the predicted yes or no of {checked_task.target}"
+        page = check_page(checked_task)
+        assert f"method asap · {words}<" in page
+        axis = "p of the prediction" if kind == "multilabel" else "change, m" if checked_task is first else "change"
+        assert f">{axis}</text>" in page
+    plain = json.loads(second.to_json())
+    assert (plain["target_kind"], plain["target"]) == (kind, "b")
+    assert (plain["rows"][0]["sparsity"] is None) == (kind == "regression")
+    with pytest.raises(ConfigError, match="target must be one of 'a \\[m\\]', 'b'"):
+        check_importance(model, graphs, target="c")
+
+
+def test_a_class_can_be_named(checked):
+    models, graphs, _ = checked
+    both = [check_importance(models[0], graphs, target=name, importance=["gradient"]).rows[1] for name in (0, "ring")]
+    assert both[0].kind == "random"
+    assert both[0].deletion + both[1].deletion == pytest.approx(1)  # the same order, and p of either class
 
 
 def test_neighbourhoods_by_hand():

@@ -1,11 +1,14 @@
 """Pages and explanations of measured values and yes/no tasks: what an atom adds, and which charts a run has."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
 
 from asapool.data import load
 from asapool.data.targets import Target
+from asapool.errors import DataError
 from asapool.experiments.crossval import cross_validate, methods_plan
 from asapool.insight import Hierarchy, explain
 from asapool.models import ModelConfig, build, checkpoint
@@ -46,7 +49,35 @@ def test_an_atom_adds_what_the_prediction_loses_without_it(folder):
     assert words.effect(-2.0) == "subtracts 2 log units from logS [log units]"
     again = Hierarchy.from_json(made.to_json())
     assert (again.kind, again.unit, again.answer) == ("regression", "log units", made.answer)
+    assert (again.classes, again.target, again.label) == (made.classes, 0, None)
+    assert again.probability.tolist() == made.probability.tolist()
     assert explorer_view(made, "m0")["bars"] == []
+
+
+def test_the_json_of_a_value_has_the_keys_of_a_value():
+    graphs = load(SMILES[:3]).with_fields(
+        y=np.array([[1.5, np.nan], [2.0, 3.0], [0.0, 4.25]]), class_names=(), name="numbers",
+        target=Target(kind="regression", names=("a", "b [m]")),
+    )  # fmt: skip
+    model = build(ModelConfig(hidden=8, levels=1), graphs.num_features, 2, seed=0)
+    model.target = Target(kind="regression", names=("a", "b [m]"), mean=(1.0, 2.0), scale=(3.0, 4.0))
+    plain = json.loads(explain(model, graphs, 2, target="b [m]").to_json())
+    assert (plain["target"], plain["unit"], plain["measured"], plain["kind"]) == ("b [m]", "m", 4.25, "regression")
+    value = predict(model, graphs)[2]
+    assert plain["prediction"] == pytest.approx(value[1], rel=1e-5)
+    assert plain["predictions"] == pytest.approx({"a": value[0], "b [m]": value[1]}, rel=1e-5)
+    assert not {"classes", "probability", "label", "against"} & set(plain)
+    again = Hierarchy.from_json(json.dumps(plain))
+    assert (again.classes, again.target, again.label) == (("a", "b [m]"), 1, "4.25")
+    assert json.loads(again.to_json()) == plain
+    assert json.loads(explain(model, graphs, 0, target="b [m]").to_json())["measured"] is None
+    # files written before these keys are still read
+    old = {"classes": ["a", "b [m]"], "probability": value.tolist(), "target": 1, "label": "4.25", "against": None}
+    kept = {key: v for key, v in plain.items() if key not in ("prediction", "predictions", "measured")}
+    assert Hierarchy.from_json(json.dumps(kept | old)).answer == again.answer
+    damaged = {"predictions": {"a": 1.0}}
+    with pytest.raises(DataError, match="the hierarchy is damaged"):
+        Hierarchy.from_json(json.dumps(plain | damaged))
 
 
 def test_a_yes_no_task_is_explained_by_name_with_its_own_answer(folder):

@@ -11,6 +11,7 @@ from asapool.training.assessment import (
     intervals_of,
     intervals_over_runs,
     warnings_for,
+    win_text,
 )
 from asapool.training.metrics import METRICS
 from asapool.training.task_scores import Part
@@ -89,3 +90,16 @@ def test_folds_that_share_no_graph_of_a_draw_are_left_out_of_it():
     parts = [Part("a", np.array([g]), np.array([g]), np.eye(2)[[0]]) for g in (0, 1)]  # right for graph 0 only
     whole, _ = intervals_over_runs([[part] for part in parts], {"accuracy": METRICS["accuracy"]}, 2, resamples=200)
     assert whole["accuracy"] == [0.0, 1.0]
+
+
+def test_the_p_value_of_a_win_is_corrected_for_the_number_of_tests():
+    won = {"better": True, "p_accuracy": 0.03, "p_roc_auc": 0.002}
+    assert win_text(won, "the most frequent class") == "better than the most frequent class, p = 0.004 for ROC AUC"
+    only = {"better": True, "p_accuracy": 0.0004, "p_roc_auc": None}  # more than two classes
+    assert win_text(only, "the most frequent class") == "better than the most frequent class, p < 0.001 for accuracy"
+    # 0.02 × 3 is above 0.05; the task without a test does not count
+    tasks = {"a": {"p": 0.001}, "b": {"p": 0.02}, "c": {"p": 0.004}, "d": {"p": None}}
+    assert win_text({"better": True, "tasks": tasks}, "the mean value") == (
+        "better than the mean value for 2 of 4 tasks, each p < 0.05 after correction"
+    )
+    assert win_text({"better": False, "tasks": tasks}, "the mean value") == win_text({}, "the mean value") == ""

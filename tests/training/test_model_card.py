@@ -30,6 +30,24 @@ def test_a_card_worked_by_hand():
     assert "<i>" not in body
 
 
+def test_the_card_of_values_has_the_baseline_and_the_p_value():
+    metrics = METRICS | {
+        "target": {"kind": "regression", "names": ["logS"]}, "test": {"rmse": 0.5}, "warnings": [],
+        "trivial": {"scores": {"rmse": 2.0}, "tasks": {"logS": {"p_error": 1e-9}}, "better": True},
+        "conformal": {"validation": 5, "levels": [{"coverage": 0.9, "covered": 1.0, "size": None}]},
+    }  # fmt: skip
+    text = model_card(metrics, {}, ("logS",))
+    assert yaml.safe_load(text.split("---\n")[1])["tags"] == ["graph-regression", "asap+"]
+    assert "| rmse | 0.5000 | – | 2.0000 |" in text
+    assert "The model is better than the mean value, p < 0.001." in text
+    assert "90 % intervals need at least 9 validation graphs, there are 5." in text
+    enough = {"validation": 20, "levels": [{"coverage": 0.9, "covered": 0.925, "size": 3.0}]}
+    text = model_card(metrics | {"conformal": enough, "trivial": {"better": False}}, {}, ("logS",))
+    assert "Conformal intervals at 90 % contain 92.5 % of the test values (calibrated on 20 validation graphs)." in text
+    assert "The model is better" not in text
+    assert yaml.safe_load(model_card(METRICS, {}, ("yes",)).split("---\n")[1])["tags"][0] == "graph-classification"
+
+
 def test_a_readme_of_the_user_stays(tmp_path):
     (tmp_path / "README.md").write_text("mine")
     write_card(tmp_path / "README.md", METRICS, {}, ("yes",))
