@@ -67,7 +67,13 @@ Encoding = Annotated[
     str | None, typer.Option(metavar="NAME", rich_help_panel=DATA, help="Text encoding of the file; default: utf-8.")
 ]
 Skip = Annotated[
-    bool, typer.Option("--skip-invalid", rich_help_panel=DATA, help="Skip rows that cannot be read, and list them.")
+    bool | None,
+    typer.Option(
+        "--skip-invalid/--no-skip-invalid",
+        rich_help_panel=DATA,
+        help="Skip all rows that cannot be read, and list them; or refuse any. Default: up to 1 % of a table of "
+        "molecules to train or evaluate on are skipped with a note, and none to predict.",
+    ),
 ]
 Features = Annotated[
     str | None,
@@ -212,12 +218,13 @@ class SourceOptions:
     smiles: Smiles = None
     id_column: IdColumn = None
     encoding: Encoding = None
-    skip_invalid: Skip = False
+    skip_invalid: Skip = None
     data_root: DataRoot = None
 
     def options(self) -> dict[str, Any]:
         """Keyword arguments of asapool.load, without the options that were not given."""
-        return {name: _one(value) for name, value in asdict(self).items() if value not in (None, False, [], ())}
+        given = {name: _one(value) for name, value in asdict(self).items() if value not in (None, False, [], ())}
+        return given if self.skip_invalid is None else given | {"skip_invalid": self.skip_invalid}
 
 
 @dataclass(frozen=True, kw_only=True)

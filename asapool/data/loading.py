@@ -48,12 +48,13 @@ def read(source: Any, **options: Any) -> Reading:
 def load(source: Any, **options: Any) -> GraphSet:
     """Read any source into one packed GraphSet: read(source, **options).graphs.
 
-    docs/data.md has one example per format; asapool.data.reading explains every option.
+    It has no place for notes, so unreadable rows of a table are refused unless skip_invalid=True. docs/data.md has one
+    example per format; asapool.data.reading explains every option.
 
     >>> load("synthetic:cycles?graphs=6")
     GraphSet('synthetic:cycles', graphs=6, nodes=88, edges=170, features=3, classes=2)
     """
-    return read(source, **options).graphs
+    return read(source, **{"skip_invalid": False} | options).graphs
 
 
 def read_pieces(source: Any, *, chunk: int = 1000, **options: Any) -> Iterator[Reading]:

@@ -31,9 +31,10 @@ from asapool.data.molecules import (
     load_rdkit,
     stereo_features,
 )
-from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Wanted, all_pieces
+from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Skipped, Wanted, all_pieces
 from asapool.data.tables import column_of, find, guess, open_table, refuse_several
 from asapool.data.targets import Labelled, Target, read_targets
+from asapool.data.unreadable import allowed_rows, check_few, few_note
 from asapool.errors import DataError
 
 SMILES_COLUMNS = ("smiles", "canonical_smiles", "smi", "smile", "structure")
@@ -70,16 +71,23 @@ class Columns(NamedTuple):
 
 def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
     """Read a whole table."""
-    options, log = options or ReadOptions(), Log()
+    options = options or ReadOptions()
+    few = options.recipe is None  # to learn from
+    log = Log(allowed=allowed_rows(options, None, few=few))
     load_rdkit()
     columns, rows = open_rows(path, options, log)
     listed = list(rows)
-    if not listed:
+    total = len(listed) + len(log.skipped)
+    if not total:
         raise DataError(f"{path}: there are column names but no rows. Add one row per molecule")
+    log.allowed = allowed_rows(options, total, few=few)
     graphs = build_graphs(path, columns, listed, options, log, options.label_rule)
     if not len(graphs):
         line, reason = log.skipped[0]
-        raise DataError(f"{path}: none of the {len(listed)} molecules could be read. Line {line}: {reason}")
+        raise DataError(f"{path}: none of the {total} molecules could be read. Line {line}: {reason}")
+    if log.skipped and options.skip_invalid is None:
+        log.notes.append(few_note(path, log.skipped, total))
+        log.noted = True
     if options.recipe is None and len(set(graphs.ids)) < len(graphs):
         graphs = _resolve_duplicate_ids(graphs, columns, listed, path, options, log)
     return log.reading(graphs)
@@ -88,21 +96,30 @@ def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
 def stream_molecules(path: Path, options: ReadOptions, chunk: int, wanted: Wanted = all_pieces) -> Numbered:
     """Read chunk rows at a time, so that memory does not grow with the file; only the wanted pieces are built."""
     load_rdkit()
-    log, number = Log(), 0
+    few = options.label_rule != "ignored"  # to score a model on
+    log, number, total = Log(allowed=allowed_rows(options, None, few=few)), 0, 0
+    log.noted = few and options.skip_invalid is None
+    skipped: list[Skipped] = []
     columns, rows = open_rows(path, options, log)
     while piece := list(islice(rows, chunk)):
+        total += len(piece) + len(log.skipped)
         if wanted(number):
             yield number, log.reading(build_graphs(path, columns, piece, options, log, "optional"))
+        skipped += log.skipped
         log.clear()
         number += 1
-    if log.skipped and wanted(number):
+    total, skipped = total + len(log.skipped), skipped + log.skipped
+    if log.noted and skipped:  # whether they are few is known only now
+        check_few(path, skipped, total, allowed_rows(options, total, few=few))
+        log.notes.append(few_note(path, skipped, total))
+    if (log.skipped or log.notes) and wanted(number):
         yield number, log.reading(GraphSet.empty())
 
 
 def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:
     """Read a list of SMILES, as in load(["CCO"]); their ids are their indices."""
     load_rdkit()
-    log = Log()
+    log = Log(allowed=allowed_rows(options, len(smiles), few=False))
     for k, text in enumerate(smiles):
         if not isinstance(text, str):
             raise DataError(f"graph {k}: expected SMILES like the others, got {type(text).__name__}. Leave it out")
@@ -145,9 +162,9 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
         )  # fmt: skip
         for place, (line, row) in enumerate(rows):
             if len(row) != len(header):
-                reason = f"expected {len(header)} fields, got {len(row)}"
-                if not options.skip_invalid:
-                    raise DataError(f"{path}, line {line}: {reason}. Quote fields that contain a separator")
+                reason = f"expected {len(header)} fields, got {len(row)} (quote fields that contain a separator)"
+                if not log.allowed:
+                    raise DataError(f"{path}, line {line}: {reason}")
                 log.skip(line, reason)
                 continue
             yield Row(
@@ -212,19 +229,10 @@ def build_graphs(
 ) -> GraphSet:
     """Pack the molecules of some rows; an empty set if none could be read."""
     molecules = read_many([row.smiles for row in rows], options.workers)
-    if molecules.failed:
-        if not options.skip_invalid:
-            first, reason = molecules.failed[0]
-            lines = ", ".join(str(rows[k].line) for k, _ in molecules.failed[:10])
-            lines += ", ..." if len(molecules.failed) > 10 else ""
-            where = f" (lines {lines})" if len(molecules.failed) > 1 else ""
-            raise DataError(
-                f"{path}, line {rows[first].line}: {reason}. "
-                f"{len(molecules.failed)} of {len(rows)} molecules cannot be read{where}. "
-                "Correct them, or leave them out with skip_invalid=True (--skip-invalid)"
-            )
-        for k, reason in molecules.failed:
-            log.skip(rows[k].line, reason)
+    total = len(rows) + len(log.skipped)
+    for k, reason in molecules.failed:
+        log.skip(rows[k].line, reason)
+    check_few(path, log.skipped, total, log.allowed)
     if not len(molecules.rows):
         return GraphSet.empty()
     kept = [rows[k] for k in molecules.rows.tolist()]

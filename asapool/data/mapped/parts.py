@@ -19,6 +19,7 @@ from asapool.data.mapped.folder import sample
 from asapool.data.molecule_table import ID_COLUMNS, STRICT, Row, build_graphs, open_rows, read_labels, recipe_of
 from asapool.data.molecules import load_rdkit
 from asapool.data.reading import Log, Reading, ReadOptions
+from asapool.data.unreadable import allowed_rows
 from asapool.errors import DataError
 from asapool.files import writing
 
@@ -29,7 +30,7 @@ def scan_table(path: Path, options: ReadOptions) -> tuple[ReadOptions, int]:
     Pieces read with these options have the classes or tasks of the whole table.
     """
     load_rdkit()
-    columns, rows = open_rows(path, options, Log())
+    columns, rows = open_rows(path, options, Log(allowed=allowed_rows(options, None, few=True)))
     present: list[dict[str, None]] = [{} for _ in columns.targets]  # the distinct cells of every target, in order
     number, missing = 0, False
     for row in rows:
@@ -51,10 +52,10 @@ def scan_table(path: Path, options: ReadOptions) -> tuple[ReadOptions, int]:
 
 
 def stream_shares(
-    path: Path, options: ReadOptions, chunk: int, wanted: Callable[[int], bool]
+    path: Path, options: ReadOptions, chunk: int, rows_in_all: int, wanted: Callable[[int], bool]
 ) -> Iterator[tuple[int, Reading, Ints]]:
     """As stream_molecules, with the line numbers of the graphs: number of the chunk, reading, lines."""
-    log = Log()
+    log = Log(allowed=allowed_rows(options, rows_in_all, few=True))
     columns, rows = open_rows(path, options, log)
     number = -1
     while piece := list(islice(rows, chunk)):
