@@ -25,7 +25,7 @@ YES = [k % 2 for k in range(30)]
 @pytest.mark.parametrize(
     ("columns", "options", "says"),
     [
-        ({"logS": [*VALUES[:-1], "high"]}, (), "'logS' has the text 'high' among measured values"),
+        ({"logS": [*VALUES[:-1], "high"]}, (), "'logS' has the text 'high' among numbers such as"),
         ({"logS": [*VALUES[:-1], "high"]}, ("--task", "regression"), "line 31: expected a finite number for 'logS'"),
         ({"logS": [*VALUES[:-1], "inf"]}, (), "expected a finite number for 'logS', got 'inf'"),
         ({"logS": [""] * 30}, ("--task", "regression"), "all entries of 'logS' are missing"),

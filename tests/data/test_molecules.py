@@ -115,11 +115,12 @@ BAD = {
         "formula,label\nC,0\n", r"m.csv: no column is called smiles or .* the columns are 'formula', 'label'\. "
         r"Say which one holds the SMILES: smiles=NAME \(--smiles NAME\)"),
     "no obvious target": (
-        "smiles,a,b\nC,0,1\n", r"no column is called label or .*'smiles', 'a', 'b'\. .* target=NAME \(--target NAME\)"),
+        "smiles,a,b\nC,0,1\n", r"no column is called label or .*'smiles', 'a', 'b'\. .* target=NAME \(--target NAME\)\. "
+        r"To predict all of them, add --task multilabel"),
     "two targets": (
         "smiles,Target,Active\nC,0,1\n", r"m.csv: expected one column with the classes, got 'Target' and 'Active'\. "
         r"Say which one holds the classes: target=NAME \(--target NAME\)"),
-    "no target at all": ("smiles\nC\n", r"there is no column with the classes. Add one, or read with labels="),
+    "no target at all": ("smiles\nC\n", r"there is no column with the classes. Add one \(in Python, labels="),
     "an empty target": ("smiles,label\nC,\nCC,\n", r"m.csv: there are no class labels"),
     "one class": ("smiles,label\nC,1\nCC,1\n", r"m.csv: all 2 labelled graphs are of one class"),
     "no rows": ("smiles,label\n", r"m.csv: there are column names but no rows"),

@@ -28,6 +28,26 @@ def test_compound_ids_are_ids_and_names_that_repeat_are_not(whole, tmp_path):
     assert "the names in 'Name' are not unique" in reading.notes[0]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["SampleID", "Sample_ID", "InChIKey", "idx", "Index", "CAS", "CAS number", "CAS-No.", "ChEMBL ID", "ZINC ID",
+     "Molecule ChEMBL ID", "PubChem CID", "DTXSID", "Unnamed: 0", ""],
+)  # fmt: skip
+def test_ids_are_found_as_chemists_name_them(tmp_path, name):
+    (tmp_path / "m.csv").write_text(f"{name},smiles,toxic\na,CCO,0\nb,CCC,1\n")
+    graphs = load(tmp_path / "m.csv")
+    assert (graphs.ids, graphs.named, graphs.recipe["target"]) == (("a", "b"), True, "toxic")
+
+
+def test_a_second_id_is_not_a_label_and_a_named_target_is_not_an_id(tmp_path):
+    (tmp_path / "m.csv").write_text("ID,Name,Canonical SMILES,logP\na,ethanol,CCO,0.5\nb,propane,CCC,1.5\n")
+    assert load(tmp_path / "m.csv").target.names == ("logP",)
+    assert load(tmp_path / "m.csv", task="regression").target.names == ("logP",)
+    (tmp_path / "n.csv").write_text("smiles,index,mass\nCCO,0,1.5\nCCC,1,2.5\n")
+    graphs = load(tmp_path / "n.csv", target="index")
+    assert (graphs.ids, graphs.y.tolist(), graphs.named) == (("2", "3"), [0, 1], False)
+
+
 def test_gzipped_tables_are_read_as_they_are(whole, tmp_path, monkeypatch):
     for name, text in (("m.csv.gz", TABLE), ("m.smi.gz", "CCO A-1\nc1ccccc1 A-2\nCCN A-3\n")):
         (tmp_path / name).write_bytes(gzip.compress(text.encode()))
