@@ -180,7 +180,7 @@ def embed(
     chunk: o.Chunk = 2000,
     json: o.Json = False,
 ) -> None:
-    """Write the embedding of every graph: the output of the encoder, before the head.
+    """Write the embedding of every graph: what enters the head, the encoder's output and the descriptors, if any.
 
     One row per graph in the order of the source, id first; with --level one row per pooled node.
     """

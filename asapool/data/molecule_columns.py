@@ -38,7 +38,8 @@ class Columns(NamedTuple):
 def choose_columns(header: Sequence[str], path: Path, options: ReadOptions) -> Columns:
     """The columns that the options name, else those with usual names."""
     smiles = guess(header, options.smiles, _preferred(options), path, "smiles", "the SMILES")
-    extra = [column_of(header, name, path) for name in descriptor_columns(options)]
+    reads = "" if options.recipe is None else ", a descriptor that the model reads"
+    extra = [column_of(header, name, path, reads) for name in descriptor_columns(options)]
     wanted = () if options.target is None or options.label_rule == "ignored" else _names(options.target, header)
     named = [column_of(header, name, path) for name in wanted]
     taken = {smiles, *extra, *named}

@@ -18,6 +18,7 @@ from asapool.data.descriptors import (
     rdkit_descriptors,
     rdkit_names,
     read_number,
+    refuse_empty,
 )
 from asapool.data.features import check_recipe
 from asapool.data.graphset import GraphSet
@@ -67,6 +68,8 @@ def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
     if not len(graphs):
         line, reason = log.skipped[0]
         raise DataError(f"{path}: none of the {total} molecules could be read. Line {line}: {reason}")
+    if options.recipe is None:
+        refuse_empty(graphs.descriptors, columns.descriptors, path)
     if log.skipped and options.skip_invalid is None:
         log.notes.append(few_note(path, log.skipped, total))
         log.noted = True

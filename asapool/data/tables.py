@@ -321,13 +321,13 @@ def _plain(name: str) -> str:
     return SEPARATORS.sub("", name.lower()) if name else "unnamed0"
 
 
-def column_of(header: Sequence[str], named: str, path: Path) -> int:
-    """The index of a column that the caller named."""
+def column_of(header: Sequence[str], named: str, path: Path, what: str = "") -> int:
+    """The index of a column that the caller named; what: an explanation for the error message."""
     if named not in header:
         close = [name for name in header if name.lower() == named.lower()] or get_close_matches(named, header, 1)
         advice = f". Did you mean {close[0]!r}?" if close else ""
         columns = ", ".join(map(repr, header))
-        raise DataError(f"{path}: there is no column {named!r}; the columns are {columns}{advice}")
+        raise DataError(f"{path}: there is no column {named!r}{what}; the columns are {columns}{advice}")
     return list(header).index(named)
 
 

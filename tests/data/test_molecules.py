@@ -115,8 +115,8 @@ BAD = {
         "formula,label\nC,0\n", r"m.csv: no column is called smiles or .* the columns are 'formula', 'label'\. "
         r"Say which one holds the SMILES: smiles=NAME \(--smiles NAME\)"),
     "no obvious target": (
-        "smiles,a,b\nC,0,1\n", r"no column is called label or .*'smiles', 'a', 'b'\. .* target=NAME \(--target NAME\)\. "
-        r"To predict all of them, add --task multilabel"),
+        "smiles,a,b\nC,0,1\n", r"no column is called label or .*'smiles', 'a', 'b'\. .* target=NAME \(--target "
+        r"NAME\)\. To predict all of them, add --task multilabel"),
     "two targets": (
         "smiles,Target,Active\nC,0,1\n", r"m.csv: expected one column with the classes, got 'Target' and 'Active'\. "
         r"Say which one holds the classes: target=NAME \(--target NAME\)"),
