@@ -28,6 +28,7 @@ def out_file(help: str, panel: str | None = None) -> Any:
 
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)]
+Sources = Annotated[list[str], typer.Argument(metavar="SOURCE", help=f"{SOURCE[:-1]}, or one or more SMILES.")]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A run folder, or a model.safetensors file written by asapool.")
 ]

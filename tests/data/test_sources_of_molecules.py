@@ -88,6 +88,26 @@ def test_standard_input_is_a_source(text, whole, monkeypatch):
     assert len(graphs) == (1 if text.startswith("{") else 3)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("kind", ["sdf", "csv", "smi"])
+def test_the_content_of_standard_input_says_what_it_is(kind, packed, whole, monkeypatch):
+    blocks = [Chem.MolToMolBlock(Chem.MolFromSmiles(smiles)) for smiles in whole.source_text]
+    sdf = "".join(f"{title}{block}$$$$\n" for title, block in zip(whole.ids, blocks, strict=True))
+    text = {"sdf": sdf, "csv": TABLE, "smi": "CCO A-1\nc1ccccc1 A-2\nCCN A-3\n"}[kind].encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(text) if packed else text)))
+    assert load("-", labels="optional").ids == whole.ids
+
+
+def test_what_is_wrong_with_standard_input_is_said_of_it(monkeypatch):
+    for content, sentence in (
+        (b"smiles,y\nC(,0\n", "^standard input, line 2: "),
+        (b"\x1f\x8bno", "cannot be unpacked"),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        with pytest.raises(DataError, match=sentence):
+            load("-", labels="optional")
+
+
 def test_smiles_are_sources_themselves(whole):
     assert load(["CCO", "c1ccccc1", "CCN"]).x.tolist() == whole.x.tolist()
     assert load("smiles:CCO,c1ccccc1,CCN").source_text == whole.source_text
