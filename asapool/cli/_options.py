@@ -322,7 +322,7 @@ def protocol_named(word: str) -> str:
 
 def model_file(model: Path) -> Path:
     """The file of a model: the path itself, or model.safetensors in a run folder."""
-    from asapool.models.checkpoint import find
+    from asapool.models.model_path import find
 
     return find(model)
 

@@ -136,7 +136,7 @@ def warnings_for(
     if trivial.get("better") is False:
         tests = [f"p = {trivial[k]:.2g} for {label}" for k, label in _TESTS if trivial.get(k) is not None]
         texts.append(
-            f"on the {part} part the model is not significantly better than always predicting the most frequent "
+            f"on the {part} graphs the model is not significantly better than always predicting the most frequent "
             f"class of the training graphs ({', '.join(tests)})"
         )
     return texts
@@ -208,7 +208,7 @@ def warnings_of_tasks(parts: Sequence[Part], part: str, trivial: Mapping[str, An
         tests = [(name, p) for name, test in trivial["tasks"].items() for p in test.values() if p is not None]
         numbers = ", ".join(f"p = {p:.2g} for {name!r}" for name, p in tests[:SHOWN]) + ", …" * (len(tests) > SHOWN)
         texts.append(
-            f"on the {part} part the model is not significantly better than the trivial baseline, which predicts the "
+            f"on the {part} graphs the model is not significantly better than the trivial baseline, which predicts the "
             f"mean of the training graphs for every graph ({numbers})"
         )
     return texts
