@@ -29,6 +29,7 @@ def out_file(help: str, panel: str | None = None) -> Any:
 
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)]
+Sources = Annotated[list[str], typer.Argument(metavar="SOURCE", help=f"{SOURCE[:-1]}, or one or more SMILES.")]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A run folder, or a model.safetensors file written by asapool.")
 ]
@@ -68,7 +69,13 @@ Encoding = Annotated[
     str | None, typer.Option(metavar="NAME", rich_help_panel=DATA, help="Text encoding of the file; default: utf-8.")
 ]
 Skip = Annotated[
-    bool, typer.Option("--skip-invalid", rich_help_panel=DATA, help="Skip rows that cannot be read, and list them.")
+    bool | None,
+    typer.Option(
+        "--skip-invalid/--no-skip-invalid",
+        rich_help_panel=DATA,
+        help="Skip all rows that cannot be read, and list them; or refuse any. Default: up to 1 % of a table of "
+        "molecules to train or evaluate on are skipped with a note, and none to predict.",
+    ),
 ]
 Features = Annotated[
     str | None,
@@ -218,12 +225,13 @@ class SourceOptions:
     smiles: Smiles = None
     id_column: IdColumn = None
     encoding: Encoding = None
-    skip_invalid: Skip = False
+    skip_invalid: Skip = None
     data_root: DataRoot = None
 
     def options(self) -> dict[str, Any]:
         """Keyword arguments of asapool.load, without the options that were not given."""
-        return {name: _one(value) for name, value in asdict(self).items() if value not in (None, False, [], ())}
+        given = {name: _one(value) for name, value in asdict(self).items() if value not in (None, False, [], ())}
+        return given if self.skip_invalid is None else given | {"skip_invalid": self.skip_invalid}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +332,7 @@ def fold_options(split: str, splits: Path | None, folds: int) -> dict[str, Any]:
 
 def model_file(model: Path) -> Path:
     """The file of a model: the path itself, or model.safetensors in a run folder."""
-    from asapool.models.checkpoint import find
+    from asapool.models.model_path import find
 
     return find(model)
 

@@ -143,7 +143,7 @@ class ReadingNotes:
 
     def add(self, reading: Reading) -> None:
         """Add the notes of one piece."""
-        self.skipped += [*reading.skipped, *reading.refused]
+        self.skipped += [*(() if reading.noted else reading.skipped), *reading.refused]
         self.missing.update(reading.missing)
         self.notes |= dict.fromkeys(reading.notes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,7 +24,7 @@ UNCERTAINTY = "Uncertainty"  # panel of the help
 
 def predict(
     model: o.Model,
-    source: o.Source,
+    sources: o.Sources,
     data: o.SourceOptions,
     out: Annotated[
         Path | None,
@@ -80,6 +80,7 @@ def predict(
     from asapool.training.prediction_files import print_json, print_predictions, save_predictions, writer_for
     from asapool.training.tasks import task_of
 
+    source = one_source(sources)
     if out is not None:
         writer_for(out)  # refuses an unknown ending before any work
     trained = checkpoint.load(o.model_file(model))
@@ -162,7 +163,7 @@ def evaluate(
 
 def embed(
     model: o.Model,
-    source: o.Source,
+    sources: o.Sources,
     data: o.SourceOptions,
     out: Annotated[
         Path | None,
@@ -180,7 +181,7 @@ def embed(
     chunk: o.Chunk = 2000,
     json: o.Json = False,
 ) -> None:
-    """Write the embedding of every graph: the output of the encoder, before the head.
+    """Write the embedding of every graph: what enters the head, the encoder's output and the descriptors, if any.
 
     One row per graph in the order of the source, id first; with --level one row per pooled node.
     """
@@ -188,6 +189,7 @@ def embed(
     from asapool.training.embeddings import print_vectors, save_vectors, vector_writer, vectors_of
     from asapool.training.predictions import answer_source
 
+    source = one_source(sources)
     if out is not None:
         vector_writer(out)  # refuses an unknown ending before any work
     trained = checkpoint.load(o.model_file(model))
@@ -209,3 +211,27 @@ def embed(
         notes.show()
     answer = {"rows": rows, "numbers per row": width, "skipped rows": len(notes.skipped), "out": str(out)}
     show(answer, answer, json)
+
+
+def one_source(sources: Sequence[str]) -> str:
+    """The source of a command that takes one, or several SMILES.
+
+    >>> one_source(["molecules.csv"]), one_source(["CCO", "c1ccccc1"])
+    ('molecules.csv', 'smiles:CCO,c1ccccc1')
+    """
+    from asapool.data.readers import reader_of
+
+    if len(sources) == 1:
+        return sources[0]
+    for text in sources:
+        if (
+            text == "-"
+            or text.startswith(("smiles:", "synthetic:"))
+            or reader_of(Path(text)) is not None
+            or Path(text).exists()
+        ):
+            raise ConfigError(
+                f"expected one source, or several SMILES, got {len(sources)} arguments, among them {text!r}. "
+                "Run the command once per file, or join the files"
+            )
+    return f"smiles:{','.join(sources)}"

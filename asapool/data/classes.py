@@ -14,6 +14,7 @@ from asapool.errors import DataError
 Labels = Literal["required", "optional", "ignored"]
 LABELS = ("required", "optional", "ignored")
 MAX_CLASSES = 1000
+UNLABELLED = "(in Python, labels='optional' reads graphs without labels)"
 MISSING = ("na", "n/a", "#n/a", "nan", "null", "none", "?", "-", "<na>")  # how tables mark a missing value
 
 
@@ -91,11 +92,11 @@ def check_labels(y: Ints, where: str, labels: Labels) -> None:
         return
     missing = int((y < 0).sum())
     if missing == len(y):
-        raise DataError(f"{where}: there are no class labels. Add them, or read with labels='optional' to predict only")
+        raise DataError(f"{where}: there are no class labels. Add them {UNLABELLED}")
     if len(np.unique(y[y >= 0])) == 1:
         raise DataError(
             f"{where}: all {len(y) - missing} labelled graphs are of one class, and a classifier needs two. "
-            "Add graphs of another class, or read with labels='optional' to predict only"
+            f"Add graphs of another class {UNLABELLED}"
         )
 
 

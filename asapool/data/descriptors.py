@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -120,6 +121,7 @@ def _molecules(graphs: GraphSet) -> Iterator[Any]:
             yield Chem.MolFromSmiles(text)
 
 
+LARGEST = float(np.finfo(np.float32).max)  # descriptors are float32
 MISSING = ("", "na", "n/a", "nan", "null", "none", "-", "?")
 
 
@@ -152,7 +154,7 @@ def read_number(cell: Any, where: str, name: str) -> float:
         number = float(text)
     except ValueError:
         number = math.inf
-    if not math.isfinite(number):
+    if not abs(number) <= LARGEST:
         raise DataError(
             f"{where}: expected a finite number for the descriptor {name!r}, got {text[:40]!r}. "
             "Correct it, or leave it empty"
@@ -181,7 +183,7 @@ def rdkit_descriptors(smiles: Sequence[str], names: Sequence[str]) -> Floats:
     with rdBase.BlockLogs():
         rows = [list(compute(Chem.MolFromSmiles(text))) for text in smiles]
     values = np.array(rows, np.float64).reshape(len(rows), len(names))
-    values[~np.isfinite(values) | (np.abs(values) > np.finfo(np.float32).max)] = np.nan
+    values[~np.isfinite(values) | (np.abs(values) > LARGEST)] = np.nan
     return values.astype(np.float32)
 
 
@@ -192,6 +194,16 @@ def missing_note(values: Floats, names: Sequence[str], where: str) -> list[str]:
     if not gaps:
         return []
     return [f"{where}: missing descriptor values, for which the model uses the training mean: {', '.join(gaps)}"]
+
+
+def refuse_empty(values: Floats | None, names: Sequence[str], where: Path) -> None:
+    """Refuse a descriptor column without any value: there is no training mean to replace what is missing."""
+    for k, name in enumerate(names):
+        if values is not None and np.isnan(values[:, k]).all():
+            raise DataError(
+                f"{where}: all entries of the descriptor {name!r} are missing. Leave it out of --descriptors, or add "
+                "values"
+            )
 
 
 def _known(options: ReadOptions) -> Mapping[str, Any] | None:

@@ -133,7 +133,7 @@ def _known(column: npt.NDArray[Any], where: str) -> list[str]:
     if seen.size > MAX_LABELS:
         raise DataError(
             f"{where}: {seen.size:,} different labels, at most {MAX_LABELS:,} can be columns. "
-            "Choose features='attributes', 'degree' or 'constant'"
+            "Choose --features attributes, degree or constant (features='degree')"
         )
     return [str(label) for label in seen.tolist()]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from asapool.data.classes import cell_class
+from asapool.data.classes import UNLABELLED, cell_class
 from asapool.data.graphset import GraphSet
 from asapool.data.reading import Log, Reading, ReadOptions
 from asapool.data.tables import checked_rows, guess, open_table, refuse_several
@@ -35,9 +35,7 @@ def read_graph_folder(path: Path, options: ReadOptions | None = None) -> Reading
     if tables and options.label_rule != "ignored":
         labels = _labels(tables[0], files, options, log)
     elif options.label_rule == "required":
-        raise DataError(
-            f"{path}: no labels CSV. Add labels.csv with the columns file and label, or read with labels='optional'"
-        )
+        raise DataError(f"{path}: no labels CSV. Add labels.csv with the columns file and label {UNLABELLED}")
     else:
         labels = dict.fromkeys(files)
     graphs, kept, places = [], [], []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +22,7 @@ from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Wanted, al
 from asapool.errors import ConfigError, DataError, MissingExtraError
 
 BUILT_IN = {"nci-alerts": "4,991 molecules that come with RDKit, labelled by its BRENK catalogue of structural alerts"}
+PEEK = 1 << 20  # bytes by which the kind of standard input is recognised
 SMILES = re.compile(r"(Br|Cl|[BCNOPSFIbcnops]|\[[^]]*\]?|[-=#$:/\\.()%\d])+")  # text that was probably meant as SMILES
 
 
@@ -48,12 +50,13 @@ def read(source: Any, **options: Any) -> Reading:
 def load(source: Any, **options: Any) -> GraphSet:
     """Read any source into one packed GraphSet: read(source, **options).graphs.
 
-    docs/data.md has one example per format; asapool.data.reading explains every option.
+    It has no place for notes, so unreadable rows of a table are refused unless skip_invalid=True. docs/data.md has one
+    example per format; asapool.data.reading explains every option.
 
     >>> load("synthetic:cycles?graphs=6")
     GraphSet('synthetic:cycles', graphs=6, nodes=88, edges=170, features=3, classes=2)
     """
-    return read(source, **options).graphs
+    return read(source, **{"skip_invalid": False} | options).graphs
 
 
 def read_pieces(source: Any, *, chunk: int = 1000, **options: Any) -> Iterator[Reading]:
@@ -194,18 +197,39 @@ def is_smiles(text: str, data_root: str | Path | None = None) -> bool:
 
 @contextmanager
 def standard_input() -> Iterator[Path]:
-    """Standard input as a temporary file: JSON lines if it begins with {, a table if its first line has a separator or
-    the name of a SMILES column, else one SMILES per line."""
+    """Standard input as a temporary file, plain or gzipped, whose suffix says what `content_suffix` recognises."""
     content = sys.stdin.buffer.read()
-    start = content.lstrip(b"\xef\xbb\xbf \r\n")[:4096]
-    first = start.split(b"\n", 1)[0]
-    columns = (b"smiles", b"canonical_smiles", b"smi")
-    is_table = any(c in first for c in b",;\t") or first.strip().lower() in columns
-    suffix = ".jsonl" if start.startswith(b"{") else ".csv" if is_table else ".smi"
+    packed = content.startswith(b"\x1f\x8b")
+    try:
+        start = zlib.decompressobj(31).decompress(content, PEEK) if packed else content[:PEEK]
+    except zlib.error as error:
+        raise DataError(f"standard input: cannot be unpacked ({error}). Send a whole gzip file, or text") from None
     with tempfile.TemporaryDirectory(prefix="asapool-") as folder:
-        path = Path(folder) / f"stdin{suffix}"
+        path = Path(folder) / f"stdin{content_suffix(start)}{'.gz' if packed else ''}"
         path.write_bytes(content)
-        yield path
+        try:
+            yield path
+        except DataError as error:
+            raise DataError(str(error).replace(str(path), "standard input")) from None
+
+
+def content_suffix(start: bytes) -> str:
+    """The suffix of a file that begins with these bytes.
+
+    It is JSON lines if it begins with {, SDF if a structure ends (M  END, $$$$), a table if its first line has a
+    separator or the name of a SMILES column, else one SMILES per line.
+
+    >>> [content_suffix(start) for start in (b'{"nodes": 2}', b"ethanol\\n...\\nM  END\\n", b"id,smiles", b"CCO")]
+    ['.jsonl', '.sdf', '.csv', '.smi']
+    """
+    text = start.lstrip(b"\xef\xbb\xbf \r\n")
+    first = text.split(b"\n", 1)[0]
+    if text.startswith(b"{"):
+        return ".jsonl"
+    if b"\nM  END" in start or b"\n$$$$" in start:
+        return ".sdf"
+    columns = (b"smiles", b"canonical_smiles", b"smi")
+    return ".csv" if any(c in first for c in b",;\t") or first.strip().lower() in columns else ".smi"
 
 
 def _is_file(path: Path) -> bool:

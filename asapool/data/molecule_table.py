@@ -18,9 +18,11 @@ from asapool.data.descriptors import (
     rdkit_descriptors,
     rdkit_names,
     read_number,
+    refuse_empty,
 )
 from asapool.data.features import check_recipe
 from asapool.data.graphset import GraphSet
+from asapool.data.molecule_columns import Columns, choose_columns, names_may_repeat
 from asapool.data.molecule_workers import read_many
 from asapool.data.molecules import (
     ATOM_NAMES,
@@ -31,19 +33,11 @@ from asapool.data.molecules import (
     load_rdkit,
     stereo_features,
 )
-from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Wanted, all_pieces
-from asapool.data.tables import column_of, find, guess, open_table, refuse_several
+from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Skipped, Wanted, all_pieces
+from asapool.data.tables import open_table
 from asapool.data.targets import Labelled, Target, read_targets
+from asapool.data.unreadable import allowed_rows, check_few, few_note
 from asapool.errors import DataError
-
-SMILES_COLUMNS = ("smiles", "canonical_smiles", "smi", "smile", "structure")
-CLASS_COLUMNS = ("label", "target", "class", "y", "activity", "active", "outcome")
-ID_COLUMNS = (
-    "id", "graph_id", "mol_id", "molid", "molecule_id", "moleculeid", "compound_id", "compoundid", "chembl_id",
-    "molecule_name", "compound", "compound_name", "cmpd_id", "cmpdid", "molecule_chembl_id", "cas", "name",
-    "identifier",
-)  # fmt: skip
-STRICT = 9  # the first nine are expected to be unique; the others are names, which may repeat
 
 
 class Row(NamedTuple):
@@ -58,28 +52,27 @@ class Row(NamedTuple):
     cells: Sequence[Any] = ()  # all of them, with keep_columns
 
 
-class Columns(NamedTuple):
-    """The names of the columns that are used."""
-
-    smiles: str
-    targets: tuple[str, ...]
-    id: str | None
-    descriptors: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()  # all columns, with keep_columns
-
-
 def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
     """Read a whole table."""
-    options, log = options or ReadOptions(), Log()
+    options = options or ReadOptions()
+    few = options.recipe is None  # to learn from
+    log = Log(allowed=allowed_rows(options, None, few=few))
     load_rdkit()
     columns, rows = open_rows(path, options, log)
     listed = list(rows)
-    if not listed:
+    total = len(listed) + len(log.skipped)
+    if not total:
         raise DataError(f"{path}: there are column names but no rows. Add one row per molecule")
+    log.allowed = allowed_rows(options, total, few=few)
     graphs = build_graphs(path, columns, listed, options, log, options.label_rule)
     if not len(graphs):
         line, reason = log.skipped[0]
-        raise DataError(f"{path}: none of the {len(listed)} molecules could be read. Line {line}: {reason}")
+        raise DataError(f"{path}: none of the {total} molecules could be read. Line {line}: {reason}")
+    if options.recipe is None:
+        refuse_empty(graphs.descriptors, columns.descriptors, path)
+    if log.skipped and options.skip_invalid is None:
+        log.notes.append(few_note(path, log.skipped, total))
+        log.noted = True
     if options.recipe is None and len(set(graphs.ids)) < len(graphs):
         graphs = _resolve_duplicate_ids(graphs, columns, listed, path, options, log)
     return log.reading(graphs)
@@ -88,21 +81,30 @@ def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
 def stream_molecules(path: Path, options: ReadOptions, chunk: int, wanted: Wanted = all_pieces) -> Numbered:
     """Read chunk rows at a time, so that memory does not grow with the file; only the wanted pieces are built."""
     load_rdkit()
-    log, number = Log(), 0
+    few = options.label_rule != "ignored"  # to score a model on
+    log, number, total = Log(allowed=allowed_rows(options, None, few=few)), 0, 0
+    log.noted = few and options.skip_invalid is None
+    skipped: list[Skipped] = []
     columns, rows = open_rows(path, options, log)
     while piece := list(islice(rows, chunk)):
+        total += len(piece) + len(log.skipped)
         if wanted(number):
             yield number, log.reading(build_graphs(path, columns, piece, options, log, "optional"))
+        skipped += log.skipped
         log.clear()
         number += 1
-    if log.skipped and wanted(number):
+    total, skipped = total + len(log.skipped), skipped + log.skipped
+    if log.noted and skipped:  # whether they are few is known only now
+        check_few(path, skipped, total, allowed_rows(options, total, few=few))
+        log.notes.append(few_note(path, skipped, total))
+    if (log.skipped or log.notes) and wanted(number):
         yield number, log.reading(GraphSet.empty())
 
 
 def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:
     """Read a list of SMILES, as in load(["CCO"]); their ids are their indices."""
     load_rdkit()
-    log = Log()
+    log = Log(allowed=allowed_rows(options, len(smiles), few=False))
     for k, text in enumerate(smiles):
         if not isinstance(text, str):
             raise DataError(f"graph {k}: expected SMILES like the others, got {type(text).__name__}. Leave it out")
@@ -135,19 +137,16 @@ def open_rows(path: Path, options: ReadOptions, log: Log) -> tuple[Columns, Iter
 def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]:
     """First the columns, then every row."""
     with open_table(path, options.encoding) as (header, rows):
-        smiles = guess(header, options.smiles, _preferred(options), path, "smiles", "the SMILES")
-        id_column = find(header, options.id_column, ID_COLUMNS, path)
-        extra = [column_of(header, name, path) for name in descriptor_columns(options)]
-        targets = _targets(header, path, options, {smiles, id_column, *extra})
-        yield Columns(
-            header[smiles], tuple(header[k] for k in targets), None if id_column is None else header[id_column],
-            tuple(header[k] for k in extra), tuple(header) if options.keep_columns else (),
-        )  # fmt: skip
+        columns = choose_columns(header, path, options)
+        yield columns
+        at = {name: k for k, name in enumerate(header)}
+        smiles, id_column = at[columns.smiles], None if columns.id is None else at[columns.id]
+        targets, extra = [at[name] for name in columns.targets], [at[name] for name in columns.descriptors]
         for place, (line, row) in enumerate(rows):
             if len(row) != len(header):
-                reason = f"expected {len(header)} fields, got {len(row)}"
-                if not options.skip_invalid:
-                    raise DataError(f"{path}, line {line}: {reason}. Quote fields that contain a separator")
+                reason = f"expected {len(header)} fields, got {len(row)} (quote fields that contain a separator)"
+                if not log.allowed:
+                    raise DataError(f"{path}, line {line}: {reason}")
                 log.skip(line, reason)
                 continue
             yield Row(
@@ -161,70 +160,15 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
             )
 
 
-def _preferred(options: ReadOptions) -> tuple[str, ...]:
-    """Names to try for the SMILES column: the name in the recipe first, then the usual ones."""
-    known = None if options.recipe is None else options.recipe.get("smiles")
-    return tuple(dict.fromkeys((known.lower(), *SMILES_COLUMNS))) if isinstance(known, str) else SMILES_COLUMNS
-
-
-def _targets(header: Sequence[str], path: Path, options: ReadOptions, used: set[int | None]) -> list[int]:
-    """The label columns: those named in the options, those in the recipe, one with a usual name, or what is left."""
-    if options.label_rule == "ignored":
-        return []
-    if options.target is not None:
-        return [column_of(header, name, path) for name in _names(options.target, header)]
-    if options.recipe is not None:  # new data: only a column named as in the training data is sure to mean the same
-        known = options.known_target
-        names = (options.recipe.get("target"),) if known is None else known.names
-        return [list(header).index(name) for name in names if isinstance(name, str) and name in header]
-    left = [k for k in range(len(header)) if k not in used]
-    if options.task in ("regression", "multilabel") and left:
-        return left
-    column = _class_column(header, left, path, options)
-    return [] if column is None else [column]
-
-
-def _names(target: str | Sequence[str], header: Sequence[str]) -> Sequence[str]:
-    """The columns that target names: a list, one name, or several separated by commas."""
-    if not isinstance(target, str):
-        return target
-    parts = [name.strip() for name in target.split(",")]
-    return parts if target not in header and len(parts) > 1 else [target]
-
-
-def _class_column(header: Sequence[str], left: Sequence[int], path: Path, options: ReadOptions) -> int | None:
-    """The label column: the one with a usual name, or the only one left."""
-    refuse_several([header[k] for k in left], CLASS_COLUMNS, path, "target", "the classes")
-    column = find(header, None, CLASS_COLUMNS, path)
-    if column is not None or len(left) == 1:
-        return column if column is not None else left[0]
-    if options.label_rule == "optional":
-        return None
-    if not left:
-        raise DataError(
-            f"{path}: there is no column with the classes. Add one, or read with labels='optional' to predict only"
-        )
-    return guess(header, None, CLASS_COLUMNS, path, "target", "the classes")
-
-
 def build_graphs(
     path: Path, columns: Columns, rows: Sequence[Row], options: ReadOptions, log: Log, rule: Labels
 ) -> GraphSet:
     """Pack the molecules of some rows; an empty set if none could be read."""
     molecules = read_many([row.smiles for row in rows], options.workers)
-    if molecules.failed:
-        if not options.skip_invalid:
-            first, reason = molecules.failed[0]
-            lines = ", ".join(str(rows[k].line) for k, _ in molecules.failed[:10])
-            lines += ", ..." if len(molecules.failed) > 10 else ""
-            where = f" (lines {lines})" if len(molecules.failed) > 1 else ""
-            raise DataError(
-                f"{path}, line {rows[first].line}: {reason}. "
-                f"{len(molecules.failed)} of {len(rows)} molecules cannot be read{where}. "
-                "Correct them, or leave them out with skip_invalid=True (--skip-invalid)"
-            )
-        for k, reason in molecules.failed:
-            log.skip(rows[k].line, reason)
+    total = len(rows) + len(log.skipped)
+    for k, reason in molecules.failed:
+        log.skip(rows[k].line, reason)
+    check_few(path, log.skipped, total, log.allowed)
     if not len(molecules.rows):
         return GraphSet.empty()
     kept = [rows[k] for k in molecules.rows.tolist()]
@@ -316,7 +260,7 @@ def _resolve_duplicate_ids(
     A split by ids could not tell two molecules with the same id apart.
     """
     line = {row.place: row.line for row in rows}
-    if options.id_column is None and str(columns.id).lower() not in ID_COLUMNS[:STRICT]:
+    if names_may_repeat(columns, options):
         log.notes.append(f"{path}: the names in {columns.id!r} are not unique, so the line numbers are used as ids")
         ids = tuple(str(line[place]) for place in graphs.places.tolist())
         return graphs.with_fields(ids=ids, named=False)

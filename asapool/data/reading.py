@@ -37,7 +37,7 @@ class ReadOptions:
     id_column: str | None = None  # column of a table that holds the ids of the graphs
     encoding: str = "utf-8"  # of a text table
     keep_columns: bool = False  # keep all columns of a table in the Reading
-    skip_invalid: bool = False  # leave out rows that cannot be read instead of refusing the file
+    skip_invalid: bool | None = None  # leave out rows that cannot be read, or refuse the file; None = see unreadable.py
     repeats: Repeats | None = None  # edges that a TU data set lists more than once: None = "drop", or "sum" of weights
     descriptors: str | Sequence[str] | None = None  # columns of a table with numbers for the model's head
     rdkit_descriptors: bool = False  # let RDKit compute descriptors
@@ -68,7 +68,7 @@ class ReadOptions:
         if self.repeats is not None:
             choose("repeats", self.repeats, ("drop", "sum"))
         for name in ("skip_invalid", "rdkit_descriptors", "keep_columns"):
-            if not isinstance(getattr(self, name), bool):
+            if not isinstance(getattr(self, name), bool) and (name != "skip_invalid" or self.skip_invalid is not None):
                 raise ConfigError(f"{name} must be true or false, without quotes, got {getattr(self, name)!r}")
         named = [self.descriptors] if isinstance(self.descriptors, str) else self.descriptors or ()
         if not isinstance(named, (list, tuple)) or not all(isinstance(name, str) for name in named):
@@ -129,6 +129,7 @@ class Reading:
         notes: sentences about the source, such as how many repeated edges were dropped.
         columns: of a table read with keep_columns: name → the cell of every graph; None = not kept.
         refused: graphs that were left out because the model cannot predict them.
+        noted: the skipped rows are few and were left out without being asked to; one of the notes describes them.
 
     >>> from asapool.data import read
     >>> read("synthetic:paths?graphs=3").unlabelled
@@ -142,6 +143,7 @@ class Reading:
     notes: tuple[str, ...] = ()
     columns: Mapping[str, Sequence[Any]] | None = None
     refused: tuple[Refused, ...] = ()
+    noted: bool = False
 
     def labelled(self) -> Reading:
         """The same with only the graphs that have a label; unlabelled still counts the others."""
@@ -187,6 +189,8 @@ class Log:
     missing: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     columns: Mapping[str, Sequence[Any]] | None = None
+    allowed: float = 0  # rows of a table that may be skipped; more are refused
+    noted: bool = False
 
     def skip(self, line: int, reason: str) -> None:
         """Record a row that is left out."""
@@ -202,7 +206,7 @@ class Log:
         """The finished Reading."""
         return Reading(
             graphs=graphs, skipped=tuple(self.skipped), missing=dict(self.missing), notes=tuple(self.notes),
-            unlabelled=int((~graphs.labelled).sum()), columns=self.columns,
+            unlabelled=int((~graphs.labelled).sum()), columns=self.columns, noted=self.noted,
         )  # fmt: skip
 
 

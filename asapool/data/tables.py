@@ -86,6 +86,7 @@ def _items(record: Sequence[str]) -> dict[str, str]:
 
 Rows = Iterator[tuple[int, Sequence[Any]]]
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+SEPARATORS = re.compile(r"[\W_]+")  # between the words of a column's name
 SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # a first line that tells Excel the separator
 
 
@@ -273,7 +274,7 @@ def guess(
         columns = ", ".join(map(repr, header))
         raise DataError(
             f"{path}: no column is called {' or '.join(usual[:3])}; the columns are {columns}. "
-            + (f"Rename the one that holds {what} to {usual[0]!r}" if option is None else _advice(option, what))
+            + (f"Rename the one that holds {what} to {usual[0]!r}" if option is None else which_column(option, what))
         )
     return column
 
@@ -303,28 +304,43 @@ def find(header: Sequence[str], named: str | None, usual: Sequence[str], path: P
     """As guess, but None if no column has a usual name."""
     if named is not None:
         return column_of(header, named, path)
-    lower = [name.lower().replace(" ", "_") for name in header]
-    return next((lower.index(name) for name in usual if name in lower), None)
+    return next((k for wanted in usual for k, name in enumerate(header) if has_name(name, (wanted,))), None)
 
 
-def column_of(header: Sequence[str], named: str, path: Path) -> int:
-    """The index of a column that the caller named."""
+def has_name(column: str, usual: Sequence[str]) -> bool:
+    """Whether a column has one of the usual names; case and separators do not count.
+
+    >>> [has_name(name, ("compound_id", "unnamed_0")) for name in ("CompoundID", "compound id", "Unnamed: 0", "ID")]
+    [True, True, True, False]
+    """
+    return _plain(column) in map(_plain, usual)
+
+
+def _plain(name: str) -> str:
+    # pandas writes its index as a column without a name, and reads it as "Unnamed: 0"
+    return SEPARATORS.sub("", name.lower()) if name else "unnamed0"
+
+
+def column_of(header: Sequence[str], named: str, path: Path, what: str = "") -> int:
+    """The index of a column that the caller named; what: an explanation for the error message."""
     if named not in header:
         close = [name for name in header if name.lower() == named.lower()] or get_close_matches(named, header, 1)
         advice = f". Did you mean {close[0]!r}?" if close else ""
         columns = ", ".join(map(repr, header))
-        raise DataError(f"{path}: there is no column {named!r}; the columns are {columns}{advice}")
+        raise DataError(f"{path}: there is no column {named!r}{what}; the columns are {columns}{advice}")
     return list(header).index(named)
 
 
 def refuse_several(header: Sequence[str], usual: Sequence[str], path: Path, option: str, what: str) -> None:
     """Refuse to choose if more than one column has a usual name."""
-    matches = [name for name in header if name.lower() in usual]
+    matches = [name for name in header if has_name(name, usual)]
     if len(matches) > 1:
         raise DataError(
-            f"{path}: expected one column with {what}, got {' and '.join(map(repr, matches))}. " + _advice(option, what)
+            f"{path}: expected one column with {what}, got {' and '.join(map(repr, matches))}. "
+            + which_column(option, what)
         )
 
 
-def _advice(option: str, what: str) -> str:
+def which_column(option: str, what: str) -> str:
+    """Advice to name a column with an option."""
     return f"Say which one holds {what}: {option}=NAME (--{option.replace('_', '-')} NAME)"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
@@ -17,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.classes import Labels, check_labels, number_classes
+from asapool.data.classes import UNLABELLED, Labels, check_labels, number_classes
 from asapool.errors import AsapoolError, DataError, choose
 
 Kind = Literal["classification", "regression", "multilabel"]
@@ -25,6 +26,8 @@ KINDS = ("classification", "regression", "multilabel")
 FEW = 5  # whole numbers with more distinct values than this are measured values, not classes
 UNIT = re.compile(r".*[\[(]([^\[\]()]+)[\])]\s*")
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+LIMIT = re.compile(r"[<>≤≥~≈]\s*=?\s*[+-]?\.?\d.*")  # <0.5: beyond what could be measured
+QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*(?P<unit>[%µμ]?[A-Za-z/%]{0,8})")  # 1.2 uM
 YES_NO = (("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("inactive", "active"), ("-1", "1"))
 
 
@@ -147,13 +150,13 @@ def read_targets(
         if len(columns) != 1:
             raise DataError(
                 f"{where}: {len(columns)} target columns are several tasks, and classification has one. "
-                "Name one column, or choose task='multilabel' or task='regression'"
+                "Name one column with --target, or choose --task multilabel or --task regression (task='regression')"
             )
         ((name, cells),) = columns.items()
         y, names = number_classes(cells, where, classes, lines)
         check_labels(y, where, rule)
         return Labelled(y, Target(names=(name,), classes=names), tuple(notes))
-    words = _yes_no(columns, where) if kind == "multilabel" and known is None else known.classes if known else ()
+    words = _yes_no(columns, where, lines) if kind == "multilabel" and known is None else known.classes if known else ()
     values = np.stack([_numbers(name, cells, kind, words, where, lines) for name, cells in columns.items()], axis=1)
     _check_values(values, list(columns), where, rule)
     target = known or Target(kind=kind, names=tuple(columns), classes=tuple(words))  # type: ignore[arg-type]
@@ -178,7 +181,7 @@ def _detect(
             f"{where}: the {len(columns)} targets hold yes or no and are treated as yes/no tasks (multilabel)"
             if binary
             else f"{where}: the {len(columns)} targets are treated as measured values (regression). "
-            "task='multilabel' (--task multilabel) is for columns of yes or no"
+            "--task multilabel (task='multilabel') is for columns of yes or no"
         )
         return "multilabel" if binary else "regression"
     ((name, cells),) = present.items()
@@ -187,37 +190,57 @@ def _detect(
     if texts and all(map(DECIMAL_COMMA.fullmatch, texts)):
         k = next(k for k, cell in enumerate(columns[name]) if cell in texts)
         raise _decimal_comma(name, str(columns[name][k]), f"{where}, {_at(k, lines)}")
+    if texts:
+        _refuse_text(name, columns[name], texts, where, lines)
     if not cells or texts:
-        fraction = next((c for c, n in zip(cells, numbers, strict=True) if n is not None and not _is_whole(n)), None)
-        text = next(iter(texts), None)
-        if fraction is not None and text is not None:
-            raise DataError(
-                f"{where}: {name!r} has the text {text[:40]!r} among measured values such as {fraction}. "
-                "Remove it, or bin the values into classes and choose task='classification'"
-            )
         return "classification"
     if all(_is_whole(number) for number in numbers if number is not None) and len(cells) <= FEW:
         return "classification"
     notes.append(
         f"{where}: {name!r} has {len(cells):,} different numbers and is treated as measured values (regression). "
-        "task='classification' (--task classification) treats whole numbers as classes"
+        "--task classification (task='classification') treats whole numbers as classes"
     )
     return "regression"
 
 
-def _yes_no(columns: Mapping[str, Sequence[str | None]], where: str) -> tuple[str, str]:
+def _refuse_text(
+    name: str, cells: Sequence[str | None], texts: set[str], where: str, lines: Sequence[int] | None
+) -> None:
+    """Refuse text in a column of measured values: fractions, many whole numbers, limits or quantities with a unit."""
+    numbers = {cell for cell in cells if cell is not None and cell not in texts}
+    units = Counter(match["unit"] for match in map(QUANTITY.fullmatch, texts) if match)
+    measured = (
+        any(not _is_whole(float(number)) for number in numbers)
+        or any(map(LIMIT.fullmatch, texts))
+        or max([len(numbers), *units.values()]) > FEW
+    )
+    if not measured:
+        return
+    k = next(k for k, cell in enumerate(cells) if cell in texts)
+    number = next((cell for cell in cells if cell in numbers), None)
+    among = f" among numbers such as {number}" if number is not None else ", and a measured value is a plain number"
+    raise DataError(
+        f"{where}, {_at(k, lines)}: {name!r} has the text {str(cells[k])[:40]!r}{among}. "
+        "Write a number without limit or unit, or leave it empty; if the values are classes, add --task classification "
+        "(task='classification')"
+    )
+
+
+def _yes_no(columns: Mapping[str, Sequence[str | None]], where: str, lines: Sequence[int] | None) -> tuple[str, str]:
     """The words for no and yes that all columns use."""
     present = {cell for cells in columns.values() for cell in cells if cell is not None}
     lower = {cell.lower() for cell in present}
     for pair in YES_NO:
         if lower <= set(pair):
             return pair
+    known = {word for pair in YES_NO for word in pair}
     for name, cells in columns.items():
-        other = {cell for cell in cells if cell is not None and cell.lower() not in {w for p in YES_NO for w in p}}
-        if other:
-            raise DataError(
-                f"{where}: {name!r} has {min(other)[:40]!r}, and a yes/no column holds 0 and 1, or no and yes"
-            )
+        for k, cell in enumerate(cells):
+            if cell is not None and cell.lower() not in known:
+                raise DataError(
+                    f"{where}, {_at(k, lines)}: {name!r} has {cell[:40]!r}, and a yes/no column holds 0 and 1, or no "
+                    "and yes"
+                )
     raise DataError(f"{where}: the columns use different words for yes and no. Write 0 and 1 in all of them")
 
 
@@ -266,7 +289,7 @@ def _check_values(values: npt.NDArray[np.float64], names: Sequence[str], where: 
     if all(len(np.unique(column[~np.isnan(column)])) == 1 for column in values.T):
         raise DataError(
             f"{where}: all entries of {', '.join(map(repr, names))} are equal, so there is nothing to learn. "
-            "Add graphs with other values, or read with labels='optional' to predict only"
+            f"Add graphs with other values {UNLABELLED}"
         )
 
 

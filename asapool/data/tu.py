@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asapool.data.archive import Files, open_files
-from asapool.data.classes import as_text, check_labels, number_classes
+from asapool.data.classes import UNLABELLED, as_text, check_labels, number_classes
 from asapool.data.csr import Floats, Ints, pack_edges, pointer
 from asapool.data.features import Nodes, Recipe, check_recipe, columns, resolve, write_recipe
 from asapool.data.graphset import GraphSet
@@ -73,7 +73,7 @@ class _Reader:
         if len(packed.col) < len(source) and packed.weight is None:
             self.log.notes.append(
                 f"{self.name}: {len(source) - len(packed.col):,} of {len(source):,} edges are listed more than once; "
-                "the repeats were dropped (repeats='sum' adds them up as weights)"
+                "the repeats were dropped (--repeats sum, or repeats='sum', adds them up as weights)"
             )
         nodes, features = self.nodes(np.diff(packed.rowptr), N)
         recipe: Recipe
@@ -200,7 +200,7 @@ class _Reader:
         present = self.has("graph_attributes")
         if task == "multilabel":
             raise DataError(
-                f"{self.files.where}: TU data sets have classes or measured values, so task='multilabel' does not apply"
+                f"{self.files.where}: TU data sets have classes or measured values, so --task multilabel does not apply"
             )
         if task != "regression" and (task is not None or not present or self.has("graph_labels")):
             y, names = self.classes(places)
@@ -222,10 +222,7 @@ class _Reader:
         if rule == "ignored" or (rule == "optional" and not self.has("graph_labels")):
             return np.full(G, -1, np.int64), tuple(self.options.classes or ())
         if not self.has("graph_labels"):
-            raise DataError(
-                f"{self.files.where}: {file} is missing, so there are no class labels. "
-                "Add it, or read with labels='optional'"
-            )
+            raise DataError(f"{self.files.where}: {file} is missing, so there are no class labels. Add it {UNLABELLED}")
         table = self.table("graph_labels", np.int64, 1)
         if self.listed == G or len(table) < self.listed:  # the last graphs of the file may have no nodes
             expect_lines(table, file, self.listed, f"{self.file('graph_indicator')} lists {self.listed} graphs")

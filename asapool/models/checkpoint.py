@@ -28,6 +28,8 @@ from asapool.models.config import ModelConfig
 from asapool.models.content import check_content, newer
 from asapool.models.direct import DirectModel
 from asapool.models.ensemble import EnsembleModel
+from asapool.models.model_path import FILE as FILE
+from asapool.models.model_path import find as find
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 FORMAT = 2  # for ensembles and targets other than classes; other models are written in format 1, as by 0.1.0
 NUMERICS = 1  # raised whenever a code change alters the numbers of a training run; 0.1.0 has 1
 KEY = "asapool"
-FILE = "model.safetensors"  # in a run folder
 AGAIN = "Train again, or fetch the file again"
 
 
@@ -164,32 +165,6 @@ def to_bytes(
     content["checksum"] = checksum(content, weights)
     data: bytes = pack(weights, metadata={KEY: _text(content)})
     return data
-
-
-def find(path: str | PathLike[str]) -> Path:
-    """The model file at a path: the file itself, or the model.safetensors of a run folder.
-
-    Args:
-        path: a model file, or the folder of a finished `asapool train`.
-
-    Returns:
-        The path of an existing file; anything else is a CheckpointError.
-    """
-    path = Path(path)
-    try:
-        if path.is_dir():
-            if not (path / FILE).is_file():
-                started = (path / "config.toml").exists()
-                step = f"Finish its training with: asapool train --resume {path}" if started else "Give a run folder"
-                raise CheckpointError(f"{path}: the folder contains no {FILE}. {step}")
-            return path / FILE
-        if not path.is_file():
-            raise CheckpointError(f"{path}: there is no such file. Give the path of a run folder or a {FILE}")
-    except CheckpointError:
-        raise
-    except (OSError, ValueError) as error:  # a name that is too long, or contains a NUL
-        raise CheckpointError(f"{str(path)[:60]!r}: not a valid path ({error})") from None
-    return path
 
 
 def load(path: str | PathLike[str]) -> LoadedModel:

@@ -232,7 +232,9 @@ class ValueFitter(Fitter):
         from sklearn.ensemble import RandomForestRegressor
 
         forest = RandomForestRegressor(trees, max_features=1 / 3, random_state=seed, n_jobs=1)
-        return forest_arrays(forest.fit(z, v, sample_weight=u), 1)
+        factor = _enlarge(v)
+        arrays = forest_arrays(forest.fit(z, v * factor, sample_weight=u), 1)
+        return arrays | {"value": arrays["value"] / factor}
 
     def linear(self, z: Any, y: Values, w: Floats | None, K: int, C: float, seed: int) -> tuple[Floats, Floats]:
         """Ridge regression."""
@@ -250,6 +252,15 @@ class ValueFitter(Fitter):
         tasks = enumerate(_tasks(y, None))
         errors = [np.mean((decision[r, t] - v) ** 2) / (np.var(v) or 1.0) for t, (r, v, _) in tasks if len(r)]
         return -float(np.mean(errors)) if errors else 0.0
+
+
+def _enlarge(v: Floats) -> float:
+    """The power of two that brings small values to a deviation of about 1; 1 for others.
+
+    scikit-learn's trees do not split a node whose variance is below 2e-16, such as concentrations of 1e-9 mol/l.
+    """
+    deviation = float(np.std(v))
+    return 1.0 if deviation == 0 or deviation > 1e-3 else float(2.0 ** -np.round(np.log2(deviation)))
 
 
 class YesNoFitter(ValueFitter):

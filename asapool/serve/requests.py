@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from asapool.data import GraphSet
+from asapool.data.molecule_columns import ID_COLUMNS, SMILES_COLUMNS
 from asapool.data.reading import ReadOptions
+from asapool.data.tables import find
 from asapool.errors import AsapoolError
 from asapool.models.checkpoint import LoadedModel
 from asapool.serve.settings import ServeSettings
 
 LONGEST = 4000  # characters of one SMILES
-SMILES_COLUMNS = ("smiles", "canonical_smiles", "smi", "structure")
 FIELDS = ("smiles", "ids", "graphs", "csv", "column", "jsonl", "graphml", "target", "occlusion")
 
 
@@ -111,17 +112,14 @@ def _table(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeReque
     if not rows:
         raise Refusal(422, "csv: the table is empty")
     header = [name.strip() for name in rows[0]]
-    lower = [name.lower() for name in header]
-    candidates = (column.lower(),) if column else SMILES_COLUMNS
-    place = next((lower.index(name) for name in candidates if name in lower), None)
+    candidates = (column,) if column else SMILES_COLUMNS
+    place = find(header, None, candidates, Path("csv"))
     if place is None and len(header) == 1 and column is None:
         place, header = 0, []  # a list of SMILES without a header
     if place is None:
         raise Refusal(422, f"csv: no column {' or '.join(candidates)[:100]!r}; name the SMILES column in `column`")
     body = rows[1:] if header else rows
-    id_column = (
-        next((lower.index(name) for name in ("id", "name", "compound_id") if name in lower), None) if header else None
-    )
+    id_column = find(header, None, ID_COLUMNS, Path("csv"))
     smiles = [row[place].strip() if place < len(row) else "" for row in body]
     ids = [
         row[id_column][:200] if id_column is not None and id_column < len(row) else str(k) for k, row in enumerate(body)

@@ -20,7 +20,7 @@ from asapool.errors import AsapoolError, ConfigError, DataError, TrainingError
 from asapool.models import checkpoint
 from asapool.models.checkpoint import LoadedModel
 from asapool.models.ensemble import EnsembleModel
-from asapool.training.prediction_files import Further
+from asapool.training.prediction_files import Further, smiles_column
 from asapool.training.predictions import (
     CHUNK,
     Pair,
@@ -96,9 +96,8 @@ class Answering:
 
     def answer(self, graphs: GraphSet, columns: Mapping[str, Any]) -> tuple[Any, Further]:
         """The predictions for a set, (G, K), and the additional columns."""
-        before = {name: cells for name, cells in columns.items() if name != "id"}  # has its own column
-        if not before and graphs.source_text is not None and graphs.recipe.get("kind") == "smiles":
-            before = {"smiles": list(graphs.source_text)}
+        kept = {name: cells for name, cells in columns.items() if name != "id"}  # which has its own column
+        before = kept or smiles_column(graphs)
         model, after = self.trained.model, dict[str, Any]()
         vectors: npt.NDArray[np.float32] | None = None
         if self.sure is not None and self.sure.reads_vectors and len(graphs):

@@ -162,7 +162,7 @@ def warnings_for(
     if trivial.get("better") is False:
         tests = [f"p = {trivial[k]:.2g} for {label}" for k, label in _TESTS if trivial.get(k) is not None]
         texts.append(
-            f"on the {part} part the model is not significantly better than always predicting the most frequent "
+            f"on the {part} graphs the model is not significantly better than always predicting the most frequent "
             f"class of the training graphs ({', '.join(tests)})"
         )
     return texts
@@ -234,7 +234,7 @@ def warnings_of_tasks(parts: Sequence[Part], part: str, trivial: Mapping[str, An
         tests = list(p_of_tasks(trivial).items())
         numbers = ", ".join(f"p = {p:.2g} for {name!r}" for name, p in tests[:SHOWN]) + ", …" * (len(tests) > SHOWN)
         texts.append(
-            f"on the {part} part the model is not significantly better than the trivial baseline, which predicts the "
+            f"on the {part} graphs the model is not significantly better than the trivial baseline, which predicts the "
             f"mean of the training graphs for every graph ({numbers})"
         )
     return texts

@@ -82,7 +82,8 @@ def _columns_and_input(
     answers = task.columns(p, target)
     taken = {*columns, *answers, *more.after}
     kept = {f"{name} (input)" if name in taken else name: cells for name, cells in more.before.items()}
-    columns |= kept | (task.labels(graphs.y, target) if labels else {}) | dict(answers) | dict(more.after)
+    # the true values come right after the id, where the report of a run reads them
+    columns |= (task.labels(graphs.y, target) if labels else {}) | kept | dict(answers) | dict(more.after)
     return columns, list(kept)
 
 
@@ -103,9 +104,19 @@ def json_rows(
 def write_predictions(
     path: str | PathLike[str], pairs: Iterable[Pair], target: Target, labels: bool = False
 ) -> PredictionCounts:
-    """Write the table as CSV, atomically, one set at a time."""
+    """Write the table as CSV, atomically, one set at a time; molecules with their SMILES."""
+
+    def further(graphs: GraphSet, p: Any) -> Further:
+        return Further(smiles_column(graphs), {})
+
     with writing(path, durable=True) as out:
-        return _as_text(out, lambda text: print_predictions(text, pairs, target, labels))
+        return _as_text(out, lambda text: print_predictions(text, pairs, target, labels, further))
+
+
+def smiles_column(graphs: GraphSet) -> Columns:
+    """The SMILES of graphs that were read from SMILES, as a column; no column for others."""
+    is_molecules = graphs.source_text is not None and graphs.recipe.get("kind") == "smiles"
+    return {"smiles": list(graphs.source_text or ())} if is_molecules else {}
 
 
 def print_predictions(

@@ -53,7 +53,7 @@ class DataConfig:
     target: str | Sequence[str] | None = None
     id_column: str | None = None
     encoding: str = "utf-8"
-    skip_invalid: bool = False
+    skip_invalid: bool | None = None
     task: str | None = None
     repeats: str | None = None
     edge_features: str | None = None

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from asapool.training.losses import Loss
 
 
+LARGE = 1e30  # larger values, or values that differ by less than 1e-30, come too close to the limits of float32
+
+
 class Regression(Task):
     """One or several measured values."""
 
@@ -41,8 +44,10 @@ class Regression(Task):
             mean = [float(np.mean(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0 for column in y.T]
             scale = [float(np.std(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 1.0 for column in y.T]
             scale = [1.0 if s <= 1e-12 * abs(m) or s == 0 else s for s, m in zip(scale, mean, strict=True)]
+            size = [float(np.max(np.abs(column), where=~np.isnan(column), initial=0)) for column in y.T]
+            spread = [float(np.ptp(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0 for column in y.T]
         for t, name in enumerate(target.names):
-            if not np.isfinite([mean[t], scale[t]]).all():
+            if not (size[t] <= LARGE and np.isfinite(scale[t])) or 0 < spread[t] < 1 / LARGE:
                 raise self._too_large(where, name)
         return replace(target, mean=tuple(mean), scale=tuple(scale))
 
@@ -59,7 +64,7 @@ class Regression(Task):
         with np.errstate(over="ignore"):
             z = (graphs.y - np.array(target.mean)) / np.array(target.scale)
         for t, name in enumerate(target.names):
-            if (np.abs(z[:, t]) > np.finfo(np.float32).max).any():  # False for NaN, a missing value
+            if (np.abs(z[:, t]) > LARGE).any():  # False for NaN, a missing value
                 raise self._too_large(graphs.name, name)
         each = huber if config.loss == "huber" else squared_error
         return masked_loss(each, z, np.ones_like(z), target, config, weight, 0.0)
@@ -142,8 +147,8 @@ class Regression(Task):
 
     def _too_large(self, where: str, name: str) -> DataError:
         return DataError(
-            f"{where}: the values of {name!r} cannot be scaled to mean 0 and deviation 1, because some are too large "
-            "or too small for floating-point numbers. Use another unit, or logarithms"
+            f"{where}: the values of {name!r} cannot be scaled to mean 0 and deviation 1, because they are larger than "
+            f"{LARGE:g} or differ by less than {1 / LARGE:g}. Use another unit, or logarithms"
         )
 
 

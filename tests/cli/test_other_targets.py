@@ -25,12 +25,18 @@ YES = [k % 2 for k in range(30)]
 @pytest.mark.parametrize(
     ("columns", "options", "says"),
     [
-        ({"logS": [*VALUES[:-1], "high"]}, (), "'logS' has the text 'high' among measured values"),
+        ({"logS": [*VALUES[:-1], "high"]}, (), "'logS' has the text 'high' among numbers such as"),
         ({"logS": [*VALUES[:-1], "high"]}, ("--task", "regression"), "line 31: expected a finite number for 'logS'"),
         ({"logS": [*VALUES[:-1], "inf"]}, (), "expected a finite number for 'logS', got 'inf'"),
         ({"logS": [""] * 30}, ("--task", "regression"), "all entries of 'logS' are missing"),
         ({"logS": ["1.5"] * 30}, ("--task", "regression"), "all entries of 'logS' are equal"),
         ({"logS": [f"{k}e307" for k in range(-15, 15)]}, (), "'logS' cannot be scaled to mean 0 and deviation 1"),
+        ({"logS": [f"{v}e40" for v in VALUES]}, (), "are larger than 1e+30 or differ by less than 1e-30. Use another"),
+        (
+            {"logS": [f"{v}e-300" for v in VALUES]},
+            (),
+            "are larger than 1e+30 or differ by less than 1e-30. Use another",
+        ),
         ({"toxic": [1] * 30}, (), "one class"),
         ({"a": YES, "b": [2, *YES[1:]]}, ("--task", "multilabel"), "'b' has '2', and a yes/no column holds 0 and 1"),
         ({"a": YES, "b": YES}, ("--target", "a", "--target", "b", "--task", "classification"), "2 target columns"),

@@ -61,6 +61,17 @@ def test_a_row_that_cannot_be_read_is_refused_or_reported(folder, tmp_path):
     assert len((tmp_path / "o.csv").read_text().splitlines()) == 3
 
 
+def test_several_smiles_are_a_source_and_several_files_are_not(folder):
+    printed = call("predict", folder / "run", "CCO", "c1ccccc1", "[nH]1ccc[cH:1]1").stdout
+    assert [row["smiles"] for row in csv.DictReader(io.StringIO(printed))] == ["CCO", "c1ccccc1", "[nH]1ccc[cH:1]1"]
+    assert len(call("embed", folder / "run", "CCO", "CCN").stdout.splitlines()) == 3
+    with pytest.raises(DataError, match=r"'C\(' is not SMILES that RDKit can read"):
+        call("predict", folder / "run", "CCO", "C(")
+    for others in (("CCO", folder / "new.csv"), ("CCO", "-"), ("CCO", "missing.csv"), ("CCO", "smiles:CC,C")):
+        with pytest.raises(ConfigError, match="expected one source, or several SMILES, got 2 arguments, among them"):
+            call("predict", folder / "run", *others)
+
+
 @pytest.mark.parametrize("json", [(), ("--json",)])
 def test_nothing_is_printed_when_nothing_can_be_predicted(folder, tmp_path, json):
     bad, empty = tmp_path / "bad.csv", tmp_path / "empty.csv"

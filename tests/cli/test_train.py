@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from asapool.errors import ConfigError, WriteError
+from asapool.errors import ConfigError, DataError, WriteError
 from asapool.models import checkpoint
 from asapool.training.settings import RunSettings
 from tests.cli.commands import begin, call, fill, finish, wait_for
@@ -95,6 +95,20 @@ def test_what_is_left_out_and_what_comes_twice_is_reported(tmp_path):
     output = call("cv", *words[1:], "--folds", 3, "--method", "mlp", "--out", tmp_path / "cv")
     assert "skipped line 2" in output.stderr
     assert "left out: 3" in output.stderr
+
+
+def test_a_few_unreadable_rows_are_a_note_unless_answers_would_be_missing(tmp_path):
+    rows = [f"{'C' * (k % 11 + 1)}{'ON'[k % 2]},{'ab'[k % 2]}" for k in range(199)]
+    (tmp_path / "m.csv").write_text("smiles,y\n" + "\n".join([*rows[:5], "C(,a", *rows[5:]]) + "\n")
+    words = ("train", tmp_path / "m.csv", "--epochs", 1, "--hidden", 4, "--method", "mlp", "--no-report")
+    note = "left out 1 of 200 rows, which cannot be read (line 7: 'C(' is not SMILES that RDKit can read)"
+    output = call(*words, "--out", tmp_path / "r")
+    assert output.stderr.count("line 7") == output.stderr.count(note) == 1
+    assert json.loads((tmp_path / "r" / "metrics.json").read_text())["data"]["skipped_rows"] == 1
+    assert note in call("evaluate", tmp_path / "r", tmp_path / "m.csv").stderr
+    for refused in ((*words, "--no-skip-invalid"), ("predict", tmp_path / "r", tmp_path / "m.csv")):
+        with pytest.raises(DataError, match=r"line 7: .* 1 of 200 molecules cannot be read"):
+            call(*refused)
 
 
 def test_options_files_and_assignments_become_settings(tmp_path):

@@ -127,6 +127,13 @@ def test_an_interrupted_conversion_continues_and_processes_change_nothing(table,
         convert(table, folder, **options)
 
 
+def test_a_label_that_is_refused_has_its_line(tmp_path):
+    values = ["1.5", "1.5", "2.5", "<3"]
+    (tmp_path / "m.csv").write_text("smiles,a,b\n" + "".join(f"C,{k},{v}\n" for k, v in enumerate(values)))
+    with pytest.raises(DataError, match=r"line 5: expected a finite number for 'b', got '<3'"):
+        convert(tmp_path / "m.csv", tmp_path / "m.graphs", task="regression")
+
+
 def test_an_error_of_a_process_is_its_sentence(table, tmp_path):
     with pytest.raises(DataError, match=r"line 8: 'not a molecule'.*--skip-invalid"):
         convert(table, tmp_path / "set.graphs", target="toxic", workers=2, chunk=15)

@@ -104,6 +104,7 @@ def test_other_tables(tmp_path):
     assert (smi.ids, smi.y.tolist()) == (("first one", "2"), [-1, -1])
 
 
+FIELDS = "expected 2 fields, got 3 (quote fields that contain a separator)"
 BAD = {
     "an impossible molecule": (
         "smiles,label\nCC,0\nC(C)(C)(C)(C)C,1\nC(,1\n",
@@ -114,16 +115,17 @@ BAD = {
         "formula,label\nC,0\n", r"m.csv: no column is called smiles or .* the columns are 'formula', 'label'\. "
         r"Say which one holds the SMILES: smiles=NAME \(--smiles NAME\)"),
     "no obvious target": (
-        "smiles,a,b\nC,0,1\n", r"no column is called label or .*'smiles', 'a', 'b'\. .* target=NAME \(--target NAME\)"),
+        "smiles,a,b\nC,0,1\n", r"no column is called label or .*'smiles', 'a', 'b'\. .* target=NAME \(--target "
+        r"NAME\)\. To predict all of them, add --task multilabel"),
     "two targets": (
         "smiles,Target,Active\nC,0,1\n", r"m.csv: expected one column with the classes, got 'Target' and 'Active'\. "
         r"Say which one holds the classes: target=NAME \(--target NAME\)"),
-    "no target at all": ("smiles\nC\n", r"there is no column with the classes. Add one, or read with labels="),
+    "no target at all": ("smiles\nC\n", r"there is no column with the classes. Add one \(in Python, labels="),
     "an empty target": ("smiles,label\nC,\nCC,\n", r"m.csv: there are no class labels"),
     "one class": ("smiles,label\nC,1\nCC,1\n", r"m.csv: all 2 labelled graphs are of one class"),
     "no rows": ("smiles,label\n", r"m.csv: there are column names but no rows"),
     "nothing": ("", r"m.csv: the file is empty"),
-    "a field too many": ("smiles,label\nC,1,2\n", r"m.csv, line 2: expected 2 fields, got 3. Quote fields"),
+    "a field too many": ("smiles,label\nC,1,2\n", r"m.csv, line 2: expected 2 fields, got 3 \(quote fields"),
     "an id twice": ("id,smiles,label\na,C,1\na,CC,0\n", r"m.csv, line 3: id 'a' was used before, in line 2"),
     "a column twice": ("smiles,smiles,label\nC,C,1\n", r"m.csv, line 1: two columns are called 'smiles'"),
 }  # fmt: skip
@@ -160,7 +162,7 @@ def test_rows_that_cannot_be_read_are_skipped_on_request(tmp_path):
     reading = read(path, skip_invalid=True)
     graphs, skipped = reading.graphs, reading.skipped
     assert graphs.source_text == ("C", "CC")
-    assert sorted(skipped) == [(3, "'C(' is not SMILES that RDKit can read"), (5, "expected 2 fields, got 3")]
+    assert sorted(skipped) == [(3, "'C(' is not SMILES that RDKit can read"), (5, FIELDS)]
     with pytest.raises(DataError, match=r"none of the 1 molecules could be read\. Line 2: 'C\(' is not SMILES"):
         load(write(tmp_path / "n.csv", "smiles,label\nC(,0\n"), skip_invalid=True)
 

@@ -28,6 +28,26 @@ def test_compound_ids_are_ids_and_names_that_repeat_are_not(whole, tmp_path):
     assert "the names in 'Name' are not unique" in reading.notes[0]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["SampleID", "Sample_ID", "InChIKey", "idx", "Index", "CAS", "CAS number", "CAS-No.", "ChEMBL ID", "ZINC ID",
+     "Molecule ChEMBL ID", "PubChem CID", "DTXSID", "Unnamed: 0", ""],
+)  # fmt: skip
+def test_ids_are_found_as_chemists_name_them(tmp_path, name):
+    (tmp_path / "m.csv").write_text(f"{name},smiles,toxic\na,CCO,0\nb,CCC,1\n")
+    graphs = load(tmp_path / "m.csv")
+    assert (graphs.ids, graphs.named, graphs.recipe["target"]) == (("a", "b"), True, "toxic")
+
+
+def test_a_second_id_is_not_a_label_and_a_named_target_is_not_an_id(tmp_path):
+    (tmp_path / "m.csv").write_text("ID,Name,Canonical SMILES,logP\na,ethanol,CCO,0.5\nb,propane,CCC,1.5\n")
+    assert load(tmp_path / "m.csv").target.names == ("logP",)
+    assert load(tmp_path / "m.csv", task="regression").target.names == ("logP",)
+    (tmp_path / "n.csv").write_text("smiles,index,mass\nCCO,0,1.5\nCCC,1,2.5\n")
+    graphs = load(tmp_path / "n.csv", target="index")
+    assert (graphs.ids, graphs.y.tolist(), graphs.named) == (("2", "3"), [0, 1], False)
+
+
 def test_gzipped_tables_are_read_as_they_are(whole, tmp_path, monkeypatch):
     for name, text in (("m.csv.gz", TABLE), ("m.smi.gz", "CCO A-1\nc1ccccc1 A-2\nCCN A-3\n")):
         (tmp_path / name).write_bytes(gzip.compress(text.encode()))
@@ -66,6 +86,26 @@ def test_standard_input_is_a_source(text, whole, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     graphs = load("-", labels="optional")
     assert len(graphs) == (1 if text.startswith("{") else 3)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("kind", ["sdf", "csv", "smi"])
+def test_the_content_of_standard_input_says_what_it_is(kind, packed, whole, monkeypatch):
+    blocks = [Chem.MolToMolBlock(Chem.MolFromSmiles(smiles)) for smiles in whole.source_text]
+    sdf = "".join(f"{title}{block}$$$$\n" for title, block in zip(whole.ids, blocks, strict=True))
+    text = {"sdf": sdf, "csv": TABLE, "smi": "CCO A-1\nc1ccccc1 A-2\nCCN A-3\n"}[kind].encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(text) if packed else text)))
+    assert load("-", labels="optional").ids == whole.ids
+
+
+def test_what_is_wrong_with_standard_input_is_said_of_it(monkeypatch):
+    for content, sentence in (
+        (b"smiles,y\nC(,0\n", "^standard input, line 2: "),
+        (b"\x1f\x8bno", "cannot be unpacked"),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        with pytest.raises(DataError, match=sentence):
+            load("-", labels="optional")
 
 
 def test_smiles_are_sources_themselves(whole):

@@ -144,7 +144,14 @@ BAD = {
         r"line 3: .* such as '1,5'\. Write them with points, such as 1\.5",
     ),
     "decimal commas in regression": (["3", '"1,5"'], {"task": "regression"}, r"line 3: .* have decimal commas"),
-    "text among numbers": (["1.5", "high", "2"], {}, r"'y' has the text 'high' among measured values such as (1.5)"),
+    "text among numbers": (["1.5", "high", "2"], {}, r"m\.csv, line 3: 'y' has the text 'high' among .* as 1.5\."),
+    "a limit": (["1", "<0.5", "2"], {}, r"line 3: 'y' has the text '<0.5' among numbers such as 1\. Write a number"),
+    "text among many whole numbers": (
+        [*"123456", "n/a?"],
+        {},
+        r"line 8: 'y' has the text 'n/a\?' .* add --task classification \(task='classification'\)",
+    ),
+    "units": ([f"{k} uM" for k in range(6)], {}, r"line 2: 'y' has the text '0 uM', and a measured value is a plain"),
     "text in regression": (
         ["1.5", "high"],
         {"task": "regression"},
@@ -154,7 +161,7 @@ BAD = {
     "an overflow": (["1.5", "1e999"], {}, r"line 3: expected a finite number for 'y', got '1e999'"),
     "all missing": (["", "NA"], {"task": "regression"}, r"all entries of 'y' are missing. Leave this column out"),
     "all equal": (["1.5", "1.5"], {}, r"all entries of 'y' are equal, so there is nothing to learn"),
-    "not yes or no": (["0", "2"], {"task": "multilabel"}, r"'y' has '2', and a yes/no column holds 0 and 1"),
+    "not yes or no": (["0", "2"], {"task": "multilabel"}, r"line 3: 'y' has '2', and a yes/no column holds 0 and 1"),
     "measured classes": (["1.5", "2"], {"task": "classification"}, r"expected a class, got the measured value '1.5'"),
 }
 
@@ -164,6 +171,12 @@ def test_bad_targets_are_refused_in_one_sentence(tmp_path, case):
     rows, options, sentence = BAD[case]
     with pytest.raises(DataError, match=sentence):
         load(table(tmp_path / "m.csv", ["y"], rows), **options)
+
+
+def test_text_beside_a_few_whole_numbers_is_a_class(tmp_path):
+    assert load(table(tmp_path / "m.csv", ["y"], ["1", "2", "none of both"])).class_names == ("1", "2", "none of both")
+    codes = ["1a", "1b", "2a", "2b", "3a", "3b"]
+    assert load(table(tmp_path / "m.csv", ["y"], codes)).class_names == tuple(codes)
 
 
 def test_classes_with_commas_are_classes(tmp_path):
@@ -254,7 +267,7 @@ def test_a_frequent_scaffold_is_for_training_with_any_seed(tmp_path):
 def test_what_several_columns_are_taken_for_is_said():
     values = {"a": ["1.5", "2", None], "b": ["0", "1", "0"]}
     assert read_targets(values, "t").notes == (
-        "t: the 2 targets are treated as measured values (regression). task='multilabel' (--task multilabel) is for "
+        "t: the 2 targets are treated as measured values (regression). --task multilabel (task='multilabel') is for "
         "columns of yes or no",
     )
     assert read_targets(values, "t", task="regression").notes == ()

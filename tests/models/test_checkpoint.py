@@ -275,11 +275,20 @@ def test_other_classes_are_refused_if_labels_are_used(path):
 
 
 @pytest.mark.parametrize(
-    ("started", "step"), [(True, "Finish its training with: asapool train --resume {0}"), (False, "Give a run folder")]
-)
-def test_a_folder_without_a_model_is_one_sentence(tmp_path, started, step):
-    if started:
-        (tmp_path / "config.toml").touch()
+    ("files", "step"),
+    [
+        (["config.toml"], "Finish its training with: asapool train --resume {0}"),
+        (["runs.jsonl"], "It has the results of a cross-validation, and asapool cv keeps the models only with "
+         "--keep-models. Repeat it with that option, or train a final model with asapool train"),
+        (["runs.jsonl", "models/k.safetensors"], "Give one of those in its subfolder models, such as "
+         "{0}/models/k.safetensors"),
+        ([], "Give a run folder"),
+    ],
+)  # fmt: skip
+def test_a_folder_without_a_model_is_one_sentence(tmp_path, files, step):
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
     with pytest.raises(CheckpointError) as caught:
         checkpoint.find(tmp_path)
     assert str(caught.value) == f"{tmp_path}: the folder contains no model.safetensors. {step.format(tmp_path)}"

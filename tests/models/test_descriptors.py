@@ -51,10 +51,15 @@ def test_what_cannot_be_read_is_one_sentence(table, tmp_path):
     text.write_text("smiles,label,mp\nCCO,a,1\nCC,b,soft\n")
     with pytest.raises(DataError, match="line 3: expected a finite number for the descriptor 'mp', got 'soft'"):
         read(text, descriptors="mp")
+    text.write_text("smiles,label,mp,bp\nCCO,a,1,\nCC,b,1e300,NA\n")
+    with pytest.raises(DataError, match="line 3: expected a finite number for the descriptor 'mp', got '1e300'"):
+        read(text, descriptors="mp")  # not a number in float32
+    with pytest.raises(DataError, match=r"all entries of the descriptor 'bp' are missing\. Leave it out of --desc"):
+        read(text, descriptors="bp", rdkit_descriptors=True)
     graphs = read(table, descriptors="ph").graphs
     new = tmp_path / "new.csv"
     new.write_text("smiles\nCCO\n")
-    with pytest.raises(DataError, match="there is no column 'ph'"):
+    with pytest.raises(DataError, match="there is no column 'ph', a descriptor that the model reads; the"):
         read(new, recipe=graphs.recipe)
     with pytest.raises(DataError, match="the model needs the descriptor 'ph'"):
         read(["CCO"], recipe=graphs.recipe)

@@ -97,3 +97,13 @@ def test_direct_models_are_saved_with_their_answers(method, kind, tmp_path, monk
     checkpoint.save(tmp_path / "m.safetensors", model, recipe={})
     again = checkpoint.load(tmp_path / "m.safetensors")
     assert np.array_equal(again.model.predict_graphs(graphs, np.arange(18)), answers)
+
+
+def test_a_forest_does_not_depend_on_the_unit():
+    """2⁻³⁰ mol/l is about 1 nmol/l, where scikit-learn's own trees stop at the root."""
+    z = np.arange(40, dtype=np.float32).reshape(20, 2)
+    v = np.sin(np.arange(20.0))[:, None]
+    plain, small = (FITTERS["regression"].forest(z, v * unit, None, 1, 5, 0) for unit in (1.0, 2.0**-30))
+    assert len(plain["value"]) > 50
+    np.testing.assert_array_equal(small["value"] * 2.0**30, plain["value"])
+    np.testing.assert_array_equal(small["threshold"], plain["threshold"])

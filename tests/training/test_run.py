@@ -203,6 +203,8 @@ def test_the_predictions_of_a_run_are_numbered_as_in_the_source(gaps, tmp_path):
         rows = list(csv.DictReader(file))
     assert [int(row["graph"]) for row in rows] == [i + 3 for i in split["test"]]  # three rows come before them
     assert [int(row["id"]) for row in rows] == [i + 5 for i in split["test"]]  # lines count from 1, with the header
+    assert [row["smiles"] for row in rows] == [graphs.source_text[i] for i in split["test"]]
+    assert list(rows[0])[:4] == ["graph", "id", "label", "smiles"]
 
 
 def test_a_new_folder_never_meets_an_old_one(tmp_path):

@@ -41,6 +41,7 @@ from asapool.data.npz import digest
 from asapool.data.readers import reader_of
 from asapool.data.reading import Reading, ReadOptions, Skipped
 from asapool.data.targets import Target
+from asapool.data.unreadable import allowed_rows, check_few, few_note
 from asapool.errors import AsapoolError, ConfigError, DataError, WriteError
 from asapool.files import working_in, write_json
 
@@ -105,8 +106,9 @@ def convert(
     skipped = tuple(Skipped(*row) for row in meta["skipped"])
     unlabelled = int((~graphs.labelled).sum())
     return Reading(
-        graphs=graphs, skipped=skipped, missing=meta["missing"], unlabelled=unlabelled, notes=tuple(meta["notes"])
-    )
+        graphs=graphs, skipped=skipped, missing=meta["missing"], unlabelled=unlabelled, notes=tuple(meta["notes"]),
+        noted=chosen.skip_invalid is None,
+    )  # fmt: skip
 
 
 def _refuse_other_files(out: Path) -> None:
@@ -235,7 +237,7 @@ def _write_missing(plan: Conversion, out: Path, rank: int, size: int) -> Iterato
     def wanted(number: int) -> bool:
         return number % size == rank and not _file(out, number).exists()
 
-    for number, reading, lines in stream_shares(Path(plan.source), options, plan.chunk, wanted):
+    for number, reading, lines in stream_shares(Path(plan.source), options, plan.chunk, plan.rows, wanted):
         part = part_of(reading) if len(reading.graphs) else {"notes": part_of(reading)["notes"]}
         write_part(_file(out, number), part | {"lines": lines})
         yield number
@@ -258,13 +260,15 @@ def _finish(plan: Conversion, out: Path, path: Path, options: ReadOptions) -> No
     """Merge the pieces and write meta.json."""
     parts = [_file(out, k) for k in range(plan.pieces)]
     notes = [notes_of(part) for part in parts]
-    skipped = [row for note in notes for row in note["skipped"]] if plan.options.get("recipe") else notes[0]["skipped"]
+    recipe = plan.options.get("recipe")
+    skipped = [Skipped(*row) for note in (notes if recipe is not None else notes[:1]) for row in note["skipped"]]
+    if recipe is not None:  # a table, of which every piece may have had a few unreadable rows
+        check_few(path, skipped, plan.rows, allowed_rows(options, plan.rows, few=True))
     full = [(part, note) for part, note in zip(parts, notes, strict=True) if read_part(part, "sizes")]
     if not full:
-        raise DataError(f"{plan.source}: none of the {plan.rows} molecules could be read. {skipped[0][1]}")
+        raise DataError(f"{plan.source}: none of the {plan.rows} molecules could be read. {skipped[0].reason}")
     merger = Merger(out, [part for part, _ in full])
     merger.merge()
-    recipe = plan.options.get("recipe")
     texts = list(dict.fromkeys(text for note in notes for text in note["notes"]))
     named = any(note["named"] for _, note in full)
     if recipe is None:
@@ -272,6 +276,8 @@ def _finish(plan: Conversion, out: Path, path: Path, options: ReadOptions) -> No
         recipe, target, name, classes = saved["recipe"], saved["target"], saved["name"], saved["classes"]
         merger.merge_texts("ids")
     else:
+        if skipped and options.skip_invalid is None:
+            texts.append(few_note(path, skipped, plan.rows))
         classes = recipe["classes"]
         target = recipe.get("task") or Target(names=(recipe["target"] or "label",), classes=tuple(classes)).to_dict()
         name = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem

@@ -16,9 +16,11 @@ from asapool.data.csr import Ints, pointer
 from asapool.data.graphset import GraphSet
 from asapool.data.mapped.coding import Arrays, Packer, encode, plan
 from asapool.data.mapped.folder import sample
-from asapool.data.molecule_table import ID_COLUMNS, STRICT, Row, build_graphs, open_rows, read_labels, recipe_of
+from asapool.data.molecule_columns import names_may_repeat
+from asapool.data.molecule_table import Row, build_graphs, open_rows, read_labels, recipe_of
 from asapool.data.molecules import load_rdkit
 from asapool.data.reading import Log, Reading, ReadOptions
+from asapool.data.unreadable import allowed_rows
 from asapool.errors import DataError
 from asapool.files import writing
 
@@ -29,32 +31,30 @@ def scan_table(path: Path, options: ReadOptions) -> tuple[ReadOptions, int]:
     Pieces read with these options have the classes or tasks of the whole table.
     """
     load_rdkit()
-    columns, rows = open_rows(path, options, Log())
-    present: list[dict[str, None]] = [{} for _ in columns.targets]  # the distinct cells of every target, in order
-    number, missing = 0, False
+    columns, rows = open_rows(path, options, Log(allowed=allowed_rows(options, None, few=True)))
+    present: list[dict[str, int]] = [{} for _ in columns.targets]  # distinct cells of every target → their first line
+    number = 0
     for row in rows:
         number = row.place + 1
         for seen, cell in zip(present, row.labels, strict=True):
-            if cell is None:
-                missing = True
-            else:
-                seen[cell] = None
+            if cell is not None:
+                seen.setdefault(cell, row.line)
     if not number:
         raise DataError(f"{path}: there are column names but no rows. Add one row per molecule")
-    longest = max([len(seen) for seen in present], default=0) + missing
-    cells = [[*seen, *[None] * (longest - len(seen))] for seen in present]
     distinct = [
-        Row(k, k, "", tuple(column[k] for column in cells), None) for k in range(longest)
+        Row(line, line, "", tuple(cell if k == at else None for k in range(len(present))), None)
+        for at, seen in enumerate(present)
+        for cell, line in seen.items()
     ]  # together these rows have every cell value
     _, target, _ = read_labels(path, columns, distinct, options, options.label_rule)
     return replace(options, recipe=recipe_of(columns, target, options), features=None), number
 
 
 def stream_shares(
-    path: Path, options: ReadOptions, chunk: int, wanted: Callable[[int], bool]
+    path: Path, options: ReadOptions, chunk: int, rows_in_all: int, wanted: Callable[[int], bool]
 ) -> Iterator[tuple[int, Reading, Ints]]:
     """As stream_molecules, with the line numbers of the graphs: number of the chunk, reading, lines."""
-    log = Log()
+    log = Log(allowed=allowed_rows(options, rows_in_all, few=True))
     columns, rows = open_rows(path, options, log)
     number = -1
     while piece := list(islice(rows, chunk)):
@@ -71,7 +71,7 @@ def check_ids(path: Path, options: ReadOptions, duplicate: str | None) -> str | 
     if duplicate is None:
         return None
     columns, _ = open_rows(path, options, Log())
-    if options.id_column is None and str(columns.id).lower() not in ID_COLUMNS[:STRICT]:
+    if names_may_repeat(columns, options):
         return f"{path}: the names in {columns.id!r} are not unique, so the line numbers are used as ids"
     raise DataError(f"{path}: id {duplicate!r} is used more than once. Give every molecule a unique id")
 
