@@ -22,6 +22,7 @@ from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Wanted, al
 from asapool.errors import ConfigError, DataError, MissingExtraError
 
 BUILT_IN = {"nci-alerts": "4,991 molecules that come with RDKit, labelled by its BRENK catalogue of structural alerts"}
+STDIN = "standard input"  # in messages
 PEEK = 1 << 20  # bytes by which the kind of standard input is recognised
 SMILES = re.compile(r"(Br|Cl|[BCNOPSFIbcnops]|\[[^]]*\]?|[-=#$:/\\.()%\d])+")  # text that was probably meant as SMILES
 
@@ -122,7 +123,8 @@ def _read(source: Any, options: ReadOptions) -> Reading:
     text = fspath(source)
     if text == "-":
         with standard_input() as file:
-            return _read(file, options)
+            reading = _read(file, options)
+        return replace(reading, notes=tuple(note.replace(str(file), STDIN) for note in reading.notes))
     if text.startswith("smiles:"):
         from asapool.data.molecule_table import read_smiles_list
 
@@ -203,14 +205,14 @@ def standard_input() -> Iterator[Path]:
     try:
         start = zlib.decompressobj(31).decompress(content, PEEK) if packed else content[:PEEK]
     except zlib.error as error:
-        raise DataError(f"standard input: cannot be unpacked ({error}). Send a whole gzip file, or text") from None
+        raise DataError(f"{STDIN}: cannot be unpacked ({error}). Send a whole gzip file, or text") from None
     with tempfile.TemporaryDirectory(prefix="asapool-") as folder:
         path = Path(folder) / f"stdin{content_suffix(start)}{'.gz' if packed else ''}"
         path.write_bytes(content)
         try:
             yield path
         except DataError as error:
-            raise DataError(str(error).replace(str(path), "standard input")) from None
+            raise DataError(str(error).replace(str(path), STDIN)) from None
 
 
 def content_suffix(start: bytes) -> str:

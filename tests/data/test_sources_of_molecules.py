@@ -127,3 +127,10 @@ def test_extended_bond_features_come_after_the_six(tmp_path):
     assert (trans[:6].sum(), cis[6:12].sum(), trans.sum(), cis.sum()) == (2, 2, 2, 2)  # both directions of one bond
     assert (conjugated[:12].sum(), conjugated[12:].sum()) == (0, 6)
     assert load(tmp_path / "m.csv", recipe=graphs.recipe).edge_attr.tolist() == graphs.edge_attr.tolist()
+
+
+def test_a_note_on_standard_input_names_it(monkeypatch):
+    rows = "".join(f"m{k % 90},{'C' * (k % 9 + 1)},{k % 2}\n" for k in range(100))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"name,smiles,class\n{rows}".encode())))
+    [note] = [note for note in read("-").notes if "not unique" in note]
+    assert note.startswith("standard input: the names in 'name' are not unique")
