@@ -24,6 +24,24 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason="takes more than 25 seconds; run `make test-all`"))
 
 
+def pytest_sessionstart(session):
+    """Two workers do not do the same work twice: one compiles loops while the other one's imports write .pyc files."""
+    _compile_loops_in("gw1", torch.float64)
+
+
+@pytest.hookimpl(trylast=True)  # the tests may be handed out meanwhile
+def pytest_collection_finish(session):
+    """The first worker has imported everything, and the second one is about to."""
+    _compile_loops_in("gw0", torch.float32)
+
+
+def _compile_loops_in(worker, dtype):
+    if os.environ.get("PYTEST_XDIST_WORKER") == worker:
+        from tests.kernels.chain import compile_loops
+
+        compile_loops(dtype)
+
+
 @pytest.fixture
 def device(request):
     """The device of --device; tests that need another than the CPU are skipped without one."""
@@ -49,6 +67,15 @@ def browser():
 
     with started() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def theory_report():
+    """One report of the theory for all tests that show it, and its progress messages: it takes seconds to compute."""
+    from asapool.theory import verify
+
+    progress = []
+    return verify(max_nodes=9, progress=lambda text, done, total: progress.append((text, done / total))), progress
 
 
 @pytest.fixture(params=["reference", "fused"])

@@ -1,18 +1,19 @@
 """The examples run, and show what they say."""
 
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.children import run_python
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def run(*words):
-    return subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True)
+def run(program, *words):
+    command = [str(EXAMPLES / program), *words]
+    return run_python(f"import runpy, sys; sys.argv = {command}; runpy.run_path(sys.argv[0], run_name='__main__')")
 
 
 def test_where_torch_geometric_departs():
-    done = run(EXAMPLES / "peers.py", "weights", "gradient", "ratio", "bf16", "query")
+    done = run("peers.py", "weights", "gradient", "ratio", "bf16", "query")
     assert done.returncode == 0, done.stderr
     lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
     assert lines["weights"].endswith("PyG None, asapool 4 numbers")
@@ -24,6 +25,6 @@ def test_where_torch_geometric_departs():
 
 
 def test_an_unknown_show_gets_one_sentence():
-    done = run(EXAMPLES / "peers.py", "nothing")
+    done = run("peers.py", "nothing")
     assert done.returncode == 2
     assert "'nothing' is not one of sign" in done.stderr

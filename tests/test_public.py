@@ -9,6 +9,7 @@ import pytest
 import asapool
 import asapool.kernels
 import asapool.nn
+from tests.children import run_python
 
 HEAVY = ("torch_geometric", "numba", "rdkit", "ray", "matplotlib", "pandas", "networkx", "sklearn")
 
@@ -39,7 +40,7 @@ def test_every_name_that_a_package_offers_is_there(package):
 
 def test_packages_are_there_after_import_asapool_alone():
     code = "import asapool; print(asapool.insight.forecast.__name__, asapool.theory.__name__, hasattr(asapool, 'none'))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.split() == ["forecast", "asapool.theory", "False"]
 
 
@@ -57,6 +58,6 @@ def test_the_readme_s_example_runs():
 
     readme = (Path(asapool.__file__).parents[1] / "README.md").read_text()
     block = readme.split("```python\n")[1].split("```")[0]
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", block], capture_output=True, text=True)
+    done = run_python(block)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("torch.Size([3, 16]) True")

@@ -1,24 +1,20 @@
 """How these tests run commands: in this process where the words count, in one of their own where the process does.
 
 `call` stays in this process, `fork` is a child of it, with streams and an exit code of its own but torch already
-loaded, and `begin` starts a new interpreter, as a shell does.
+loaded, and `begin` is a child of a process that has computed nothing yet, so it may train.
 """
 
-import io
-import logging
 import os
 import signal
-import subprocess
 import sys
 import time
-import traceback
-import warnings
 from contextlib import suppress
 from tempfile import TemporaryFile
 
 from typer.testing import CliRunner
 
 from asapool.cli.main import app
+from tests.children import Child, as_interpreter
 
 ENV = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 
@@ -43,7 +39,8 @@ def fork(*args, stdout=None, unbuffered=False):
         if child == 0:
             code = 70
             try:
-                code = _run_main(args, out.fileno() if stdout is None else stdout, err.fileno(), unbuffered)
+                streams = (out.fileno() if stdout is None else stdout, err.fileno())
+                code = as_interpreter(_run_main, args, *streams, unbuffered)
             finally:
                 os._exit(code)
         _, status = os.waitpid(child, 0)
@@ -54,47 +51,19 @@ def fork(*args, stdout=None, unbuffered=False):
     return os.waitstatus_to_exitcode(status), *texts
 
 
-def _run_main(args, out, err, unbuffered):
-    """What an interpreter that was just started does with `python -m asapool`."""
+def _run_main(*args):
+    """What `python -m asapool` does with some words."""
     from asapool.cli.main import main
 
     signal.alarm(180)
-    os.dup2(out, 1)
-    os.dup2(err, 2)
-    raw = open(1, "wb", buffering=0, closefd=False)  # noqa: SIM115 (open until the process ends)
-    sys.stdout = io.TextIOWrapper(raw if unbuffered else io.BufferedWriter(raw), "utf-8", write_through=unbuffered)
-    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     os.environ.update(ENV)
-    warnings.resetwarnings()
-    for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
-        warnings.simplefilter("ignore", kind)
-    logging.root.handlers.clear()
     sys.argv = ["asapool", *map(str, args)]
-    try:
-        main()
-        code = 0
-    except SystemExit as end:
-        code = 0 if end.code is None else end.code
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    try:
-        sys.stdout.flush()
-    except OSError:
-        code = 120  # as Python does
-    return code
+    main()
 
 
-def begin(*args, **options):
-    """Start a command as a person would."""
-    command = [sys.executable, "-m", "asapool.cli.main", *map(str, args)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, **pipes, env=ENV, preexec_fn=_hear_ctrl_c, **options)
-
-
-def _hear_ctrl_c():
-    """A shell lets its background jobs ignore Ctrl-C, and theirs too; these tests may be such a job."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def begin(*args, start_new_session=False):
+    """Start a command as a person would, in a process that gets signals of its own; it may train."""
+    return Child(_run_main, *args, env=ENV, start_new_session=start_new_session)
 
 
 def finish(process, seconds=180):

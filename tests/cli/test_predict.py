@@ -20,7 +20,8 @@ def folder(tmp_path_factory):
     rows = "".join(f"m{k},{s},{'ab'[k % 2]}\n" for k, s in enumerate(SMILES))
     (path / "train.csv").write_text(f"id,smiles,label\n{rows}")
     (path / "new.csv").write_text("id,smiles\nn1,CCO\nn2,C1CC\nn3,CCN\n")
-    call("train", path / "train.csv", "--epochs", 2, "--hidden", 8, "--out", path / "run", "--val", 0.2, "--test", 0.2)
+    call("train", path / "train.csv", "--epochs", 2, "--hidden", 8, "--out", path / "run", "--val", 0.2, "--test", 0.2,
+         "--no-report")  # fmt: skip
     return path
 
 
@@ -98,7 +99,7 @@ def hub_files(folder):
 
 def test_a_graph_with_a_hub_is_refused_by_name_or_left_out(tmp_path, monkeypatch):
     hub_files(tmp_path)
-    call("train", tmp_path / "small.jsonl", "--epochs", 1, "--hidden", 8, "--out", tmp_path / "run")
+    call("train", tmp_path / "small.jsonl", "--epochs", 1, "--hidden", 8, "--out", tmp_path / "run", "--no-report")
     monkeypatch.setenv("ASAPOOL_MAX_POOLED_EDGES", "899")
     words = ("predict", tmp_path / "run", tmp_path / "hub.jsonl", "-o", tmp_path / "o.csv")
     code, out, err = fork(*words)

@@ -147,7 +147,7 @@ def test_a_full_disk_is_a_sentence_and_it_goes_on_when_there_is_room(plan, mount
 
 
 def test_all_of_it_on_tiny_data(tmp_path):
-    output = call("reproduce", "all", "--smoke", "--out", tmp_path, "--json")
+    output = call("reproduce", "all", "--smoke", "--engine", "inline", "--out", tmp_path, "--json")
     assert output.exit_code == 0, output.stderr
     made = json.loads(output.stdout)["tables"]
     assert list(made) == [

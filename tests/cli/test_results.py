@@ -36,14 +36,14 @@ def test_two_folders_are_compared_and_merged(tmp_path):
 
 def test_reproduce_carries_on_from_committed_results(tmp_path):
     """Compact records have no curves and no probabilities; tables, report and overview do without."""
-    smoke = ("reproduce", "table-edges", "--smoke", "--methods", "absent", "--datasets", "NCI1", "--out")
-    call(*smoke, tmp_path / "first", "--no-report")
+    smoke = ("reproduce", "table-edges", "--smoke", "--methods", "absent", "--datasets", "NCI1", "--engine", "inline")
+    call(*smoke, "--out", tmp_path / "first", "--no-report")
     records = Store.read(tmp_path / "first")
     (tmp_path / "results").mkdir()
     write_compact(tmp_path / "results" / "tiny.jsonl", list(records.values())[1:])  # one training is missing
     output = call("results", tmp_path / "results", "--merge", tmp_path / "second")
     assert f"{len(records) - 1} records were added to {tmp_path / 'second'}" in output.stderr
-    output = call(*smoke, tmp_path / "second")
+    output = call(*smoke, "--out", tmp_path / "second")
     assert f"{len(records) - 1} of {len(records)} training runs were already finished" in output.stderr
     for name in ("table-edges.md", "table-edges.csv", "table-edges.json"):
         assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()

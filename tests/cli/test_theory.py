@@ -6,7 +6,6 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from asapool import theory
 from asapool.cli.main import app
 from asapool.errors import MissingExtraError, WriteError
 from asapool.insight.drawing.figure import FORMATS
@@ -14,9 +13,9 @@ from asapool.insight.drawing.figure import FORMATS
 run = CliRunner()
 
 
-@pytest.fixture(scope="module")
-def report():
-    return theory.verify(max_nodes=8)
+@pytest.fixture
+def report(theory_report):
+    return theory_report[0]
 
 
 @pytest.fixture
@@ -46,8 +45,8 @@ def test_json_is_the_report_and_files_are_written(ready, tmp_path):
     assert "wrote" in result.stderr
 
 
-def test_the_whole_way(report):
-    result = run.invoke(app, ["theory", "--max-nodes", "8", "--json"])
+def test_the_whole_way_and_the_same_seed_gives_the_same_report(report):
+    result = run.invoke(app, ["theory", "--max-nodes", "9", "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout) == json.loads(json.dumps(report.to_dict()))
 

@@ -15,7 +15,7 @@ from asapool.training.settings import RunSettings
 from tests.cli.commands import begin, call, fill, finish, wait_for
 
 SMALL = ("synthetic:cycles?graphs=40&nodes=6", "--hidden", 8, "--batch-size", 64)
-LONG = (*SMALL, "--method", "mlp", "--epochs", 500)  # mlp starts quickly; killing.py kills asap
+LONG = (*SMALL, "--method", "mlp", "--epochs", 500, "--no-report")  # mlp starts quickly; killing.py kills asap
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_it_trains_scores_and_says_where(tmp_path, monkeypatch):
     assert "runs/synthetic-cycles-asap\n" in output.stdout
     assert checkpoint.load(tmp_path / "runs/synthetic-cycles-asap/model.safetensors").config.hidden == 8
     assert (
-        "runs/synthetic-cycles-asap-2\n" in call("train", *SMALL, "--epochs", 1).stdout
+        "runs/synthetic-cycles-asap-2\n" in call("train", *SMALL, "--epochs", 1, "--no-report").stdout
     )  # a second run has its own folder
 
 
@@ -116,7 +116,7 @@ def test_options_files_and_assignments_become_settings(tmp_path):
     call(
         "train", "synthetic:cycles?graphs=30", "--config", tmp_path / "c.toml", "--out", tmp_path / "r", "--epochs", 1,
         "--seed", 5, "--method", "topk", "--split", "authors", "--set", "model.ratio=0.75", "--set", "train.clip=2",
-        "--set", "model.conv=gin", "--early-stopping", 3, "--class-weights", "balanced",
+        "--set", "model.conv=gin", "--early-stopping", 3, "--class-weights", "balanced", "--no-report",
     )  # fmt: skip
     s = RunSettings.from_file(tmp_path / "r" / "config.toml")
     assert (s.model.method, s.model.hidden, s.model.levels, s.model.ratio, s.model.conv) == ("topk", 6, 2, 0.75, "gin")
@@ -132,6 +132,7 @@ def test_a_given_split_is_used(tmp_path):
         "synthetic:cycles?graphs=30",
         "--epochs",
         1,
+        "--no-report",
         "--split",
         tmp_path / "split.json",
         "--out",
@@ -188,7 +189,7 @@ def test_ctrl_c_is_a_sentence_code_130_and_resumable_and_nobody_else_may_work_th
     assert (code, out) == (130, "")
     assert f"Stopped. Resume with: asapool train --resume {folder}" in err
     assert "Traceback" not in err
-    code, _, err = finish(begin("train", "--resume", folder))
+    code, _, err = finish(begin("train", "--resume", folder, "--no-report"))
     assert code == 0, err
     assert (folder / "model.safetensors").read_bytes() == undisturbed
 
@@ -204,7 +205,7 @@ def test_a_full_disk_is_a_sentence_and_the_run_goes_on_when_there_is_room(mount,
     assert "Traceback" not in err
     assert not list(folder.glob(".state*")), "half a state was left behind"
     (mount / "filler").unlink()
-    code, _, err = finish(begin("train", "--resume", folder))
+    code, _, err = finish(begin("train", "--resume", folder, "--no-report"))
     assert code == 0, err
     assert (folder / "model.safetensors").read_bytes() == undisturbed
 

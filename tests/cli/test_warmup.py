@@ -2,8 +2,6 @@
 
 import inspect
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -11,6 +9,7 @@ from asapool.cli.methods import warmup
 from asapool.errors import ConfigError
 from asapool.training import resolve
 from asapool.training.warmup import warm_up
+from tests.children import run_python
 from tests.cli.commands import ENV, call
 
 ONE_LOOP = """
@@ -23,10 +22,7 @@ kernels.select(torch.tensor([1.0, 3.0, 2.0]), torch.tensor([0, 3]), torch.tensor
 
 def test_the_first_use_says_that_it_compiles_and_where_the_cache_is(tmp_path):
     env = {**ENV, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    first, second = (
-        subprocess.run([sys.executable, "-c", ONE_LOOP], capture_output=True, text=True, env=env, check=True).stderr
-        for _ in range(2)
-    )
+    first, second = (run_python(ONE_LOOP, env).stderr for _ in range(2))
     assert first.count("compiling loops for this machine, once") == 1
     assert str(tmp_path / "cache") in first
     assert "compiling" not in second

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import sys
-from subprocess import Popen
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ from asapool.models import checkpoint
 from asapool.models.ensemble import EnsembleModel
 from asapool.training import RunSettings, predict
 from asapool.training.predictions import predict_members
-from tests.cli.commands import ENV, call, wait_for
+from tests.cli.commands import begin, call, wait_for
 
 SOURCE = "synthetic:cycles?graphs=40"
 TABLES = {
@@ -95,7 +93,7 @@ def test_a_killed_ensemble_loses_no_finished_member(graphs, trained, tmp_path):
     words = ["train", SOURCE, "--ensemble", "3", "--method", "asap", "--hidden", "4", "--epochs", "2", "--no-report",
              "--val", "0.25", "--test", "0.25", "--out", folder, "--set", "model.levels=1", "--set",
              "train.select_by=loss"]  # fmt: skip
-    process = Popen([sys.executable, "-m", "asapool", *map(str, words)], env=ENV, start_new_session=True)
+    process = begin(*words, start_new_session=True)
     store = folder / "members" / "runs.jsonl"
     wait_for(lambda: store.exists() and store.read_bytes().count(b"\n") >= 1, process)
     os.killpg(process.pid, signal.SIGKILL)

@@ -1,10 +1,7 @@
 """Searches: what is proposed and trained, pruning, resuming, nested folds, and bad spaces."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -16,6 +13,7 @@ from asapool.experiments.searching import nested_summary, tune, tune_nested
 from asapool.experiments.space import Choice, Range, Space
 from asapool.experiments.store import Store
 from asapool.reports import report_page
+from tests.children import run_python
 from tests.cli.commands import call
 
 SOURCE = "synthetic:cycles?graphs=40&nodes=6"
@@ -59,7 +57,7 @@ def test_a_killed_search_goes_on(graphs, tmp_path):
         "tune(load(SOURCE), {!r}, trials=5, space=SPACE, settings=BASE,"
         " on_trial=lambda t, s: t.number == 2 and os.kill(os.getpid(), signal.SIGKILL))"
     ).format(str(tmp_path / "killed"))
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True)
+    done = run_python(code)
     assert done.returncode == -signal.SIGKILL, done.stderr
     again = tune(graphs, tmp_path / "killed", trials=5, space=SPACE, settings=BASE)
     assert trials_of(again) == trials_of(tune(graphs, tmp_path / "calm", trials=5, space=SPACE, settings=BASE))

@@ -19,6 +19,7 @@ from asapool.exporting.comparing import compare, has_tie, renumbered
 from asapool.exporting.formats import FORMATS, padded_inputs
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.models.batches import edge_channels
+from tests.children import run_python
 from tests.cli.commands import call
 from tests.graphs import with_random_parameters
 
@@ -39,18 +40,23 @@ def saved(folder, **options):
     return path
 
 
-@pytest.fixture(scope="module")
-def plus(tmp_path_factory):
-    """asap+ and its ONNX file, made by the command line."""
+PLUS = {"method": "asap+", "first_convs": 1, "count_buckets": 32, "count_depth": 1, "readout_bound": 0.5}
+
+
+@pytest.fixture(
+    scope="module", params=[{"method": "asap"}, pytest.param(PLUS, marks=pytest.mark.slow)], ids=["asap", "asap+"]
+)
+def exported(request, tmp_path_factory):
+    """A model and its ONNX file, made by the command line."""
     folder = tmp_path_factory.mktemp("onnx")
-    path = saved(folder, method="asap+", first_convs=1, count_buckets=32, count_depth=1, readout_bound=0.5)
+    path = saved(folder, **request.param)
     done = call("export", path, folder / "m.onnx", "--graphs", 30, "--json")
     assert done.exit_code == 0, done.output
     return path, folder / "m.onnx", json.loads(done.stdout)
 
 
-def test_the_file_says_how_it_was_checked(plus):
-    _, file, done = plus
+def test_the_file_says_how_it_was_checked(exported):
+    path, file, done = exported
     assert done["graphs"] == 30
     assert done["source"] == "the NCI molecules that come with rdkit"
     assert done["difference"] <= 1e-5
@@ -58,11 +64,11 @@ def test_the_file_says_how_it_was_checked(plus):
     held = json.loads(ort.InferenceSession(file).get_modelmeta().custom_metadata_map["asapool"])
     assert held["classes"] == ["a", "b"]
     assert held["recipe"]["kind"] == "smiles"
-    assert held["method"] == "asap+"
+    assert held["method"] == path.stem
 
 
-def test_one_molecule_and_padded_batches_give_the_logits_of_the_model(plus):
-    path, file, _ = plus
+def test_one_molecule_and_padded_batches_give_the_logits_of_the_model(exported):
+    path, file, _ = exported
     model, session = asapool.load_model(path), ort.InferenceSession(file)
     graphs = model.read(SMILES)
     for indices in ([2], [3], [0, 6], list(range(7))):
@@ -71,8 +77,8 @@ def test_one_molecule_and_padded_batches_give_the_logits_of_the_model(plus):
         np.testing.assert_allclose(logits.softmax(1), model.predict_proba(graphs)[indices], atol=2e-6)
 
 
-def test_the_example_program_needs_neither_asapool_nor_torch(plus):
-    path, file, _ = plus
+def test_the_example_program_needs_neither_asapool_nor_torch(exported):
+    path, file, _ = exported
     program = ROOT / "examples" / "onnx_predict.py"
     clean = {"PATH": "/usr/bin:/bin"}
     words = [str(program), str(file), *SMILES]
@@ -118,7 +124,8 @@ def test_a_program_of_torch_export_loads_after_import_asapool_alone(tmp_path):
         program = torch.export.load({str(tmp_path / "m.pt2")!r}, extra_files=held).module()
         x, ptr, rowptr, col = torch.ones(2, 36), torch.tensor([0, 2]), torch.tensor([0, 1, 2]), torch.tensor([1, 0])
         print(program(x, ptr, rowptr, col, weight=torch.ones(2)).tolist(), held["asapool.json"])"""
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    ran = run_python(code)
+    assert ran.returncode == 0, ran.stderr
     logits, _, held = ran.stdout.partition("]] ")
     model = checkpoint.load(path).model
     expected = model(torch.ones(2, 36), torch.tensor([0, 2]), torch.tensor([0, 1, 2]), torch.tensor([1, 0]))

@@ -1,6 +1,5 @@
 """Exchanges through shared memory: every process gets the numbers of all, and a lost one is noticed."""
 
-import multiprocessing as mp
 import os
 import signal
 
@@ -9,6 +8,7 @@ import torch
 
 from asapool.kernels import exchange as module
 from asapool.kernels.exchange import CAPACITY, Exchange, ProcessLostError, memory_file
+from tests.children import CONTEXT
 
 SIZE, ROUNDS = 3, 200
 
@@ -43,7 +43,7 @@ def take_part(file, rank, pipe):
 
 
 def test_every_process_gets_the_numbers_of_all(file):
-    context = mp.get_context("spawn")
+    context = CONTEXT
     pipes = [context.Pipe() for _ in range(SIZE)]
     started = [context.Process(target=take_part, args=(file, r, pipes[r][1])) for r in range(SIZE)]
     for process in started:
@@ -58,7 +58,7 @@ def stop_at_once(file):
 
 
 def test_a_lost_process_ends_the_wait(file):
-    other = mp.get_context("spawn").Process(target=stop_at_once, args=(file,))
+    other = CONTEXT.Process(target=stop_at_once, args=(file,))
     other.start()
     with pytest.raises(ProcessLostError, match="another process has ended"):
         Exchange(file, 0, SIZE, other.is_alive).gather(torch.ones(2))

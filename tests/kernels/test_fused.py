@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -13,12 +11,9 @@ import torch
 from asapool import kernels
 from asapool.errors import AsapoolError
 from asapool.nn import GCN, ASAPooling
+from tests.children import run_python
 from tests.graphs import random_batch, with_random_parameters
-
-
-def big_batch(dtype=torch.float32, F=16):
-    """Many graphs of all sizes."""
-    return random_batch(1, graphs=60, most=40, F=F, dtype=dtype)
+from tests.kernels.chain import GRAPHS, kernel_outcome
 
 
 @pytest.mark.parametrize("hops", [1, 2])
@@ -46,80 +41,6 @@ def test_any_number_of_threads_gives_the_same_bits(graphs, loops_shared):
             torch.set_num_threads(1)
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
-
-
-def many_graphs():
-    x, edge_index, edge_weight, batch = big_batch()
-    return x, edge_index, edge_weight, torch.cat([torch.zeros(1, dtype=torch.int64), torch.bincount(batch).cumsum(0)])
-
-
-def one_ring(N=3000):
-    """A long ring with chords, so that it stays sparse."""
-    i = torch.arange(N).repeat(2)
-    j = torch.cat([(i[:N] + 1) % N, (i[:N] + 7) % N])
-    g = torch.Generator().manual_seed(0)
-    edges = torch.stack([torch.cat([i, j]), torch.cat([j, i])])
-    return torch.randn(N, 16, generator=g), edges, torch.rand(4 * N, generator=g), torch.tensor([0, N])
-
-
-def directed_graphs():
-    x, edge_index, edge_weight, batch = random_batch(3, graphs=20, most=20, F=16, directed=True, loops=True)
-    return x, edge_index, edge_weight, torch.cat([torch.zeros(1, dtype=torch.int64), torch.bincount(batch).cumsum(0)])
-
-
-def mixed_graphs():
-    """Small graphs, a long directed ring (its rows are sparse, not dense) and small graphs again."""
-    small, ring = directed_graphs(), one_ring(1500)
-    parts = (small, (ring[0], ring[1][:, ::2], ring[2][::2], ring[3]), small)
-    first = [0, len(small[0]), len(small[0]) + 1500]
-    edges = torch.cat([edges + f for (_, edges, _, _), f in zip(parts, first, strict=True)], 1)
-    ptr = torch.cat([ptr[:-1] + f for (_, _, _, ptr), f in zip(parts, first, strict=True)])
-    total = torch.tensor([first[-1] + len(small[0])])
-    return (
-        torch.cat([p[0].float() for p in parts]),
-        edges,
-        torch.cat([p[2].float() for p in parts]),
-        torch.cat([ptr, total]),
-    )
-
-
-GRAPHS = {"many": many_graphs, "one": one_ring, "directed": directed_graphs, "mixed": mixed_graphs}
-
-
-def kernel_outcome(x, edge_index, edge_weight, ptr, hops=1, backend="fused"):
-    """Results and gradients of every kernel in a chain."""
-    on = {"backend": backend}
-    x, edge_weight = x.clone().requires_grad_(), edge_weight.clone().requires_grad_()
-    pattern, slot = kernels.pack(edge_index, ptr, len(x), **on)
-    weight = torch.zeros(pattern.col.numel(), dtype=x.dtype).index_add(0, slot, edge_weight)
-    hat = kernels.Graph(pattern, weight).hat("add")
-    line = torch.linspace(-1, 1, x.size(1), dtype=x.dtype)
-    y = kernels.propagate(pattern, kernels.normalise(pattern, hat, **on), x, line, True, **on)
-    y = kernels.activate(y, -0.1 * line, **on)
-    clusters = kernels.reach(pattern, hops, **on)
-    m = kernels.cluster_max(clusters, y, **on)
-    alpha = kernels.attend(clusters, kernels.project(m, -line, **on), kernels.project(y, line, 0.2, **on), 0.2, **on)
-    u = kernels.propagate(clusters, alpha, y[:, :3].contiguous(), **on)
-    phi = kernels.score(pattern, weight, u, **on).view(-1).sigmoid()
-    count = (ptr.diff() + 1) // 2
-    perm, kept_ptr = kernels.select(torch.arange(len(x)) % 7 / 7, ptr, count, **on)
-    x_p = kernels.gather(clusters, alpha, y, phi, perm, **on) + kernels.gate(x, phi, perm, **on)
-    pooled, A = kernels.coarsen(clusters, alpha, pattern, hat, perm, kept_ptr, **on)
-    induced, B = kernels.induce(pattern, weight, perm, kept_ptr, **on)
-    E = pattern.col.numel()
-    e = torch.linspace(-1, 1, 3 * E, dtype=x.dtype).view(E, 3).requires_grad_()
-    attr = kernels.coarsen_features(clusters, alpha, pattern, weight, e, perm, pooled, **on)
-    members, source = kernels.join(clusters, pattern, phi, perm, kept_ptr, **on)
-    M = kernels.share(members, source, alpha, phi, **on)
-    dynamic = kernels.attend_dynamic(clusters, m, y, line, 0.2, **on)
-    lifted = kernels.propagate(clusters, alpha, y, transpose=True, **on)
-    r = kernels.readout(x_p, kept_ptr, **on)
-    listed, C = kernels.list_edges(kernels.Graph(pattern, weight), torch.arange(len(x)).flip(0), **on)
-    squares = sum(t.square().sum() for t in (A, B, C, r, lifted, attr, dynamic))
-    (squares + (M * line[source.clamp(max=15)]).sum()).backward()
-    structures = [t for p in (pattern, clusters, pooled, induced, members) for t in (*p.tensors, p.diag)]
-    results = [source, attr, M, dynamic, listed, C, y, m, alpha, phi, perm, x_p, A, B, lifted, r]
-    return [*structures, *results, e.grad, x.grad, edge_weight.grad]
 
 
 def sample_arguments():
@@ -176,9 +97,23 @@ def sample_arguments():
     }
 
 
-@pytest.mark.parametrize("name", list(sample_arguments()))
-def test_operations_keep_torch_library_s_contract(name):
-    result = torch.library.opcheck(getattr(torch.ops.asapool, name).default, sample_arguments()[name])
+OPERATIONS = (  # listed, since making the arguments compiles loops, which must not happen while tests are collected
+    "pack", "pack_rows", "reach", "normalise", "propagate", "activate", "cluster_max", "attend", "project", "score",
+    "select", "gate", "gather", "dropout_mask", "coarsen", "induce", "list_edges", "readout", "sum_neighbours",
+    "sum_messages", "attend_dynamic", "coarsen_features", "join", "share", "graph_norm",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def samples():
+    made = sample_arguments()
+    assert tuple(made) == OPERATIONS
+    return made
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_keep_torch_library_s_contract(name, samples):
+    result = torch.library.opcheck(getattr(torch.ops.asapool, name).default, samples[name])
     assert set(result.values()) == {"SUCCESS"}
 
 
@@ -193,11 +128,13 @@ class TwoLevels(torch.nn.Module):
         return self.second(*one[:4]).x
 
 
-@pytest.mark.parametrize("semantics", ["paper", "pyg"])  # tests/nn/test_compiled.py compiles one level with all options
-def test_compiled_without_a_graph_break(semantics):
-    """Two batches of other sizes, forward and backward; aot_eager checks the tracing and spares the C++ compiler."""
+def test_compiled_without_a_graph_break():
+    """Two batches of other sizes, forward and backward; aot_eager checks the tracing and spares the C++ compiler.
+
+    tests/nn/test_compiled.py compiles one level with all options.
+    """
     torch.compiler.reset()
-    model = with_random_parameters(TwoLevels(semantics).double())
+    model = with_random_parameters(TwoLevels("paper").double())
     compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
     for seed in (1, 2):
         data = random_batch(seed, graphs=3 + seed, most=7, F=4)
@@ -251,12 +188,7 @@ SCRIPT = textwrap.dedent(
 
 
 def run(**env):
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env={**os.environ, "OMP_NUM_THREADS": "1", **env},
-        capture_output=True,
-        text=True,
-    )
+    done = run_python(SCRIPT, env={**os.environ, **env})
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return float(done.stdout)
@@ -279,7 +211,7 @@ FORK = textwrap.dedent(
 
 
 def test_a_forked_process_gets_its_own_threads():
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=120)
+    done = run_python(FORK)
     assert done.stdout.strip() == "0", done.stderr
 
 
@@ -302,18 +234,19 @@ def test_a_loop_is_compiled_again_when_a_function_of_another_file_changes(tmp_pa
     """Machine code of `coarsen` includes code of `coarsen_sparse`; numba itself checks only the file of the loop."""
     package, stale = Path(kernels.__file__).parents[1], shutil.ignore_patterns("__pycache__")
     package = shutil.copytree(package, tmp_path / "asapool", ignore=stale)
-    script = """
+    script = f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path)!r})
         import numpy as np
         from importlib import import_module
         two = np.array([0, 1, 2])
         loop = import_module("asapool.kernels.fused.coarsen").kept_by_node
         print(loop(two, two[:2], np.ones(2), two[:2], True)[2].tolist())
     """
-    command = [sys.executable, "-c", textwrap.dedent(script)]
     source, shown = package / "kernels/fused/coarsen_sparse.py", []
     for was, becomes in (("= p, value[e]\n", "= p, 2 * value[e]\n"), ("", "")):
-        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
-        shown.append(ran.stdout.strip())
+        ran = run_python(textwrap.dedent(script))
+        shown.append(ran.stdout.strip() or ran.stderr)
         text = source.read_text(encoding="utf-8")
         assert was in text
         source.write_text(text.replace(was, becomes), encoding="utf-8")

@@ -1,8 +1,6 @@
 """A pooled graph beyond the limit is refused before it is formed, or thinned while it is formed."""
 
 import pickle
-import subprocess
-import sys
 import textwrap
 
 import pytest
@@ -14,6 +12,7 @@ from asapool.kernels.limits import limit_of_graph, limit_pooled_edges, max_poole
 from asapool.kernels.reference import hubs, pairs
 from asapool.kernels.reference.coarsen import _PairWeights
 from asapool.nn import ASAPooling
+from tests.children import run_python
 from tests.graphs import random_batch
 
 
@@ -185,8 +184,8 @@ def test_a_star_takes_linear_time_and_memory_with_max_neighbours(backend):
         out, large = step(40_000)
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, out.edge_index.size(1), large / small)
     """
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    ran = run_python(textwrap.dedent(script))
+    assert ran.returncode == 0, ran.stderr
     kilobytes, edges, times = map(float, ran.stdout.split())
     assert edges <= 9 * 20_000
     assert kilobytes < 150_000

@@ -1,11 +1,11 @@
 """Freed memory is reused instead of being requested from the system again."""
 
 import platform
-import subprocess
-import sys
 import textwrap
 
 import pytest
+
+from tests.children import run_python
 
 SCRIPT = textwrap.dedent(
     """
@@ -31,7 +31,8 @@ def test_freed_memory_is_reused():
     """
     faults = {}
     for kept in (False, True):
-        words = [sys.executable, "-c", SCRIPT.format(kept=kept)]
-        faults[kept] = int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+        ran = run_python(SCRIPT.format(kept=kept))
+        assert ran.returncode == 0, ran.stderr
+        faults[kept] = int(ran.stdout)
     assert faults[False] >= 50
     assert faults[True] <= faults[False] / 10

@@ -1,7 +1,5 @@
 """Denormals are flushed to zero inside flush_denormals, in the calling thread and the loops' threads alike."""
 
-import subprocess
-import sys
 import textwrap
 from threading import Event, Thread
 
@@ -10,6 +8,7 @@ import torch
 
 from asapool import kernels
 from asapool.kernels.threads import flush_denormals, flushes_denormals
+from tests.children import run_python
 
 SMALLEST = torch.finfo(torch.float32).tiny
 
@@ -121,6 +120,5 @@ LOADER = """
 
 def test_a_forked_dataloader_worker_pools_while_the_parent_has_two_threads():
     """DataLoader gives its workers one thread each, so they never wait for threads that a fork does not copy."""
-    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(LOADER)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    done = run_python(textwrap.dedent(LOADER))
     assert done.stdout.strip() == "True", done.stderr

@@ -3,8 +3,6 @@
 import json
 import os
 import pickle
-import subprocess
-import sys
 from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
@@ -19,6 +17,7 @@ from safetensors.torch import save as pack_tensors
 from asapool.data.targets import Target
 from asapool.errors import CheckpointError, WriteError
 from asapool.models import ModelConfig, build, checkpoint, method_names
+from tests.children import run_python
 from tests.models.batches import pack, random_graphs
 from tests.models.fuzz_checkpoint import fuzz
 
@@ -67,12 +66,12 @@ def test_all_metadata_comes_back(path):
 
 def test_the_same_model_gives_the_same_bytes_in_another_process(path):
     code = (
-        "import sys; from asapool.models import ModelConfig, build, checkpoint; "
+        "from asapool.models import ModelConfig, build, checkpoint; "
         "model = build(ModelConfig(hidden=8, batch_norm=True), 4, 2, 0); "
-        f"sys.stdout.buffer.write(checkpoint.to_bytes(model, **{WORDS}))"
+        f"print(checkpoint.to_bytes(model, **{WORDS}).hex())"
     )
     here = checkpoint.to_bytes(made("asap", batch_norm=True), **WORDS)
-    assert here == subprocess.run([sys.executable, "-c", code], capture_output=True).stdout
+    assert here == bytes.fromhex(run_python(code).stdout)
     assert here != checkpoint.to_bytes(made("asap", seed=1, batch_norm=True), **WORDS)
     backwards = {**WORDS, "summary": dict(reversed(WORDS["summary"].items()))}
     assert here == checkpoint.to_bytes(made("asap", batch_norm=True), **backwards)

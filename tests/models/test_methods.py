@@ -177,7 +177,7 @@ if __name__ == "__main__":
     for name in ("degree", "size"):
         call("train", *small, "--method", name, "--out", f"run-{name}")
         call("predict", f"run-{name}", "synthetic:cycles?graphs=4", "-o", f"{name}.csv")
-    two = ["--methods", "degree,size", "--folds", 3, "-j", 2, "--json", "--out", "all"]
+    two = ["--methods", "degree,size", "--folds", 3, "--engine", "local", "--json", "--out", "all"]
     table = json.loads(call("compare", *small, *two))
     assert set(table["rows"]) == {"degree", "size"}, table
 """

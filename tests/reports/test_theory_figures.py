@@ -7,12 +7,11 @@ import pytest
 from asapool.errors import WriteError
 from asapool.insight.drawing.figure import save_figures
 from asapool.reports import theory_figures as figures
-from asapool.theory import verify
 
 
-@pytest.fixture(scope="module")
-def report():
-    return verify(max_nodes=9)
+@pytest.fixture
+def report(theory_report):
+    return theory_report[0]
 
 
 def drawn(figure):

@@ -240,6 +240,7 @@ def test_the_page_in_a_browser(client, browser, width, scheme):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_no_more_than_its_requests_and_is_replaced(path):
     with running_service(str(path), workers=2) as (address, service):
         before = serving_processes(service)

@@ -1,16 +1,14 @@
-"""One report for all tests that use it: it takes a few seconds to compute."""
+"""The report that all tests share."""
 
 import pytest
 
-from asapool.theory import verify
+
+@pytest.fixture
+def report(theory_report):
+    return theory_report[0]
 
 
-@pytest.fixture(scope="session")
-def progress():
+@pytest.fixture
+def progress(theory_report):
     """The progress messages of the report."""
-    return []
-
-
-@pytest.fixture(scope="session")
-def report(progress):
-    return verify(max_nodes=9, progress=lambda text, done, total: progress.append((text, done / total)))
+    return theory_report[1]

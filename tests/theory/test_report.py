@@ -8,7 +8,7 @@ import torch
 
 from asapool.theory import claims
 from asapool.theory.misprints import MISPRINTS
-from asapool.theory.report import KNOWN_TO_FAIL, one_thread, power_reaches, verify
+from asapool.theory.report import KNOWN_TO_FAIL, one_thread, power_reaches
 
 
 @pytest.mark.parametrize("misprint", MISPRINTS, ids=lambda misprint: misprint.check.__name__)
@@ -71,10 +71,6 @@ def test_the_report_is_plain_json(report):
     assert back["sound"] is True
     assert back["claims"][0]["verdict"] == "holds"
     assert back["fields"]["topk"] == {"node": 0, "span": 1, "edge": 1, "whole": False}
-
-
-def test_the_same_seed_gives_the_same_report(report):
-    assert verify(max_nodes=9) == report
 
 
 def test_progress_is_reported(report, progress):

@@ -1,4 +1,4 @@
-"""A run that is killed again and again at random moments: a program, started by test_run.py.
+"""A run that is killed again and again at random moments; test_run.py calls it in a process of its own.
 
 It forks, so that every attempt costs a fraction of a second; the kills are real (SIGKILL).
 """
@@ -17,7 +17,7 @@ torch.set_num_threads(1)
 
 
 def main(folder, kills):
-    chance = random.Random(int(kills))
+    chance = random.Random(kills)
     tables = {
         "data": {"source": "synthetic:cycles?graphs=40&nodes=8"},
         "model": {"hidden": 8, "attention_dropout": 0.1},
@@ -42,7 +42,7 @@ def main(folder, kills):
             except BaseException as error:
                 print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
                 os._exit(3)
-        if count < int(kills):
+        if count < kills:
             time.sleep(chance.random() * most)
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
@@ -54,7 +54,3 @@ def main(folder, kills):
         else:
             sys.exit(f"attempt {count} ended with {status}")
     print(count, begun)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

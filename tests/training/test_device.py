@@ -1,8 +1,6 @@
 """Where a model computes: words, sentences, and on a device that is named the numbers of the CPU."""
 
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from asapool.models import ModelConfig, build
 from asapool.training import TrainConfig, fit, predict
 from asapool.training.adam import Adam
 from asapool.training.device import check_precision, device_of, resolve_device
+from tests.children import run_python
 
 
 def test_a_device_that_is_not_there_is_one_sentence(monkeypatch):
@@ -76,7 +75,7 @@ for method in ("asap+", "asap", "topk", "diffpool", "set2set"):
 def test_products_in_16_bits_train_like_those_in_float32():
     # oneDNN may think that the machine has matrix units which the system does not let it use
     env = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}
-    done = subprocess.run([sys.executable, "-c", HALF], capture_output=True, text=True, env=env)
+    done = run_python(HALF, env)
     assert done.returncode == 0, done.stderr
 
 

@@ -3,8 +3,6 @@
 import csv
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from asapool.errors import CheckpointError, ConfigError, DataError, TrainingErro
 from asapool.models import checkpoint
 from asapool.training import resolve, resolve_reading, resume, run, start
 from asapool.training.settings import RunSettings
+from tests.children import run_python
 
 TABLES = {
     "data": {"source": "synthetic:motifs?graphs=40&nodes=8"},
@@ -97,12 +96,7 @@ def test_the_same_settings_give_the_same_model_byte_for_byte(finished, tmp_path)
 
 
 def test_twelve_kills_at_random_moments_change_no_byte(tmp_path):
-    done = subprocess.run(
-        [sys.executable, Path(__file__).parent / "killing.py", tmp_path, "12"],
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
+    done = run_python(f"from tests.training.killing import main; main({str(tmp_path)!r}, 12)", seconds=280)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["12", "True"]  # twelve processes died, some of them in the middle of the training
     for name in ("model.safetensors", "predictions.csv"):
