@@ -1,8 +1,8 @@
 """Ensembles: several training runs of one split, or the models of a cross-validation, as one model in one file.
 
 ensemble.json      number of members         members/   their store and their models, as in a cross-validation
-model.safetensors, metrics.json, predictions.csv, config.toml, split.json: as in a single run; history.csv is that of
-the first member. Stopping or killing the process loses no finished member.
+model.safetensors, metrics.json, predictions.csv, config.toml, split.json, README.md: as in a single run; history.csv is
+that of the first member. Stopping or killing the process loses no finished member.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _finish(
     summary |= {"members": len(records), "validation": metrics["validation"], "test": metrics["test"]}
     trust = _save(ensemble, trusts, graphs, path, split.val, predict(ensemble, graphs, split.val), summary)
     metrics["conformal"] = measured_coverage(trust, graphs, split.test, ensemble)
-    write_results(path, graphs, split, ensemble, done, metrics)
+    write_results(path, settings, graphs, split, ensemble, done, metrics)
     return metrics
 
 

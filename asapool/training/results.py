@@ -103,14 +103,15 @@ def write_run(
         extra={"trust": trust},
     )  # fmt: skip
     metrics["conformal"] = measured_coverage(trust, graphs, split.test, model)
-    write_card(path / "README.md", metrics, settings.to_dict(), graphs.target.output_names)
-    write_results(path, graphs, split, model, done, metrics)
+    write_results(path, settings, graphs, split, model, done, metrics)
 
 
 def write_results(
-    path: Path, graphs: GraphSet, split: Split, model: GraphModel, done: Fit, metrics: dict[str, Any]
-) -> None:
-    """Write history.csv, predictions.csv and, to mark the run as finished, metrics.json."""
+    path: Path, settings: RunSettings, graphs: GraphSet, split: Split, model: GraphModel, done: Fit,
+    metrics: dict[str, Any],
+) -> None:  # fmt: skip
+    """Write the model card, history.csv, predictions.csv and, to mark the run as finished, metrics.json."""
+    write_card(path / "README.md", metrics, settings.to_dict(), graphs.target.output_names)
     write_csv(path / "history.csv", [f.name for f in fields(Epoch)], map(astuple, done.history), durable=True)
     if len(split.test):
         tested = graphs.subset(split.test)
@@ -152,10 +153,11 @@ def model_card(metrics: Mapping[str, Any], settings: Mapping[str, Mapping[str, A
     front += ["  - task: {type: graph-ml}", f"    dataset: {{name: {_y(data['name'])}, type: {_y(data['name'])}}}"]
     front += ["    metrics:"] if shown else ["    metrics: []"]
     front += [f"    - {{type: {key}, value: {test[key]:.6g}}}" for key in shown]
-    parts = metrics["parts"]
+    parts, members = metrics["parts"], (metrics.get("ensemble") or {}).get("members", 1)
+    runs = "one training run" if members == 1 else f"{members} training runs"
     lines = [
         *front, "---", "", f"# {name} on {_md(data['name'])}", "",
-        method(name).sentence, "",
+        method(name).sentence + (f" This model is the mean of {members} of them." if members > 1 else ""), "",
         f"Predicts: {', '.join(_md(c) for c in classes)}.", "",
         "## Data", "",
         f"{data['graphs']:,} graphs of `{_md(data['source'])}`: {parts['train']:,} for training, {parts['val']:,} for "
@@ -180,8 +182,8 @@ def model_card(metrics: Mapping[str, Any], settings: Mapping[str, Mapping[str, A
     ]  # fmt: skip
     lines += [
         "", "## Limits", "",
-        "The scores come from one split and one training run. Predictions for graphs unlike the training data can be "
-        "confident and wrong. Explanations describe the model, not nature.",
+        f"The scores come from one split and {runs}. Predictions for graphs unlike the training data can be confident "
+        "and wrong. Explanations describe the model, not nature.",
         "", "## Use", "", "```python", "import asapool", "", 'model = asapool.load_model("THIS_FOLDER")',
         "model.predict(new_graphs)", "```", "", f"Written by asapool {__version__}.", "",
     ]  # fmt: skip

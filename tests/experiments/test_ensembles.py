@@ -81,6 +81,9 @@ def test_one_model_to_hand_on(trained, graphs, tmp_path):
     np.testing.assert_array_equal(model.predict_proba(graphs), asapool.load_model(folder).predict_proba(graphs))
     assert model.embed(graphs).shape == (40, 3 * 8)
     assert model.explain(graphs, 0).levels  # of the first member
+    card = (folder / "README.md").read_text()
+    assert "This model is the mean of 3 of them." in card
+    assert "one split and 3 training runs" in card
     rows = call("predict", folder, SOURCE, "--coverage", 0.8).stdout.splitlines()
     assert rows[0] == (
         "graph,id,predicted,p(cycle),p(path),spread,calibrated(cycle),calibrated(path),set,distance_quantile,"
