@@ -23,9 +23,8 @@ lint: $(STAMP)
 
 # the tests of a file run in one process: they share fixtures, and some of them a cluster (xdist 3.8 does not see the
 # groups of --dist loadfile under pytest 9.2)
-# three processes on two cores: tests that wait for other processes leave a core to the others
 unit: $(STAMP)
-	$(BIN)/python -m pytest -n 3 --dist loadfile -q --durations=20
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q --durations=20
 
 # with the slow tests: drivers and machines of a Ray cluster that die, and the long notebooks
 test-all: lint
