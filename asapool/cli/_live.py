@@ -1,10 +1,12 @@
 """Progress on standard error, on a terminal only: bars over epochs, and the live table of an experiment.
 
-If standard error is not a terminal, it prints one plain line per finished training run instead.
+If standard error is not a terminal, it prints one plain line per finished training run instead, and for a single run a
+line every half minute.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 
 Place = tuple[int, str, str]  # plan, row, column
+SECONDS_PER_LINE = 30.0  # between two lines of a single run, if there is no terminal
 
 
 class Watch:
@@ -172,22 +175,29 @@ class Watch:
 
 
 class EpochBar:
-    """A progress bar over the epochs of one run, with loss, validation score, rate and time left."""
+    """A progress bar over the epochs of one run, with loss, validation score, rate and time left.
 
-    def __init__(self, epochs: int, graphs: int) -> None:
-        self.epochs, self.graphs, self.last = epochs, graphs, 0
+    If stderr is not a terminal, such as a log file, it prints a line now and then instead.
+    """
+
+    def __init__(self, epochs: int, graphs: int, now: Callable[[], float] = time.monotonic) -> None:
+        self.epochs, self.graphs, self.now = epochs, graphs, now
         self.bar, self.task = _bar("training", epochs)
+        self.printed = now()
 
     def __call__(self, epoch: Epoch, progress: Progress) -> None:
         """Show a finished epoch."""
-        self.last = epoch.epoch
         best = "" if progress.best_score is None else f" (best {progress.best_score:.3f})"
         score = "–" if epoch.val_score is None else f"{epoch.val_score:.3f}{best}"
         rate = self.graphs / max(epoch.seconds, 1e-9)
-        self.bar.update(
-            self.task, completed=epoch.epoch, total=self.epochs,
-            text=f"loss {epoch.loss:.4f}  validation {score}  {rate:,.0f} graphs/s",
-        )  # fmt: skip
+        text = f"loss {epoch.loss:.4f}  validation {score}  {rate:,.0f} graphs/s"
+        self.bar.update(self.task, completed=epoch.epoch, total=self.epochs, text=text)
+        if self.bar.disable and self.now() - self.printed >= SECONDS_PER_LINE and epoch.epoch < self.epochs:
+            from asapool.experiments.time_left import in_words
+
+            self.printed = self.now()
+            left = in_words(epoch.seconds * (self.epochs - epoch.epoch))
+            note(f"epoch {epoch.epoch} of {self.epochs}: {text}; left: {left}")
 
     def __enter__(self) -> EpochBar:
         self.bar.start()

@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from asapool.cli._live import EpochBar
 from asapool.errors import ConfigError, DataError, WriteError
 from asapool.models import checkpoint
 from asapool.training.settings import RunSettings
@@ -231,3 +233,16 @@ def test_help_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert "--resume" in done.stdout
     assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_without_a_terminal_a_long_run_prints_a_line_every_half_minute(capsys):
+    seconds = [0.0]
+    bar = EpochBar(40, 500, now=lambda: seconds[0])
+    progress = SimpleNamespace(best_score=0.75)
+    for number in range(1, 41):
+        seconds[0] += 8.0
+        bar(SimpleNamespace(epoch=number, loss=0.5, val_score=0.7, seconds=8.0), progress)
+    lines = capsys.readouterr().err.splitlines()
+    # after 32 s, and every 32 s from there; not after the last epoch, which the results follow
+    assert [line.split(":")[0] for line in lines] == [f"epoch {k} of 40" for k in range(4, 40, 4)]
+    assert lines[0] == "epoch 4 of 40: loss 0.5000  validation 0.700 (best 0.750)  62 graphs/s; left: 5 min"
