@@ -155,7 +155,7 @@ def extent(folder: str | PathLike[str]) -> tuple[int, int]:
 
 def new_folder(root: Path, name: str) -> Path:
     """The first of root/name, root/name-2, root/name-3, … that does not exist."""
-    safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip(".-") or "run"
+    safe = "".join(c if c.isalnum() or c in "-_.+" else "-" for c in name).strip(".-") or "run"
     number = 2
     path = root / safe
     while path.exists():

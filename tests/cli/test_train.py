@@ -42,10 +42,10 @@ def test_it_trains_scores_and_says_where(tmp_path, monkeypatch):
         "majority class",
     ):
         assert word in output.stdout
-    assert "runs/synthetic-cycles-asap\n" in output.stdout
-    assert checkpoint.load(tmp_path / "runs/synthetic-cycles-asap/model.safetensors").config.hidden == 8
+    assert "runs/synthetic-cycles-asap+\n" in output.stdout
+    assert checkpoint.load(tmp_path / "runs/synthetic-cycles-asap+/model.safetensors").config.hidden == 8
     assert (
-        "runs/synthetic-cycles-asap-2\n" in call("train", *SMALL, "--epochs", 1, "--no-report").stdout
+        "runs/synthetic-cycles-asap+-2\n" in call("train", *SMALL, "--epochs", 1, "--no-report").stdout
     )  # a second run has its own folder
 
 

@@ -206,6 +206,7 @@ def test_a_new_folder_never_meets_an_old_one(tmp_path):
     assert first.name == "synthetic-motifs-asap"
     first.mkdir()
     assert run.new_folder(tmp_path, "synthetic:motifs asap").name == "synthetic-motifs-asap-2"
+    assert run.new_folder(tmp_path, "motifs-asap+").name == "motifs-asap+"  # not the name of another method
     assert run.new_folder(tmp_path, "../..").parent == tmp_path
 
 
