@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from asapool.cli._output import note, watched
@@ -180,13 +181,18 @@ class EpochBar:
     If stderr is not a terminal, such as a log file, it prints a line now and then instead.
     """
 
-    def __init__(self, epochs: int, graphs: int, now: Callable[[], float] = time.monotonic) -> None:
-        self.epochs, self.graphs, self.now = epochs, graphs, now
-        self.bar, self.task = _bar("training", epochs)
+    def __init__(self, folder: Path, now: Callable[[], float] = time.monotonic) -> None:
+        self.folder, self.now = folder, now
+        self.epochs, self.graphs = 0, 0  # known when the first epoch ends
+        self.bar, self.task = _bar("training", 0)
         self.printed = now()
 
     def __call__(self, epoch: Epoch, progress: Progress) -> None:
         """Show a finished epoch."""
+        if not self.epochs:
+            from asapool.training.run import extent
+
+            self.epochs, self.graphs = extent(self.folder)
         best = "" if progress.best_score is None else f" (best {progress.best_score:.3f})"
         score = "–" if epoch.val_score is None else f"{epoch.val_score:.3f}{best}"
         rate = self.graphs / max(epoch.seconds, 1e-9)

@@ -128,7 +128,7 @@ def train(
             with ending(f"asapool train --resume {folder}"):
                 metrics = resume_ensemble(folder, members, on_member=member_note, mix_versions=mix_versions)
         else:
-            with processes, ending(f"asapool train --resume {folder}"), EpochBar(*run.extent(folder)) as bar:
+            with processes, ending(f"asapool train --resume {folder}"), EpochBar(folder) as bar:
                 metrics = run.resume(folder, on_epoch=bar, mix_versions=mix_versions, processes=processes)
     else:
         tables: dict[str, dict[str, Any]] = {
@@ -158,7 +158,7 @@ def train(
                 processes,
                 ending(f"asapool train --resume {folder}"),
                 logging_to(log or [], folder, chosen) as (logged, at_end),
-                EpochBar(chosen.train.epochs, len(graphs)) as bar,
+                EpochBar(folder) as bar,
             ):
 
                 def on_epoch(epoch: Epoch, progress: Progress) -> None:

@@ -145,10 +145,13 @@ def resume(
 
 
 def extent(folder: str | PathLike[str]) -> tuple[int, int]:
-    """Epochs and graphs of a stopped run, for a progress bar; zeros if unknown."""
+    """Epochs of a run and graphs of an epoch (training and validation), for a progress bar; zeros if unknown."""
     try:
-        epochs = RunSettings.from_file(Path(folder) / "config.toml").train.epochs
-        return epochs, int(read_json(Path(folder) / "split.json")["graphs"])
+        epochs, split = (
+            RunSettings.from_file(Path(folder) / "config.toml").train.epochs,
+            read_json(Path(folder) / "split.json"),
+        )
+        return epochs, len(split["train"]) + len(split["val"])
     except (AsapoolError, KeyError, TypeError):
         return 0, 0
 

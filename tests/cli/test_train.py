@@ -235,9 +235,11 @@ def test_help_loads_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "set()"
 
 
-def test_without_a_terminal_a_long_run_prints_a_line_every_half_minute(capsys):
-    seconds = [0.0]
-    bar = EpochBar(40, 500, now=lambda: seconds[0])
+def test_without_a_terminal_a_long_run_prints_a_line_every_half_minute(tmp_path, capsys):
+    seconds, parts = [0.0], {"train": [*range(450)], "val": [*range(450, 500)], "test": [500]}
+    (tmp_path / "config.toml").write_text(RunSettings.from_dict({"train": {"epochs": 40}}).to_toml())
+    (tmp_path / "split.json").write_text(json.dumps(parts | {"graphs": 900}))
+    bar = EpochBar(tmp_path, now=lambda: seconds[0])
     progress = SimpleNamespace(best_score=0.75)
     for number in range(1, 41):
         seconds[0] += 8.0
