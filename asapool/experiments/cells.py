@@ -34,6 +34,7 @@ class TableCell:
         against: Paired test against the table's reference row.
         against_trivial: Paired test against the trivial baseline; only for comparisons, like all up to seconds.
         scores: Mean of every test score.
+        undefined: Score without a mean → the reason, that of the first fold.
         intervals: Score → 95 % bootstrap interval of its mean, over graphs; None before all training runs are done.
         tasks: Task → scores, and their intervals under "intervals", if there are several tasks.
         seconds: Mean time of a training run.
@@ -62,6 +63,7 @@ class TableCell:
     against: dict[str, Any] | None = None
     against_trivial: dict[str, Any] | None = None
     scores: dict[str, float | None] | None = None
+    undefined: dict[str, str] | None = None
     intervals: dict[str, list[float] | None] | None = None
     tasks: dict[str, dict[str, Any]] | None = None
     seconds: float | None = None

@@ -122,7 +122,13 @@ def _mean(table: Table, row: str, column: str, marks: bool) -> str:
 
 
 def _plain(cell: TableCell) -> dict[str, Any]:
-    absent = {"score": USUAL, "against_trivial": None, "intervals": None, "tasks": None}  # not in the files of 0.1.0
+    absent = {
+        "score": USUAL,
+        "against_trivial": None,
+        "undefined": None,
+        "intervals": None,
+        "tasks": None,
+    }  # not in the files of 0.1.0
     values = {f.name: getattr(cell, f.name) for f in fields(cell)}
     plain = {name: value for name, value in values.items() if name not in absent or value != absent[name]}
     return plain | {

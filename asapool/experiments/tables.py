@@ -169,6 +169,7 @@ def _fill(plan: Plan, cell: Cell, records: Sequence[RunRecord]) -> TableCell:
         validation=shown(total.validation, factor),
         # other tables must have the same bytes on every machine, and when made from rounded compact records
         scores=shown_scores(total.scores) if plan.comparison else None,
+        undefined=_undefined(total.scores, records) if plan.comparison else None,
         tasks=shown_tasks(total.tasks) if plan.comparison else None,
         seconds=round(total.seconds, 3) if plan.comparison and total.seconds is not None else None,
         values=shown_values(total.values, factor),
@@ -186,6 +187,13 @@ def _fill(plan: Plan, cell: Cell, records: Sequence[RunRecord]) -> TableCell:
         return replace(filled, difference=difference)
     verdict: Literal["within", "outside"] = "within" if abs(difference) <= number.deviation else "outside"
     return replace(filled, difference=difference, verdict=verdict)
+
+
+def _undefined(scores: Mapping[str, float | None], records: Sequence[RunRecord]) -> dict[str, str] | None:
+    """Why scores have no mean, in the words of the first record that says so; None if all have one."""
+    notes = [(record.test or {}).get("notes") or {} for record in records if record.finished]
+    missing = [name for name, value in scores.items() if value is None]
+    return {name: next((why[name] for why in notes if name in why), "") for name in missing if notes} or None
 
 
 def _choice(cells: list[TableCell], records: RecordsOf, folds: int) -> dict[tuple[str, str], TableCell]:

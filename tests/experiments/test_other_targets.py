@@ -73,6 +73,10 @@ def test_the_trivial_row_has_every_score_and_rows_are_tested_against_it(table):
     assert trivial.scores["mae"] > best.scores["mae"]
     assert trivial.scores["r2"] <= 0  # the mean of the training graphs is no better than that of the test graphs
     assert trivial.scores["pearson"] is None
+    assert best.undefined is None
+    constant = made.cell("majority", "sizes")
+    assert (constant.scores["pearson"], list(constant.undefined)) == (None, ["pearson", "spearman"])
+    assert constant.undefined["pearson"] == "the model predicts the same value of 'size' for all graphs"
     test = best.against_trivial
     assert test["difference"] == pytest.approx(best.mean - trivial.mean)
     assert test["p_corrected_t"] < 0.05
