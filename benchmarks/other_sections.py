@@ -181,5 +181,7 @@ def large_set_section(result: dict[str, Any]) -> str:
         "from the memory map, `asap+` with width 64 (goals: 4,000 graphs a second, 2,048 MiB per process):\n\n"
         + table(["training graphs", "epoch s", "graphs per s", "µs per graph", "largest process"], rows)
         + f"\nThe cost per graph grows {growth:.2f}× from {epochs[0]['graphs']:,} to {epochs[-1]['graphs']:,} graphs "
-        "(goal: at most 1.15×, to a million).\n" + measured_on(result)
+        "(goal: at most 1.15×, to a million).\n"
+        + (f"\nIn this run {result['note']}.\n" if "note" in result else "")
+        + measured_on(result)
     )
