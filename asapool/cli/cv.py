@@ -13,6 +13,7 @@ from asapool.cli import _options as o
 from asapool.cli._live import ending
 from asapool.cli._output import clean, note, note_reading, print_grid, working
 from asapool.cli.results import leave_report
+from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
     from asapool.experiments.record import RunRecord
@@ -37,6 +38,16 @@ Seeds = Annotated[
         show_default="1; 3 with --splits",
     ),
 ]
+FoldEnsemble = Annotated[
+    int,
+    typer.Option(
+        "--ensemble",
+        min=1,
+        metavar="N",
+        rich_help_panel=o.TRAINING,
+        help="Train N models with different seeds in every fold, and score their averaged predictions.",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +59,7 @@ class CrossOptions:
     seed: o.FirstSeed = None
     split: o.FoldSplit = "authors"
     splits: Splits = None
+    ensemble: FoldEnsemble = 1
     config: o.Config = None
     settings: o.Settings = None
     out: o.Out = None
@@ -98,6 +110,8 @@ def cv(
     if tune is not None:
         from asapool.cli.tune import nested
 
+        if cross.ensemble > 1:
+            raise ConfigError("--tune compares single models. Leave out --ensemble, or --tune")
         nested(tables, tune, cross, engine)
         return
     cross_validate_methods(tables, None, "cv", cross, engine, keep_models)
@@ -116,6 +130,8 @@ def cross_validate_methods(
     from asapool.training.config import seeds as authors_seeds
     from asapool.training.settings import settings_of_methods
 
+    if keep_models and cross.ensemble > 1:
+        raise ConfigError("--keep-models keeps one model of every fold. Leave out --ensemble, or --keep-models")
     worker = engine.named("inline" if engine.jobs in (None, 1) else "local")
     tables = o.with_settings(tables, cross.settings)
     fold_options = cross.fold_options()
@@ -135,6 +151,7 @@ def cross_validate_methods(
         train={name: one.train for name, one in settings.items()},
         seeds=authors_seeds(count) if cross.seed is None else range(cross.seed, cross.seed + count),
         source=chosen.data,
+        ensemble=cross.ensemble,
         **fold_options,
     )
     check_plan(graphs, plan)

@@ -87,8 +87,8 @@ def _line(record: RunRecord) -> dict[str, Any]:
 
 def _record(plain: Mapping[str, Any], machines: Mapping[str, Any]) -> RunRecord:
     names = ("data", "fingerprint", "model", "train", "seed", "fold", "folds", "protocol")
-    splits = {"splits": plain["splits"]} if "splits" in plain else {}
-    run = Run.from_dict({name: plain[name] for name in names} | splits)
+    more = {name: plain[name] for name in ("splits", "ensemble") if name in plain}
+    run = Run.from_dict({name: plain[name] for name in names} | more)
     outcome = {name: plain[name] for name in OWN if name in plain}
     scores: dict[str, Any] = {
         part: None if part not in plain else dict.fromkeys(SCORES) | plain[part] for part in ("validation", "test")

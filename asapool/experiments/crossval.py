@@ -34,6 +34,7 @@ def methods_plan(
     protocol: str = "authors",
     splits: SplitFile | str | PathLike[str] | None = None,
     source: DataConfig | None = None,
+    ensemble: int = 1,
 ) -> Plan:
     """A plan with a row per model on the same folds of one data set; tests compare with the first row.
 
@@ -47,13 +48,14 @@ def methods_plan(
             same, stratified by class) or "splits".
         splits: A file of published splits; the protocol is then "splits".
         source: Where the graphs came from.
+        ensemble: How many models every fold trains, with different seeds; their averaged predictions are scored.
     """
     file = SplitFile.read(splits) if splits is not None and not isinstance(splits, SplitFile) else splits
     schedules = train if isinstance(train, Mapping) else dict.fromkeys(models, train or TrainConfig())
     cells = [
         Cell(
             row=row, column=graphs.name, source=source or in_memory(graphs.name), model=model,
-            train=schedules[row], splits=file,
+            train=schedules[row], splits=file, ensemble=ensemble,
         )
         for row, model in models.items()
     ]  # fmt: skip

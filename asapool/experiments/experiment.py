@@ -209,7 +209,8 @@ def identity(plan: Plan, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, An
         "folds": plan.folds, "seeds": list(plan.seeds), "protocol": plan.protocol,
     }  # fmt: skip
     splits = plan.cells[0].splits
-    return same if splits is None else same | {"splits": splits.digest}
+    members = {cell.row: cell.ensemble for cell in plan.cells if cell.ensemble > 1}
+    return same | ({} if splits is None else {"splits": splits.digest}) | ({"ensemble": members} if members else {})
 
 
 def read_plans(folder: str | PathLike[str]) -> list[Plan]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -30,22 +30,23 @@ OnEpoch = Callable[[int, int, float | None], None]  # finished epochs, all epoch
 
 @dataclass(frozen=True, kw_only=True)
 class FoldResult:
-    """The result of one fold."""
+    """The result of one fold; of an ensemble, the scores and probabilities are those of the average."""
 
-    fit: Fit
+    fit: Fit  # of the first model
     validation: dict[str, Any] | None  # scores as plain data; None if the part is empty
     test: dict[str, Any] | None
     probability: npt.NDArray[np.floating[Any]]  # (G, C) of the test graphs, in the order of the split
-    model: GraphModel  # with the weights of the best epoch
+    model: GraphModel  # the first, with the weights of its best epoch
 
 
-def fold_seed(seed: int, fold: int) -> int:
+def fold_seed(seed: int, fold: int, member: int = 0) -> int:
     """The seed of one training run, so that the folds of a seed start from different weights.
 
-    >>> fold_seed(8971, 0) != fold_seed(8971, 1)
-    True
+    >>> len({fold_seed(8971, 0), fold_seed(8971, 1), fold_seed(8971, 0, member=1)})
+    3
     """
-    return int(np.random.SeedSequence([seed, fold]).generate_state(1)[0])
+    parts = [seed, fold, member] if member else [seed, fold]
+    return int(np.random.SeedSequence(parts).generate_state(1)[0])
 
 
 def train_fold(
@@ -53,25 +54,32 @@ def train_fold(
     split: Split,
     model: ModelConfig,
     train: TrainConfig,
-    seed: int,
+    seeds: Sequence[int],
     on_epoch: AfterEpoch | None = None,
 ) -> FoldResult:
-    """Train a new model with this seed and score it; the numbers depend on the arguments alone."""
-    # one thread, however many run in parallel: the result must not depend on the number of jobs
-    config = replace(train, seed=seed, threads=1)
-    network = new_model(model, graphs, split.train, config)
-    fitted = fit(network, graphs, split, config, on_epoch=on_epoch)
-    probability = predict(network, graphs, split.test)
+    """Train a new model with each seed and score their average; the numbers depend on the arguments alone."""
+    networks, fits = [], []
+    for seed in seeds:
+        # one thread, however many run in parallel: the result must not depend on the number of jobs
+        config = replace(train, seed=seed, threads=1)
+        networks.append(new_model(model, graphs, split.train, config))
+        fits.append(fit(networks[-1], graphs, split, config, on_epoch=on_epoch))
+
+    def answers(part: npt.NDArray[np.int64]) -> npt.NDArray[np.floating[Any]]:
+        each = [predict(network, graphs, part) for network in networks]
+        return each[0] if len(each) == 1 else np.mean(each, axis=0)
+
+    probability = answers(split.test)
     val, test = graphs.y[split.val], graphs.y[split.test]
     task, target = task_of(graphs.target), graphs.target
     return FoldResult(
-        fit=fitted,
-        validation=task.score(val, predict(network, graphs, split.val), target) if len(val) else None,
+        fit=fits[0],
+        validation=task.score(val, answers(split.val), target) if len(val) else None,
         test=task.score(test, probability, target) | task.trivial_scores(graphs.y, split, target)
         if len(test)
         else None,
         probability=probability,
-        model=network,
+        model=networks[0],
     )
 
 
@@ -97,14 +105,18 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: Spl
             f"{run.data}: the run is for graphs with fingerprint {run.fingerprint}, but these have "
             f"{graphs.fingerprint}. Give it the graphs it was planned for"
         )
-    began, cpu, epochs = time.perf_counter(), time.process_time(), run.train.epochs
+    began, cpu, epochs = time.perf_counter(), time.process_time(), run.epochs
+    members = 0  # trained or in training
     split = run.split(graphs, splits)
     if on_epoch is not None:
         on_epoch(0, epochs, None)
 
     def after_epoch(epoch: Epoch, progress: Progress) -> None:
+        nonlocal members
+        members += epoch.epoch == 1
         if on_epoch is not None:
-            on_epoch(epoch.epoch, epochs, epoch.val_accuracy or epoch.val_score)
+            done = (members - 1) * run.train.epochs + epoch.epoch
+            on_epoch(done, epochs, epoch.val_accuracy or epoch.val_score)
         for number, least in run.rungs:
             if epoch.epoch == number and (value := best_value(map(asdict, progress.history))) < least:
                 raise Pruned(number, value, least, [asdict(one) for one in progress.history])
@@ -114,7 +126,8 @@ def run(graphs: GraphSet, run: Run, on_epoch: OnEpoch | None = None, splits: Spl
         return {"seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3), "machine": machine()}
 
     try:
-        result = train_fold(graphs, split, run.model, run.train, fold_seed(run.seed, run.fold), after_epoch)
+        seeds = [fold_seed(run.seed, run.fold, member) for member in range(run.ensemble)]
+        result = train_fold(graphs, split, run.model, run.train, seeds, after_epoch)
     except Pruned as end:
         return RunRecord(run=run, history=end.history, epochs=end.epoch, failure=str(end), **spent())
     return RunRecord(

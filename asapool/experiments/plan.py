@@ -39,6 +39,7 @@ class Cell:
         model: The classifier.
         train: Its training settings.
         splits: Published splits of the data set, for a protocol that needs them.
+        ensemble: How many models a training run trains and averages.
     """
 
     row: str
@@ -47,6 +48,7 @@ class Cell:
     model: ModelConfig
     train: TrainConfig
     splits: SplitFile | None = None
+    ensemble: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +114,7 @@ class Plan:
                 "row": cell.row, "column": cell.column, "source": cell.source.to_dict(), "model": cell.model.to_dict(),
                 "train": cell.train.to_dict(),
             } | ({} if cell.splits is None else {"splits": cell.splits.to_dict()})
+            | ({} if cell.ensemble == 1 else {"ensemble": cell.ensemble})
             for cell in self.cells
         ]  # fmt: skip
         return {f.name: getattr(self, f.name) for f in fields(self)} | {"cells": cells, "seeds": list(self.seeds)}
@@ -125,6 +128,7 @@ class Plan:
                     row=cell["row"], column=cell["column"], source=DataConfig(**cell["source"]),
                     model=ModelConfig.from_dict(cell["model"]), train=TrainConfig.from_dict(cell["train"]),
                     splits=SplitFile(**cell["splits"]) if "splits" in cell else None,
+                    ensemble=cell.get("ensemble", 1),
                 )
                 for cell in plain["cells"]
             )  # fmt: skip
@@ -172,6 +176,7 @@ def _runs(cell: Cell, fingerprint: str, seeds: tuple[int, ...], folds: int, prot
         Run(
             data=cell.column, fingerprint=fingerprint, model=cell.model, train=cell.train, seed=seed, fold=fold,
             folds=folds, protocol=protocol, splits="" if cell.splits is None else cell.splits.digest,
+            ensemble=cell.ensemble,
         )
         for seed in seeds
         for fold in range(folds)
@@ -219,6 +224,7 @@ def load_plan(
                     model=ModelConfig.from_dict({"method": "asap"} | tables["model"]),
                     train=TrainConfig.from_dict(tables["train"]),
                     splits=splits.get(entry.name),
+                    ensemble=row.ensemble,
                 )
             )
     protocol = "authors" if smoke and splits_needed(file.protocol) else file.protocol

@@ -25,11 +25,12 @@ SOURCE = tuple(f.name for f in fields(DataConfig))
 
 @dataclass(frozen=True)
 class RowEntry:
-    """One [[row]], or one point of its grid: its name, its settings, and its settings on single data sets."""
+    """One [[row]], or one point of its grid: its name, its settings, those on single data sets, models per run."""
 
     name: str
     tables: Mapping[str, Mapping[str, Any]]
     on: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    ensemble: int = 1
 
     def on_data(self, name: str) -> Mapping[str, Mapping[str, Any]]:
         """The additional settings of the row on this data set."""
@@ -170,22 +171,24 @@ def _reference(name: Any, rows: Sequence[RowEntry], path: Path) -> str | None:
 
 def _rows(entry: dict[str, Any], path: Path) -> list[RowEntry]:
     """The rows of an entry: one, or one per point of its grid."""
-    _known(entry, ("name", "model", "train", "on", "grid"), path, "setting of [[row]]")
+    _known(entry, ("name", "model", "train", "on", "grid", "ensemble"), path, "setting of [[row]]")
     name = _name(entry.get("name"), path, "the name of a [[row]]")
     on = _table(entry.get("on", {}), path, "on")
     for data, settings in on.items():
         _known(_table(settings, path, f"on.{data}"), ("model", "train"), path, f"setting of on.{data} of a [[row]]")
     per_data = {data: _tables(settings, path) for data, settings in on.items()}
-    tables = _tables(entry, path)
+    tables, members = _tables(entry, path), _whole(entry.get("ensemble", 1), path, "ensemble of a [[row]]")
     if "grid" not in entry:
-        return [RowEntry(name, tables, per_data)]
+        return [RowEntry(name, tables, per_data, members)]
     grid = _table(entry["grid"], path, "grid")
     _known(grid, ("model", "train"), path, "table of the grid of a [[row]]")
     try:
         points = grid_points(name, _tables(grid, path))
     except ConfigError as error:
         raise ConfigError(f"{path}: the grid of the [[row]] {name!r}: {error}") from None
-    return [RowEntry(label, {t: {**tables[t], **point[t]} for t in tables}, per_data) for label, point in points]
+    return [
+        RowEntry(label, {t: {**tables[t], **point[t]} for t in tables}, per_data, members) for label, point in points
+    ]
 
 
 def grid_points(name: str, grid: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, dict[str, Any]]]]:

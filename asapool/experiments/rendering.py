@@ -85,6 +85,10 @@ def notes(table: Table) -> list[str]:
         sentences.append(
             f"Trained for {counts} epochs instead of the paper's {paper.EPOCHS}, so there is no verdict on its numbers."
         )
+    members = {cell.row: cell.settings["ensemble"] for cell in table.cells if "ensemble" in cell.settings}
+    for count in sorted(set(members.values())):
+        rows = ", ".join(row for row, n in members.items() if n == count)
+        sentences.append(f"{rows}: scores of the averaged predictions of {count} models, trained with different seeds.")
     if table.comparison:
         sentences += [result.sentence for column in table.columns if (result := leader(table, column)) is not None]
         sentences += [text for column in table.columns if (text := worthless(table, column)) is not None]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from asapool.errors import ConfigError, DataError, choose
 from asapool.experiments.protocols import PROTOCOLS, SplitFile
 from asapool.models.config import ModelConfig
+from asapool.models.content import MEMBERS
 from asapool.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Run:
         folds: How many there are.
         protocol: How folds are made, a name of `asapool.experiments.protocols.PROTOCOLS`.
         splits: Digest of the split file, if the protocol needs one.
+        ensemble: How many models are trained, with different seeds; their predictions are averaged.
         keep: Whether the record contains the trained model; not part of the key.
         rungs: (epoch, value) pairs: the Run is pruned after that epoch if its best validation value so far is lower.
             Not part of the key, because a finished Run is the same with and without them.
@@ -64,6 +66,7 @@ class Run:
     folds: int = 10
     protocol: str = "authors"
     splits: str = ""
+    ensemble: int = 1
     keep: bool = field(default=False, compare=False)
     rungs: tuple[tuple[int, float], ...] = field(default=(), compare=False)
 
@@ -71,6 +74,8 @@ class Run:
         choose("protocol", self.protocol, tuple(PROTOCOLS))
         if not 0 <= self.fold < self.folds:
             raise ConfigError(f"fold must lie in 0 to {self.folds - 1}, got {self.fold}")
+        if not 1 <= self.ensemble <= MEMBERS:
+            raise ConfigError(f"an ensemble has 2 to {MEMBERS} members, got {self.ensemble}. 1 trains a single model")
         if PROTOCOLS[self.protocol].from_file != bool(self.splits):
             needs = "takes no split file" if self.splits else "needs a split file"
             raise ConfigError(f"protocol {self.protocol!r} {needs}, got {self.splits!r}")
@@ -83,6 +88,11 @@ class Run:
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    @property
+    def epochs(self) -> int:
+        """The planned epochs of all models together."""
+        return self.train.epochs * self.ensemble
+
     def split(self, graphs: GraphSet, splits: SplitFile | None = None) -> Split:
         """The parts of this fold; they do not depend on the model. splits: the file of that digest, if there is one."""
         if self.splits and (splits is None or splits.digest != self.splits):
@@ -93,7 +103,8 @@ class Run:
         """Plain data for JSON, from which the key is made."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("keep", "rungs")}
         plain |= {"model": settings_of(self.model), "train": settings_of(self.train)}
-        return plain if self.splits else {name: value for name, value in plain.items() if name != "splits"}
+        absent = {"splits": "", "ensemble": 1}  # so that records without them keep their keys
+        return {name: value for name, value in plain.items() if name not in absent or value != absent[name]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Run:

@@ -175,7 +175,8 @@ def _fill(plan: Plan, cell: Cell, records: Sequence[RunRecord]) -> TableCell:
         values=shown_values(total.values, factor),
         score=score.name,
         runs=tuple(record.run.key for record in records if record.finished),
-        settings={"model": settings_of(cell.model), "train": settings_of(cell.train)},
+        settings={"model": settings_of(cell.model), "train": settings_of(cell.train)}
+        | ({"ensemble": cell.ensemble} if cell.ensemble > 1 else {}),
     )
     if number is None or number.other or filled.mean is None:
         return filled

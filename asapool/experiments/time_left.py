@@ -37,7 +37,7 @@ class TimeLeft:
         self.left = {run.key: _kind(run) for run in waiting}
         self.epochs: dict[RunKind, int] = {}  # of all unfinished Runs, including those in training
         for run in waiting:
-            self.epochs[_kind(run)] = self.epochs.get(_kind(run), 0) + run.train.epochs
+            self.epochs[_kind(run)] = self.epochs.get(_kind(run), 0) + run.epochs
         self.done: dict[str, int] = {}  # finished epochs of the Runs in training
         self.began: dict[str, tuple[int, float]] = {}  # when they were first seen: epoch, time
         self.current: dict[str, float] = {}  # their seconds per epoch
@@ -64,7 +64,7 @@ class TimeLeft:
             self.pace[kind] = self.pace.get(kind, 0.0) + (pace - self.pace.get(kind, 0.0)) / count
             self.count[kind] = count
         if record.finished and self.left.pop(key, None) is not None:
-            self.epochs[kind] -= record.run.train.epochs
+            self.epochs[kind] -= record.run.epochs
         self.done.pop(key, None)
         self.began.pop(key, None)
         self.current.pop(key, None)
@@ -98,8 +98,8 @@ class TimeLeft:
 def _pace_of(record: RunRecord) -> float:
     """Seconds per planned epoch: the median epoch, or for a method without epochs all its time."""
     history = record.history or []
-    if len(history) == 1 and record.run.train.epochs > 1:
-        return float(history[0]["seconds"]) / record.run.train.epochs
+    if len(history) == 1 and record.run.epochs > 1:
+        return float(history[0]["seconds"]) / record.run.epochs
     return float(median(row["seconds"] for row in history))
 
 

@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from asapool.errors import ConfigError, DataError
+from asapool.errors import CheckpointError, ConfigError, DataError
+from asapool.experiments.compact import read_compact, read_records, write_compact
 from tests.cli.commands import begin, call, finish, wait_for
 
 SMALL = ("synthetic:cycles?graphs=30&nodes=8", "--folds", 3, "--epochs", 2, "--hidden", 4)
@@ -47,6 +48,23 @@ def test_compare_tests_the_others_against_the_first(tmp_path):
     assert "ahead of" in output.stdout
     with pytest.raises(ConfigError, match="--methods takes distinct names"):
         call("compare", *SMALL, "--methods", "mlp,mlp")
+
+
+def test_ensembles_of_every_fold(tmp_path):
+    """One record per fold, a folder of its own, a note below the table, and the same in a compact file."""
+    output = call("cv", *SMALL, "--method", "mlp", "--ensemble", 2, "--out", tmp_path / "two", "--no-report").stdout
+    assert "mlp: scores of the averaged predictions of 2 models" in output
+    assert finished(tmp_path / "two") == 3
+    kept = read_records(tmp_path / "two")
+    write_compact(tmp_path / "two.jsonl", kept.values())
+    assert read_compact(tmp_path / "two.jsonl").keys() == kept.keys()
+    assert {record.run.ensemble for record in kept.values()} == {2}
+    with pytest.raises(CheckpointError, match="contains a cross-validation with other settings"):
+        call("cv", *SMALL, "--method", "mlp", "--out", tmp_path / "two")
+    with pytest.raises(ConfigError, match="--keep-models keeps one model of every fold"):
+        call("cv", *SMALL, "--method", "mlp", "--ensemble", 2, "--keep-models")
+    with pytest.raises(ConfigError, match="--tune compares single models"):
+        call("cv", *SMALL, "--method", "mlp", "--ensemble", 2, "--tune", "trials=2")
 
 
 def test_failed_folds_end_with_code_1_and_their_reason(tmp_path):

@@ -32,7 +32,7 @@ def test_the_key_follows_from_the_content_and_from_nothing_else():
     assert replace(RUN, train=replace(TRAIN, seed=5, threads=2)) == RUN  # every fold has its own seed, and one thread
     changes = [
         {"seed": 8}, {"fold": 2}, {"folds": 4}, {"data": "other"}, {"fingerprint": "f"}, {"protocol": "stratified"},
-        {"model": ModelConfig(hidden=5)}, {"train": replace(TRAIN, lr=0.02)},
+        {"model": ModelConfig(hidden=5)}, {"train": replace(TRAIN, lr=0.02)}, {"ensemble": 2},
     ]  # fmt: skip
     assert len({RUN.key, *(replace(RUN, **change).key for change in changes)}) == 1 + len(changes)
 
@@ -70,6 +70,31 @@ def test_the_record_holds_what_is_needed_to_repeat_and_to_draw_it(record):
     }
     assert record.seconds > 0
     assert record.cpu_seconds > 0
+
+
+def test_an_ensemble_scores_the_mean_of_models_with_different_seeds(record):
+    seen = []
+    three = run(GRAPHS, replace(RUN, ensemble=3), lambda *epochs: seen.append(epochs))
+    assert [epochs for *epochs, _ in seen] == [[done, 6] for done in range(7)]
+    split, alone = RUN.split(GRAPHS), []
+    for words in ([7, 1], [7, 1, 1], [7, 1, 2]):
+        seed = int(np.random.SeedSequence(words).generate_state(1)[0])
+        size = round(float(np.diff(GRAPHS.ptr)[split.train].mean()))
+        model = build(RUN.model, GRAPHS.num_features, GRAPHS.num_classes, seed=seed, typical_nodes=size)
+        fit(model, GRAPHS, split, replace(TRAIN, seed=seed, threads=1))
+        alone.append(predict(model, GRAPHS, split.test))
+    assert np.ptp(alone, axis=0).max() > 1e-4  # they differ
+    mean = np.mean(alone, axis=0)
+    assert np.allclose(three.probabilities["proba"], mean, atol=1e-5)
+    assert three.test == score(GRAPHS.y[split.test], mean, GRAPHS.class_names).to_dict()
+    assert three.history is not None
+    assert [row["loss"] for row in three.history] == [row["loss"] for row in record.history]  # of the first
+
+
+@pytest.mark.parametrize("count", [0, 1001])
+def test_an_ensemble_of_no_models_or_too_many_is_refused(count):
+    with pytest.raises(ConfigError, match=f"an ensemble has 2 to 1000 members, got {count}"):
+        replace(RUN, ensemble=count)
 
 
 def test_epochs_are_reported_with_their_validation_accuracy(record):
