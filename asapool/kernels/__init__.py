@@ -17,7 +17,7 @@ from asapool.errors import ConfigError
 from asapool.kernels import dense
 from asapool.kernels.backends import BACKENDS, backend_for, fused_layers, is_padded
 from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding
-from asapool.kernels.dropout import dropout, dropout_mask
+from asapool.kernels.dropout import draw_seed, dropout, dropout_mask
 from asapool.kernels.graph import Graph, Loops, Pattern
 from asapool.kernels.ratio import kept_count
 
@@ -37,6 +37,7 @@ __all__ = [
     "cluster_max",
     "coarsen",
     "coarsen_features",
+    "draw_seed",
     "dropout",
     "dropout_mask",
     "fused_layers",

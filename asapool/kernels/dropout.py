@@ -11,11 +11,16 @@ from asapool.kernels.rng import current_generator
 from asapool.kernels.shards import current_shard, span
 
 
-def dropout_mask(entries: int, p: float, like: Tensor, *, backend: str = "auto") -> Tensor:
-    """Dropout mask, 0 with probability p and else 1/(1 − p), from one draw of torch's generator."""
+def draw_seed() -> Tensor:
+    """The seed of a mask (1,), from one draw of torch's generator."""
     generator = current_generator()
     device = None if generator is None else generator.device
-    seed = torch.randint(2**63 - 1, (1,), generator=generator, device=device)
+    return torch.randint(2**63 - 1, (1,), generator=generator, device=device)
+
+
+def dropout_mask(entries: int, p: float, like: Tensor, *, backend: str = "auto") -> Tensor:
+    """Dropout mask, 0 with probability p and else 1/(1 − p), from one draw of torch's generator."""
+    seed = draw_seed()
     module, shard = backend_for(backend, like), current_shard()
     mask: Tensor
     if shard is None:

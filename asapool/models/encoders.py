@@ -64,11 +64,12 @@ class ConvBlock(nn.Module):
             backend=config.kernels,
         )
         self.norm = NodeNorm(config.hidden) if config.batch_norm else None
+        self.backend = config.kernels
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         """x (N, in) of a packed graph, or (B, N, in) of a padded one; returns (…, hidden)."""
         x = self.conv(x, graph)
-        return x if self.norm is None else self.norm(x, graph.pattern.ptr).relu()
+        return x if self.norm is None else self.norm.activated(x, graph.pattern.ptr, backend=self.backend)
 
 
 class Head(nn.Module):

@@ -44,12 +44,16 @@ class PlusBlock(nn.Module):
             self.conv = convolution(config.conv, in_channels, config.hidden, loops=loops, backend=config.kernels)
         self.norm = normalisation(config.norm, config.hidden, backend=config.kernels)
         self.dropout = HashedDropout(config.conv_dropout, config.kernels)
-        self.residual = config.residual and in_channels == config.hidden
+        self.residual, self.backend = config.residual and in_channels == config.hidden, config.kernels
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         """x (N, in) of a packed graph; returns (N, hidden)."""
-        y: Tensor = self.dropout(self.norm(self.conv(x, graph), graph.pattern.ptr).relu())
-        return x + y if self.residual else y
+        y, ptr, residual = self.conv(x, graph), graph.pattern.ptr, x if self.residual else None
+        if isinstance(self.norm, NodeNorm):
+            p = self.dropout.p if self.training else 0.0
+            return self.norm.activated(y, ptr, p=p, residual=residual, backend=self.backend)
+        y = cast(Tensor, self.dropout(self.norm(y, ptr).relu()))
+        return y if residual is None else residual + y
 
 
 class PlusEncoder(nn.Module):
@@ -190,7 +194,7 @@ class PlusModel(GraphModel):
 
     def _normalised(self, r: Tensor) -> Tensor:
         """norm(r), within the bound if there is one."""
-        y: Tensor = self.norm(r)
+        y = self.norm.activated(r, relu=False, backend=self.config.kernels)
         bound = self.config.readout_bound
         return y.clamp(-bound, bound) if bound else y
 
@@ -202,7 +206,8 @@ class PlusModel(GraphModel):
             given, d = split_graph_attr(graph_attr, r.size(0), buckets, self.shape.graph_channels)
             counts = given.to(r.dtype) if buckets else counts
         if self.count_lin is not None and self.count_norm is not None and counts is not None:
-            parts.append(self.count_norm(self.count_lin(self.count_dropout(counts.log1p()))).relu())
+            c = self.count_lin(self.count_dropout(counts.log1p()))
+            parts.append(self.count_norm.activated(c, backend=self.config.kernels))
         if self.descriptors is not None:
             parts.append(self.descriptors(d).to(r.dtype))
         return torch.cat(parts, dim=1)

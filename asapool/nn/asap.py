@@ -14,8 +14,9 @@ from asapool.errors import ConfigError, choose
 from asapool.kernels import Graph, Pattern
 from asapool.kernels.ratio import check_ratio
 from asapool.nn.attention import Assignment, ClusterAttention, DynamicAttention, Master2Token, Source2Token, Token2Token
-from asapool.nn.convolutions import GCN, has_hooks, is_plain
+from asapool.nn.convolutions import GCN
 from asapool.nn.edge_masks import mask_memberships, unweighted
+from asapool.nn.hooks import has_hooks, is_plain
 from asapool.nn.inputs import check_belongs, check_features, check_hops, pack_batch
 from asapool.nn.leconv import BasicLEConv, LEConv
 from asapool.nn.semantics import is_pyg_gcn, semantics_named, translate

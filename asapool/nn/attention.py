@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import DensePattern, Graph, Pattern
-from asapool.nn.convolutions import is_plain
+from asapool.nn.hooks import is_plain
 from asapool.nn.inputs import as_graph, check_belongs, check_hops
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as global_hooks
 
 from asapool import kernels
 from asapool.errors import ConfigError, InputError, choose
 from asapool.kernels import Graph, Loops
+from asapool.nn.hooks import is_plain
 from asapool.nn.inputs import as_graph
 from asapool.nn.norms import NodeNorm
 
@@ -102,21 +102,6 @@ class GCN(nn.Module):
         return f"{self.in_channels}, {self.out_channels}, loops={self.loops!r}, relu={self.relu}"
 
 
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-
-
-def has_hooks(module: nn.Module | None) -> bool:
-    """Whether a module has hooks, its own or global ones, so that it must be called as a module."""
-    return module is not None and any(
-        getattr(module, name) or getattr(global_hooks, f"_global{name}") for name in HOOKS
-    )
-
-
-def is_plain(module: nn.Module | None) -> bool:
-    """Whether a linear map is a plain nn.Linear without hooks, so that its weights may be used directly."""
-    return module is None or (type(module) is nn.Linear and not has_hooks(module))
-
-
 class _Network(nn.Module):
     """Base class of GIN and GINE: ε and the two-layer network h."""
 
@@ -147,7 +132,8 @@ class _Network(nn.Module):
     def transform(self, y: Tensor, graph: Graph) -> Tensor:
         """h(y), (N, out)."""
         y = self.first(y)
-        y = self.second((y if self.norm is None else self.norm(y, graph.pattern.ptr)).relu())
+        y = y.relu() if self.norm is None else self.norm.activated(y, graph.pattern.ptr, backend=self.backend)
+        y = self.second(y)
         return y.relu() if self.relu else y
 
     def extra_repr(self) -> str:

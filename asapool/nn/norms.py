@@ -11,6 +11,7 @@ from asapool.errors import ConfigError, choose
 from asapool.kernels import Padding
 from asapool.kernels.dense import node_statistics
 from asapool.kernels.shards import Shard, ShardedBatchNorm, current_shard
+from asapool.nn.hooks import has_hooks
 
 NORMS = ("batch", "graph", "layer", "none")
 
@@ -40,6 +41,40 @@ class NodeNorm(nn.BatchNorm1d):
         if self.training and input.size(0) < 2:
             return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         return super().forward(input)
+
+    def activated(
+        self, x: Tensor, ptr: Tensor | Padding | None = None, *, relu: bool = True, p: float = 0.0,
+        residual: Tensor | None = None, backend: str = "auto",
+    ) -> Tensor:  # fmt: skip
+        """residual + dropout(ReLU(norm(x))), in one operation where the compiled loops apply.
+
+        Args:
+            x: (N, F), or (B, N, F) with the sizes `ptr` of a padded batch.
+            ptr: as in `forward`.
+            relu: apply ReLU.
+            p: probability of dropout.
+            residual: of the shape of x, or None.
+            backend: see asapool.kernels.
+
+        Returns:
+            The shape of x.
+        """
+        fused = None
+        if x.size(0) and x.dtype == self.weight.dtype and not has_hooks(self):
+            fused = kernels.fused_layers(backend, x, self.weight, residual)
+        if fused is None:
+            y: Tensor = self(x, ptr)
+            y = y.relu() if relu else y
+            y = kernels.dropout(y, p, backend=backend) if p else y
+            return y if residual is None else residual + y
+        assert self.running_mean is not None  # for the type checker: statistics are always tracked
+        assert self.running_var is not None
+        running = fused.Statistics(
+            self.running_mean, self.running_var, self.momentum or 0.0, not self.training, self.num_batches_tracked
+        )
+        extras = fused.Extras(relu, p, int(kernels.draw_seed()) if p else 0)
+        y = fused.batch_norm(x, self.weight, self.bias, residual, self.eps, running, extras, current_shard())
+        return y
 
     def _sharded(self, x: Tensor, shard: Shard) -> Tensor:
         """Batch normalisation over the nodes of all processes that share the batch."""

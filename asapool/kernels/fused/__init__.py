@@ -1,6 +1,7 @@
 """The operator as compiled loops for float32 and float64 on the CPU; see README.md in this folder."""
 
 from asapool.kernels.fused.attend import attend, attend_dynamic, cluster_max
+from asapool.kernels.fused.batch_norm import Extras, Statistics, batch_norm
 from asapool.kernels.fused.coarsen import coarsen
 from asapool.kernels.fused.dropout import dropout_mask
 from asapool.kernels.fused.edge_features import coarsen_features
@@ -17,10 +18,13 @@ from asapool.kernels.fused.subtrees import subtree_counts, subtree_labels
 from asapool.kernels.reference.edges import strongest
 
 __all__ = [
+    "Extras",
     "PoolSpec",
+    "Statistics",
     "activate",
     "attend",
     "attend_dynamic",
+    "batch_norm",
     "cluster_max",
     "coarsen",
     "coarsen_features",

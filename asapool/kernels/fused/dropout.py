@@ -8,7 +8,8 @@ from torch import Tensor
 
 from asapool.kernels.custom_op import register
 from asapool.kernels.fused.compiled import Loop, run_rows
-from asapool.kernels.fused.operation import fresh, scalar
+from asapool.kernels.fused.operation import fresh
+from asapool.kernels.graph import Array
 from asapool.kernels.reference.dropout import BITS, FIRST, SECOND, STEP, threshold
 
 STEP_, FIRST_, SECOND_ = (np.uint64(number % 2**64) for number in (STEP, FIRST, SECOND))
@@ -26,10 +27,15 @@ def _dropout_entries(start, stop, seed, least, factor, mask):  # type: ignore[no
         mask[e] = factor if (z >> top) >= least else mask.dtype.type(0)
 
 
+def fill_mask(seed: int, p: float, mask: Array) -> None:
+    """Write the mask of a seed into an array of any shape."""
+    start, factor = np.uint64(seed % 2**64), mask.dtype.type(1 / (1 - p))
+    run_rows(_dropout_entries, mask.size, 10 * mask.size, start, np.uint64(threshold(p)), factor, mask.reshape(-1))
+
+
 def _run(seed: Tensor, entries: int, p: float, like: Tensor) -> Tensor:
     mask = fresh(entries, like=like)
-    start = np.uint64(int(seed) % 2**64)
-    run_rows(_dropout_entries, entries, 10 * entries, start, np.uint64(threshold(p)), scalar(1 / (1 - p), like), mask)
+    fill_mask(int(seed), p, mask)
     return torch.from_numpy(mask)
 
 
