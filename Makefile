@@ -9,9 +9,11 @@ STAMP  := $(VENV)/.installed
 # scikit-learn again: 4 to 16 seconds for each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: test test-all demo lint unit bench docs test-wheel clean
+.PHONY: test test-all demo lint compile unit bench docs test-wheel clean
 
-test: lint unit
+test: $(STAMP)
+	$(MAKE) -j 2 lint compile
+	$(MAKE) unit
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -20,6 +22,10 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# the loops that most tests use, while mypy needs one core only; otherwise both test processes would compile them
+compile: $(STAMP)
+	$(BIN)/python -m tests.compile_loops
 
 # the tests of a file run in one process: they share fixtures, and some of them a cluster (xdist 3.8 does not see the
 # groups of --dist loadfile under pytest 9.2)

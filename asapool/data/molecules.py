@@ -69,7 +69,7 @@ def read_smiles(smiles: Sequence[str], visit: Callable[[Any], None] | None = Non
     atoms: list[int] = []
     bonds: list[int] = []
     failed: list[tuple[int, str]] = []
-    flat: list[int] = []  # seven numbers per atom; encoded for all molecules at once below
+    flat: list[int] = []  # five numbers per atom; encoded for all molecules at once below
     targets, sources, orders = [], [], []
     rings: list[int] = []  # the two atoms of every ring bond, numbered through all molecules
     first = 0
@@ -84,8 +84,8 @@ def read_smiles(smiles: Sequence[str], visit: Callable[[Any], None] | None = Non
             for v in range(N):
                 a = atom(v)
                 flat += (
-                    a.GetAtomicNum(), a.GetDegree(), a.GetFormalCharge(), a.GetTotalNumHs(),
-                    orbital.get(a.GetHybridization(), 4), a.GetIsAromatic(), a.IsInRing(),
+                    a.GetAtomicNum(), a.GetFormalCharge(), a.GetTotalNumHs(), orbital.get(a.GetHybridization(), 4),
+                    a.GetIsAromatic(),
                 )  # fmt: skip
             i, j, order = _bonds(Chem, mol, N)
             for ring in mol.GetRingInfo().AtomRings():
@@ -105,9 +105,12 @@ def read_smiles(smiles: Sequence[str], visit: Callable[[Any], None] | None = Non
     counts, entries = np.array(atoms, np.int64), np.array(bonds, np.int64)
     target, source = (np.concatenate([np.zeros(0, np.int64), *ends]) for ends in (targets, sources))
     base = np.repeat(pointer(counts)[:-1], entries)
+    # a call of RDKit for every atom takes long, and these two follow from the bonds and rings
+    degree, ring = np.bincount(base + target, minlength=first), np.zeros(first, np.int8)
+    ring[rings] = 1
     kinds = _kinds(base + target, base + source, np.concatenate([np.zeros(0), *orders]), rings, first)
     ends = np.stack([target, source], axis=1).astype(np.int32)
-    return Molecules(np.array(rows, np.int64), counts, _codes(flat), entries, ends, kinds, failed)
+    return Molecules(np.array(rows, np.int64), counts, _codes(flat, degree, ring), entries, ends, kinds, failed)
 
 
 def _bonds(Chem: Any, mol: Any, N: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
@@ -121,16 +124,16 @@ def _bonds(Chem: Any, mol: Any, N: int) -> tuple[npt.NDArray[Any], npt.NDArray[A
     return table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2]
 
 
-def _codes(flat: list[int]) -> npt.NDArray[np.int8]:
+def _codes(flat: list[int], degree: Ints, ring: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
     """Atom properties as indices into their lists of values, (N, 7)."""
-    table = np.array(flat, np.int32).reshape(-1, len(WIDTHS))
+    number, charge, hydrogens, orbital, aromatic = np.array(flat, np.int32).reshape(-1, 5).T
     element = np.full(256, len(ELEMENTS))
     element[list(ELEMENTS)] = np.arange(len(ELEMENTS))
-    table[:, 0] = element[table[:, 0]]
-    table[:, 1] = np.minimum(table[:, 1], 5)
-    table[:, 2] = np.clip(table[:, 2], -2, 2) + 2
-    table[:, 3] = np.minimum(table[:, 3], 3)
-    return table.astype(np.int8)
+    columns = (
+        element[number], np.minimum(degree, 5), np.clip(charge, -2, 2) + 2, np.minimum(hydrogens, 3), orbital,
+        aromatic, ring,
+    )  # fmt: skip
+    return np.stack(columns, axis=1).astype(np.int8)
 
 
 def _kinds(target: Ints, source: Ints, order: npt.NDArray[Any], rings: list[int], N: int) -> npt.NDArray[np.int8]:

@@ -261,7 +261,7 @@ def _mean_over_classes(rank: Callable[..., float], y: Ints, p: Floats, w: Ints |
     if len(present) < 2:
         return None
     classes: Sequence[int] = [1] if p.shape[1] == 2 else present.tolist()
-    return float(np.mean([rank(y == c, p[:, c], w) for c in classes]))
+    return sum(rank(y == c, p[:, c], w) for c in classes) / len(classes)
 
 
 def _steps(right: npt.NDArray[np.bool_], s: Floats, w: Ints | None) -> tuple[Floats, Floats]:

@@ -111,7 +111,7 @@ def mean_score(parts: Sequence[Part], metric: Metric, w: Ints | None = None) -> 
             value = metric.compute(part.y, part.p, count)
             if value is not None:
                 values.append(value)
-    return float(np.mean(values)) if values else None
+    return sum(values) / len(values) if values else None
 
 
 def score_tasks(parts: Sequence[Part], metrics: Mapping[str, Metric], graphs: int, kind: str) -> dict[str, Any]:
