@@ -178,7 +178,8 @@ def large_set_section(result: dict[str, Any]) -> str:
         f"\n## A set larger than memory\n\nA table of {result['rows']:,} molecules (MOSES), {result['labelled']:,} with a number. "
         f"`asapool data convert --workers {result['jobs']}` takes {convert['seconds'] / 60:.1f} minutes and "
         f"{convert['memory_mib']:,} MiB in all processes (goals: 8 minutes, 1,536 MiB). Then `asapool train -j {result['jobs']}` "
-        "from the memory map, `asap+` with width 64 (goals: 4,000 graphs a second, 2,048 MiB per process):\n\n"
+        f"from the memory map, `asap+` with width 64 and batches of {epochs[0]['batch_size']} graphs (goals: 4,000 graphs a second, "
+        "2,048 MiB per process):\n\n"
         + table(["training graphs", "epoch s", "graphs per s", "µs per graph", "largest process"], rows)
         + f"\nThe cost per graph grows {growth:.2f}× from {epochs[0]['graphs']:,} to {epochs[-1]['graphs']:,} graphs "
         "(goal: at most 1.15×, to a million).\n"

@@ -22,6 +22,17 @@ DIRECTIONS, NEIGHBOURS, MOST, GRID = 32, 5, 4096, 1000
 UNLIKE = 0.99  # a graph beyond this quantile is flagged
 
 
+def sample(count: int, seed: int = 0) -> npt.NDArray[np.int64]:
+    """Which of so many graphs a reference is made of, ascending: all, or some drawn at random.
+
+    >>> sample(3).tolist(), len(sample(10_000))
+    ([0, 1, 2], 4096)
+    """
+    if count <= MOST:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(seed).choice(count, MOST, replace=False))
+
+
 class Reference:
     """The embeddings of training graphs, few enough to be part of a model file.
 
@@ -46,8 +57,7 @@ class Reference:
         v = vectors.astype(np.float64)
         if len(v) < 2:
             return None
-        if len(v) > MOST:
-            v = v[np.sort(np.random.default_rng(seed).choice(len(v), MOST, replace=False))]
+        v = v[sample(len(v), seed)]
         mean = _rounded(v.mean(axis=0))
         variance, directions = np.linalg.eigh((v - mean).T @ (v - mean) / len(v))
         order = np.argsort(variance)[::-1][:DIRECTIONS]

@@ -21,7 +21,7 @@ from asapool.data.targets import Target
 from asapool.errors import CheckpointError, ConfigError, choose
 from asapool.models import DirectModel, GraphModel
 from asapool.models.checkpoint import LoadedModel
-from asapool.training.applicability import UNLIKE, Reference
+from asapool.training.applicability import UNLIKE, Reference, sample
 from asapool.training.calibration import (
     KINDS,
     calibrate,
@@ -263,8 +263,9 @@ def _conformal(view: Floats, q: float, target: Target, name: str) -> dict[str, A
 
 
 def _references(model: GraphModel, graphs: GraphSet, train: Any) -> tuple[Reference, ...]:
-    """The embeddings of the training graphs; empty for a model without any."""
+    """The embeddings of the training graphs, or of a sample of many; empty for a model without any."""
     if isinstance(model, DirectModel) or type(model).embed is GraphModel.embed or not len(train):
         return ()
-    reference = Reference.fit(embed(model, graphs, train))
+    chosen = np.asarray(train)[sample(len(train))]  # a million embeddings would not fit into memory
+    reference = Reference.fit(embed(model, graphs, chosen))
     return () if reference is None else (reference,)

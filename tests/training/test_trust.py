@@ -11,10 +11,11 @@ import pytest
 from asapool.data import load
 from asapool.data.splits import Split
 from asapool.errors import CheckpointError, ConfigError, DataError
-from asapool.models import checkpoint
+from asapool.models import ModelConfig, build, checkpoint
 from asapool.training import RunSettings, predict, run
 from asapool.training.calibration import conformal_quantile
-from asapool.training.trust import Trust, Uncertainty
+from asapool.training.embeddings import embed
+from asapool.training.trust import Trust, Uncertainty, trust_of
 from tests.cli.commands import call
 
 SMILES = [f"{'C' * (k % 6 + 1)}{'ON'[k % 2]}{'C' * (k // 12)}" for k in range(60)]
@@ -40,6 +41,20 @@ def trained(request, tmp_path_factory):
     settings = RunSettings.from_dict(tables)
     run.start(settings, settings.data.load(), folder / "run")
     return request.param, folder
+
+
+def test_of_many_training_graphs_only_a_sample_is_embedded(monkeypatch):
+    """A million embeddings would take gigabytes, and a model file has few of them."""
+    graphs, asked = load("synthetic:cycles?graphs=60"), []
+    model = build(ModelConfig(hidden=4, levels=1), graphs.num_features, 2, seed=0)
+    parts = Split(train=np.arange(10, 60), val=np.arange(10), test=np.zeros(0, np.int64), graphs=60)
+    whole = trust_of(model, graphs, parts)
+    monkeypatch.setattr("asapool.training.applicability.MOST", 20)
+    monkeypatch.setattr("asapool.training.trust.embed", lambda *words: asked.extend(words[2]) or embed(*words))
+    few = trust_of(model, graphs, parts)
+    assert len(set(asked)) == len(asked) == 20
+    assert set(asked) <= set(range(10, 60))
+    assert [len(t["references"][0]["points"]) for t in (whole, few)] == [50, 20]
 
 
 def rows_of(*words):

@@ -19,6 +19,8 @@ from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh
 from asapool.kernels.graph import Array, Pattern, Rows
 
+WIDE = 8  # channels of a vector
+
 
 @Loop
 def _feature_rows(start, stop, ptrs, sizes, S, A, T, pooled, weights, means):  # type: ignore[no-untyped-def]
@@ -79,13 +81,16 @@ def _feature_rows(start, stop, ptrs, sizes, S, A, T, pooled, weights, means):  #
 
 @Loop
 def _alpha_rows_backward(start, stop, ptrs, sizes, S, A, pooled, H, dalpha):  # type: ignore[no-untyped-def]
-    """∂α_pj += Σ_l A_jl d_l · ẽ_jl with d_l = Σ_q α_ql H_pq; with A and pooled edges by column, for the other α."""
+    """∂α_pj += Σ_l A_jl d_l · ẽ_jl with d_l = Σ_q α_ql H_pq; with A and pooled edges by column, for the other α.
+
+    The channels of ẽ and H are padded to a multiple of WIDE, so that the innermost loops are vectors.
+    """
     ptr, kept = ptrs
     rowptr, col, value, perm = S
     a_rowptr, a_col, a_edge, a_value, attr = A
     p_rowptr, p_col, p_edge = pooled
-    D, zero = attr.shape[1], value.dtype.type(0)
-    sums, b = np.zeros((sizes[0], D + 1), value.dtype), 0
+    C, zero = attr.shape[1], value.dtype.type(0)
+    sums, b = np.zeros((sizes[0], C), value.dtype), 0
     for p in range(start, stop):
         while kept[b + 1] <= p:
             b += 1
@@ -93,22 +98,26 @@ def _alpha_rows_backward(start, stop, ptrs, sizes, S, A, pooled, H, dalpha):  # 
         for x in range(p_rowptr[p], p_rowptr[p + 1]):
             h, i = p_edge[x] if p_edge.size else x, perm[p_col[x]]
             for k in range(rowptr[i], rowptr[i + 1]):
-                for c in range(D + 1):
-                    sums[col[k] - lo, c] += value[k] * H[h, c]
+                m, v = col[k] - lo, value[k]
+                for c in range(0, C, WIDE):
+                    for d in range(WIDE):
+                        sums[m, c + d] += v * H[h, c + d]
         for k in range(rowptr[perm[p]], rowptr[perm[p] + 1]):
             j, total = col[k], zero
             for x in range(a_rowptr[j], a_rowptr[j + 1]):
-                e, m = a_edge[x] if a_edge.size else x, a_col[x] - lo
-                t = sums[m, 0]
-                for d in range(D):
-                    t += sums[m, d + 1] * attr[e, d]
+                e, m, t = a_edge[x] if a_edge.size else x, a_col[x] - lo, zero
+                for c in range(0, C, WIDE):
+                    for d in range(WIDE):
+                        t += sums[m, c + d] * attr[e, c + d]
                 total += a_value[e] * t
             dalpha[k] += total
         for x in range(p_rowptr[p], p_rowptr[p + 1]):
             i = perm[p_col[x]]
             for k in range(rowptr[i], rowptr[i + 1]):
-                for c in range(D + 1):
-                    sums[col[k] - lo, c] = zero
+                m = col[k] - lo
+                for c in range(0, C, WIDE):
+                    for d in range(WIDE):
+                        sums[m, c + d] = zero
 
 
 @Loop
@@ -176,6 +185,14 @@ def _work(edges: Rows, pooled: Rows, attr: Array) -> int:
     return int(edges.col.size + pooled.col.size) * (int(attr.shape[1]) + 1) * 60
 
 
+def _padded(values: Array, first: int) -> Array:
+    """The columns from `first` on of an array whose width is a multiple of WIDE; the others are 0."""
+    columns = values.shape[1]
+    padded = np.zeros((len(values), -(-(columns + first) // WIDE) * WIDE), values.dtype)
+    padded[:, first : first + columns] = values
+    return padded
+
+
 def _backward(
     clusters: Rows, edges: Rows, pooled: Rows, g: Tensor, alpha: Tensor, weight: Tensor, edge_attr: Tensor,
     perm: Tensor, ptr: Tensor, kept: Tensor, means: Tensor, weights: Tensor, need: list[bool],
@@ -192,8 +209,10 @@ def _backward(
     )
     A = (edges.rowptr, edges.col, here, A_, attr)
     if need[0]:
-        for A_side, pooled_side in ((A, (*pooled[:2], here)), ((*edges[2:], A_, attr), pooled[2:])):
-            run_rows(_alpha_rows_backward, perm.numel(), work, ptrs, sizes, S, A_side, pooled_side, H, dalpha)
+        wide, wide_H = _padded(attr, 1), _padded(H, 0)
+        wide[:, 0] = 1
+        for A_side, pooled_side in (((*A[:4], wide), (*pooled[:2], here)), ((*edges[2:], A_, wide), pooled[2:])):
+            run_rows(_alpha_rows_backward, perm.numel(), work, ptrs, sizes, S, A_side, pooled_side, wide_H, dalpha)
     if need[1] or need[2]:
         T = kept_by_node(*S, True)
         run_rows(_edge_rows_backward, len(edges.rowptr) - 1, work, ptrs, sizes, A, T, pooled[:2], H, dweight, dattr)
