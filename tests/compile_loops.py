@@ -1,4 +1,4 @@
-"""Compile the loops in float32 and float64, so that test processes find them: `make test` does it beside the linters."""
+"""Compile the loops in float32 and float64 for the test processes; `make test` does it beside the linters."""
 
 import numpy as np
 import torch

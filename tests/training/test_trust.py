@@ -54,7 +54,7 @@ def test_of_many_training_graphs_only_a_sample_is_embedded(monkeypatch):
     few = trust_of(model, graphs, parts)
     assert len(set(asked)) == len(asked) == 20
     assert set(asked) <= set(range(10, 60))
-    assert [len(t["references"][0]["points"]) for t in (whole, few)] == [50, 20]
+    assert [len(Trust.from_dict(t).references[0].points) for t in (whole, few)] == [50, 20]
 
 
 def rows_of(*words):
