@@ -9,10 +9,10 @@ STAMP  := $(VENV)/.installed
 # scikit-learn again: 4 to 16 seconds for each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: test test-all demo lint compile unit bench docs test-wheel clean
+.PHONY: test test-all demo lint compile-float32 compile-float64 unit bench docs test-wheel clean
 
 test: $(STAMP)
-	$(MAKE) -j 2 lint compile
+	$(MAKE) -j 3 lint compile-float32 compile-float64
 	$(MAKE) unit
 
 demo: $(STAMP)
@@ -24,8 +24,8 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 # the loops that most tests use, while mypy needs one core only; otherwise both test processes would compile them
-compile: $(STAMP)
-	$(BIN)/python -m tests.compile_loops
+compile-float32 compile-float64: $(STAMP)
+	$(BIN)/python -m tests.compile_loops $(@:compile-%=%)
 
 # the tests of a file run in one process: they share fixtures, and some of them a cluster (xdist 3.8 does not see the
 # groups of --dist loadfile under pytest 9.2)

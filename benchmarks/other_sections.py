@@ -175,7 +175,7 @@ def large_set_section(result: dict[str, Any]) -> str:
     ]  # fmt: skip
     growth = epochs[0]["graphs_per_s"] / epochs[-1]["graphs_per_s"]
     return (
-        f"\n## A set larger than memory\n\nA table of {result['rows']:,} molecules (MOSES), {result['labelled']:,} with a number. "
+        f"\n## A set larger than memory\n\nA table of {result['rows']:,} molecules (MOSES), of which {result['labelled']:,} have a target. "
         f"`asapool data convert --workers {result['jobs']}` takes {convert['seconds'] / 60:.1f} minutes and "
         f"{convert['memory_mib']:,} MiB in all processes (goals: 8 minutes, 1,536 MiB). Then `asapool train -j {result['jobs']}` "
         f"from the memory map, `asap+` with width 64 and batches of {epochs[0]['batch_size']} graphs (goals: 4,000 graphs a second, "

@@ -1,4 +1,9 @@
-"""Compile the loops in float32 and float64 for the test processes; `make test` does it beside the linters."""
+"""Compile the loops of a dtype for the test processes; `make test` does it beside the linters.
+
+python -m tests.compile_loops float32
+"""
+
+import sys
 
 import numpy as np
 import torch
@@ -42,7 +47,8 @@ def networks(dtype: torch.dtype) -> None:
 
 
 if __name__ == "__main__":
-    warm_up()
-    for each in (torch.float64, torch.float32):
-        operators(each)
-        networks(each)
+    chosen = getattr(torch, sys.argv[1])
+    if chosen == torch.float32:
+        warm_up()
+    operators(chosen)
+    networks(chosen)

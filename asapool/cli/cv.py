@@ -13,6 +13,7 @@ from asapool.cli import _options as o
 from asapool.cli._live import ending
 from asapool.cli._output import clean, note, note_reading, print_grid, working
 from asapool.cli.results import leave_report
+from asapool.cli.train import ENSEMBLE
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,16 +39,7 @@ Seeds = Annotated[
         show_default="1; 3 with --splits",
     ),
 ]
-FoldEnsemble = Annotated[
-    int,
-    typer.Option(
-        "--ensemble",
-        min=1,
-        metavar="N",
-        rich_help_panel=o.TRAINING,
-        help="Train N models with different seeds in every fold, and score their averaged predictions.",
-    ),
-]
+FoldEnsemble = Annotated[int, typer.Option("--ensemble", min=1, metavar="N", rich_help_panel=o.TRAINING, help=ENSEMBLE)]
 
 
 @dataclass(frozen=True, kw_only=True)

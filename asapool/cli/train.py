@@ -51,13 +51,11 @@ Jobs = Annotated[
         "docs/scaling.md.",
     ),
 ]  # fmt: skip
-Ensemble = Annotated[
-    int | None,
-    typer.Option(
-        min=2, metavar="N", rich_help_panel=o.TRAINING,
-        help="Train N models with different seeds, -j at a time, as one ensemble; see docs/uncertainty.md.",
-    ),
-]  # fmt: skip
+ENSEMBLE = (
+    "Train N models with different seeds, in cv and compare for every fold, and average their predictions; see "
+    "docs/uncertainty.md."
+)
+Ensemble = Annotated[int | None, typer.Option(min=2, metavar="N", rich_help_panel=o.TRAINING, help=ENSEMBLE)]
 Log = Annotated[
     list[str] | None,
     typer.Option(

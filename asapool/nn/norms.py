@@ -60,16 +60,16 @@ class NodeNorm(nn.BatchNorm1d):
             The shape of x.
         """
         fused = None
-        if x.size(0) and x.dtype == self.weight.dtype and not has_hooks(self):
+        if x.dtype == self.weight.dtype and not has_hooks(self):
             fused = kernels.fused_layers(backend, x, self.weight, residual)
-        if fused is None:
+        if fused is None or x.size(0) == 0:
             y: Tensor = self(x, ptr)
             y = y.relu() if relu else y
             y = kernels.dropout(y, p, backend=backend) if p else y
             return y if residual is None else residual + y
         assert self.running_mean is not None  # for the type checker: statistics are always tracked
         assert self.running_var is not None
-        running = fused.Statistics(
+        running = fused.RunningStatistics(
             self.running_mean, self.running_var, self.momentum or 0.0, not self.training, self.num_batches_tracked
         )
         extras = fused.Extras(relu, p, int(kernels.draw_seed()) if p else 0)

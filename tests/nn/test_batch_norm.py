@@ -7,7 +7,7 @@ import torch
 
 from asapool import kernels
 from asapool.errors import AsapoolError
-from asapool.kernels.fused import Extras, Statistics, batch_norm
+from asapool.kernels.fused import Extras, RunningStatistics, batch_norm
 from asapool.kernels.rng import drawing_from
 from asapool.kernels.shards import Shard
 from asapool.nn import NodeNorm
@@ -110,7 +110,7 @@ def test_shared_batches_have_the_statistics_and_the_mask_of_the_whole():
         norm = norm_of(4)
         with drawing_from(torch.Generator().manual_seed(3)):
             seed = int(kernels.draw_seed())
-        running = Statistics(norm.running_mean, norm.running_var, 0.1, False)
+        running = RunningStatistics(norm.running_mean, norm.running_var, 0.1, False)
         shard = Shard(rank, 2, Recorded(rank, parts))
         with torch.no_grad():
             y = batch_norm(x[rows], norm.weight, norm.bias, None, norm.eps, running, Extras(True, 0.3, seed), shard)

@@ -1,7 +1,7 @@
 """The operator as compiled loops for float32 and float64 on the CPU; see README.md in this folder."""
 
 from asapool.kernels.fused.attend import attend, attend_dynamic, cluster_max
-from asapool.kernels.fused.batch_norm import Extras, Statistics, batch_norm
+from asapool.kernels.fused.batch_norm import Extras, RunningStatistics, batch_norm
 from asapool.kernels.fused.coarsen import coarsen
 from asapool.kernels.fused.dropout import dropout_mask
 from asapool.kernels.fused.edge_features import coarsen_features
@@ -20,7 +20,7 @@ from asapool.kernels.reference.edges import strongest
 __all__ = [
     "Extras",
     "PoolSpec",
-    "Statistics",
+    "RunningStatistics",
     "activate",
     "attend",
     "attend_dynamic",

@@ -24,8 +24,8 @@ from asapool.kernels.shards import Shard, gather, sum_over
 ROWS = 64  # of a block; fixed, so that results do not depend on threads
 
 
-class Statistics(NamedTuple):
-    """Statistics that training updates, and that replace those of the batch outside of training.
+class RunningStatistics(NamedTuple):
+    """RunningStatistics that training updates, and that replace those of the batch outside of training.
 
     Args:
         mean: (F,).
@@ -206,7 +206,7 @@ class _Normalised(NamedTuple):
 
 
 def _forward(
-    x: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, eps: float, statistics: Statistics,
+    x: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, eps: float, statistics: RunningStatistics,
     extras: Extras, shard: Shard | None,
 ) -> tuple[Tensor, _Normalised]:  # fmt: skip
     """y, and what the backward pass needs."""
@@ -264,7 +264,7 @@ class _BatchNorm(torch.autograd.Function):
 
 
 def batch_norm(
-    x: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, eps: float, statistics: Statistics,
+    x: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, eps: float, statistics: RunningStatistics,
     extras: Extras, shard: Shard | None = None,
 ) -> Tensor:  # fmt: skip
     """y = r + dropout(ReLU(γ (x − μ)/√(σ² + ε) + β)).
