@@ -25,7 +25,7 @@ ROWS = 64  # of a block; fixed, so that results do not depend on threads
 
 
 class RunningStatistics(NamedTuple):
-    """RunningStatistics that training updates, and that replace those of the batch outside of training.
+    """Statistics that training updates, and that replace those of the batch outside of training.
 
     Args:
         mean: (F,).
