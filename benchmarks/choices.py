@@ -200,7 +200,7 @@ All other settings are the same everywhere (`asapool/models/methods.py`). What a
   validation part of a hundred molecules is too small to choose the epoch: it often picked an early, unfinished one.
 - `average = 10` keeps the mean of the weights over about ten epochs.
 - `counts = "none"` leaves out the Weisfeiler-Lehman counts.
-- `batch_size` is 64 below 100,000 graphs. Larger batches halve the time of an epoch but learn less in it: six epochs on
+- `batch_size` is 64 below 100,000 graphs. Larger batches take less time per epoch but learn less in it: six epochs on
   30,000 molecules with a measured value (logP, `python -m benchmarks.large_set --batches {sizes}`) gave a validation
   RMSE of {batches}. So only sets with many steps per epoch
   have them. Classes and yes/no tasks of large sets were not tried.

@@ -85,7 +85,7 @@ def watched(*words: str) -> dict[str, Any]:
     }
 
 
-def train(graphs: Path, work: Path, size: int, epochs: int, jobs: int, *words: str) -> tuple[Path, dict[str, Any]]:
+def trained(graphs: Path, work: Path, size: int, epochs: int, jobs: int, *words: str) -> tuple[Path, dict[str, Any]]:
     """Train on `size` molecules drawn at random; returns the folder and what `watched` measured."""
     from asapool.data import Split, load
 
@@ -105,7 +105,7 @@ def train(graphs: Path, work: Path, size: int, epochs: int, jobs: int, *words: s
 
 def epoch(graphs: Path, work: Path, size: int, epochs: int, jobs: int) -> dict[str, Any]:
     """The last epoch of a training on so many molecules, all with the batches of the largest set."""
-    run, used = train(graphs, work, size, epochs, jobs, "--batch-size", str(BATCH))
+    run, used = trained(graphs, work, size, epochs, jobs, "--batch-size", str(BATCH))
     last = list(csv.DictReader((run / "history.csv").open()))[-1]
     seconds = float(last["seconds"])
     return {
@@ -122,7 +122,7 @@ def batches(graphs: Path, work: Path, sizes: list[int], about: dict[str, Any]) -
     """Validation scores after six epochs on 30,000 molecules, with batches of these sizes."""
     found = []
     for size in sizes:
-        run, _ = train(graphs, work, 30_000, 6, 1, "--batch-size", str(size))
+        run, _ = trained(graphs, work, 30_000, 6, 1, "--batch-size", str(size))
         rmse = json.loads((run / "metrics.json").read_text())["validation"]["rmse"]
         found.append({"batch_size": size, "validation_rmse": rmse})
     write("large_set_batches", {
@@ -159,7 +159,7 @@ def main() -> None:
             assert not graphs.exists(), f"{graphs} is there already; remove it, so that the conversion can be timed"
             convert = watched("data", "convert", str(table), str(graphs), "--target", "logP", "--task", "regression",
                               "--workers", str(options.jobs))  # fmt: skip
-            timed.write_text(json.dumps(convert))
+            timed.write_text(json.dumps(convert | {"commit": about["commit"]}))
         convert = json.loads(timed.read_text())
         from asapool.data import load
 

@@ -83,6 +83,14 @@ def backend(request):
     return request.param
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """One thread after every test: a child forked from a process with several would wait for them forever."""
+    yield
+    if torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+
+
 @pytest.fixture
 def loops_shared(monkeypatch):
     """Loops are shared among the threads however little there is to do."""

@@ -59,6 +59,8 @@ def test_ensembles_of_every_fold(tmp_path):
     write_compact(tmp_path / "two.jsonl", kept.values())
     assert read_compact(tmp_path / "two.jsonl").keys() == kept.keys()
     assert {record.run.ensemble for record in kept.values()} == {2}
+    call("compare", *SMALL, "--methods", "mlp,none", "--ensemble", 2, "--out", tmp_path / "both", "--no-report")
+    assert {record.run.ensemble for record in read_records(tmp_path / "both").values()} == {2}
     with pytest.raises(CheckpointError, match="contains a cross-validation with other settings"):
         call("cv", *SMALL, "--method", "mlp", "--out", tmp_path / "two")
     with pytest.raises(ConfigError, match="--keep-models keeps one model of every fold"):

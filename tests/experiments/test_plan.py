@@ -140,6 +140,7 @@ def test_files_beside_the_plan_are_found_from_anywhere(plan_file, tmp_path, monk
         ("model = { hidden = 32 }", "modle = { hidden = 32 }", "'modle' is not a setting of ..row.."),
         ("hidden = 32 }", "hidden = 32 }\non = { MUTAG = {} }", "settings on 'MUTAG', which is not a"),
         ("hidden = 32 }", "hidden = 32 }\non = { NCI1 = { lr = 1 } }", "'lr' is not a setting of on.NCI1 of a ..row.."),
+        ("hidden = 32 }", "hidden = 32 }\nensemble = 0", "ensemble of a ..row.. must be an integer of at least 1"),
         ("hidden = 16", "hiden = 16", "did you mean model.hidden"),
         ("epochs = 7", "epoch = 7", "train.epoch is not a setting"),
         ("[3, 4]", "[3, 3]", "seeds must be different"), ("[3, 4]", "[-1]", "list of numbers from 0"),
@@ -155,6 +156,13 @@ def test_mistakes_in_a_file_are_refused_in_a_sentence(plan_file, old, new, says)
     plan_file.write_text(OWN.replace(old, new, 1) if old != "[[row]]" else OWN.replace(old, new))
     with pytest.raises(ConfigError, match=says):
         load_plan(plan_file)
+
+
+def test_a_row_may_be_an_ensemble(plan_file):
+    plan_file.write_text(OWN.replace("hidden = 32 }", "hidden = 32 }\nensemble = 3", 1))
+    plan = load_plan(plan_file)
+    assert [cell.ensemble for cell in plan.cells] == [3, 1]
+    assert Plan.from_dict(plan.to_dict()) == plan
 
 
 def test_unknown_words_are_refused_with_the_known_ones(plan_file, tmp_path):

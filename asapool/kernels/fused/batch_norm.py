@@ -13,10 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.errors import AsapoolError
 from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.fused.dropout import fill_mask
-from asapool.kernels.fused.operation import array, fresh, scalar
+from asapool.kernels.fused.operation import array, first_derivatives_only, fresh, scalar
 from asapool.kernels.graph import Array
 from asapool.kernels.reference.dropout import STEP
 from asapool.kernels.shards import Shard, gather, sum_over
@@ -247,8 +246,7 @@ class _BatchNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            raise AsapoolError("asapool's operators have only first derivatives; leave out create_graph=True")
+        first_derivatives_only()
         (x,), (affine, least, mask, total) = ctx.saved_tensors, ctx.normalised
         x_, g, (N, F) = array(x), array(grads[0]), x.shape
         by_block = np.empty((_blocks(N), 2, F), x_.dtype)

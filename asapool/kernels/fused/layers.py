@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.errors import AsapoolError
 from asapool.kernels.fused.attend import (
     cluster_max_backward,
     cluster_max_rows,
@@ -24,7 +23,7 @@ from asapool.kernels.fused.attend import (
     scores,
 )
 from asapool.kernels.fused.compiled import Loop, run_rows
-from asapool.kernels.fused.operation import array, fresh, scalar, without_autocast
+from asapool.kernels.fused.operation import array, first_derivatives_only, fresh, scalar, without_autocast
 from asapool.kernels.fused.propagate import activate_backward, activate_rows, propagate_backward, propagate_rows
 from asapool.kernels.fused.score import project_backward, project_rows, score_backward, score_rows
 from asapool.kernels.fused.select import gather_backward, gather_rows, scatter_backward, select_graphs
@@ -160,7 +159,7 @@ class Convolve(torch.autograd.Function):
     @without_autocast
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         """∂W, ∂b, ∂x and ∂N."""
-        _first_derivatives_only()
+        first_derivatives_only()
         n, x, W, h, y = ctx.saved_tensors
         _, needs_n, needs_x, needs_W, needs_b, _, _ = ctx.needs_input_grad
         g, db, dn, dx, dW = grads[0].contiguous(), None, None, None, None
@@ -254,7 +253,7 @@ class Form(torch.autograd.Function):
     @without_autocast
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         """Backward of every step, in reverse order."""
-        _first_derivatives_only()
+        first_derivatives_only()
         spec: PoolSpec = ctx.spec
         x, n, A, W, w, v, U, *attention, u, gathered, alpha, phi, perm = ctx.saved_tensors
         mask, h, inner, token, m, query, soft, Q, T = attention
@@ -318,8 +317,3 @@ def form(spec: PoolSpec, *inputs: Tensor | None) -> tuple[Tensor, Tensor, Tensor
     """Apply Form; returns x_p (K, F), α, φ (N,), the kept centres (K,) and their pointer (B+1,)."""
     formed: tuple[Tensor, Tensor, Tensor, Tensor, Tensor] = Form.apply(spec, *inputs)  # type: ignore[no-untyped-call]
     return formed
-
-
-def _first_derivatives_only() -> None:
-    if torch.is_grad_enabled():
-        raise AsapoolError("asapool's operators have only first derivatives; leave out create_graph=True")

@@ -106,8 +106,7 @@ def differentiable(
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
-            if torch.is_grad_enabled():
-                raise AsapoolError("asapool's operators have only first derivatives; leave out create_graph=True")
+            first_derivatives_only()
             if grads[0] is None:
                 return (None,) * (1 + len(names))
             need = [ctx.needs_input_grad[1 + i] for i in places]
@@ -129,6 +128,12 @@ def differentiable(
         return forward(*rows, *inputs)  # needs no gradient
 
     return call
+
+
+def first_derivatives_only() -> None:
+    """Refuse a backward pass that is to be differentiated."""
+    if torch.is_grad_enabled():
+        raise AsapoolError("asapool's operators have only first derivatives; leave out create_graph=True")
 
 
 def without_autocast(method: Run) -> Run:
