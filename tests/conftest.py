@@ -14,14 +14,14 @@ torch.set_num_threads(1)
 def pytest_addoption(parser):
     """`pytest --device cuda` runs the tests of devices on a GPU; `pytest --slow` runs the slow ones too."""
     parser.addoption("--device", default="cpu", choices=("cpu", "cuda", "mps"), help="where tests of devices run")
-    parser.addoption("--slow", action="store_true", help="run tests that take more than 25 seconds")
+    parser.addoption("--slow", action="store_true", help="run tests that take more than 12 seconds")
 
 
 def pytest_collection_modifyitems(config, items):
     """Slow tests run on request."""
     for item in items:
         if item.get_closest_marker("slow") and not config.getoption("--slow"):
-            item.add_marker(pytest.mark.skip(reason="takes more than 25 seconds; run `make test-all`"))
+            item.add_marker(pytest.mark.skip(reason="takes more than 12 seconds; run `make test-all`"))
 
 
 def pytest_sessionstart(session):

@@ -107,7 +107,8 @@ def test_the_example_program_reads_measured_values_and_yes_no_tasks():
     assert answer(np.array([0.0, np.log(3)]), {"target": {"kind": "multilabel"}}) == pytest.approx([0.5, 0.75])
 
 
-@pytest.mark.parametrize("method", ["topk", "mlp"])  # benchmarks/export_latency.py exports all that can be
+# benchmarks/export_latency.py exports all that can be
+@pytest.mark.parametrize("method", [pytest.param("topk", marks=pytest.mark.slow), "mlp"])
 def test_methods_in_onnx(method, tmp_path):
     done = export(saved(tmp_path, method=method), tmp_path / "m.onnx", graphs=12)
     assert done.difference <= 1e-5
