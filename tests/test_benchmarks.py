@@ -1,10 +1,14 @@
-"""Sentences of docs/performance.md that benchmarks work out, by hand."""
+"""Sentences of docs/performance.md that benchmarks work out, by hand, and the speeds in the README."""
+
+import json
+from pathlib import Path
 
 from asapool.models import ModelConfig
 from asapool.training.config import preset
 from benchmarks.changes import changes
 from benchmarks.other_sections import scaling_section
 
+ROOT = Path(__file__).parents[1]
 MACHINE = {"cpu": "abacus", "cores": 1, "python": "3.11", "torch": "2", "torch_geometric": "2",
            "numba": "0", "commit": "c", "load": 0.0}  # fmt: skip
 
@@ -86,3 +90,12 @@ def test_the_page_of_speed_is_that_of_the_committed_results():
     from benchmarks import page
 
     assert page.PAGE.read_text() == page.page()
+
+
+def test_the_speeds_in_the_readme_are_those_of_the_results():
+    files = [ROOT / "benchmarks" / "results" / f"{name}.json" for name in ("step", "step-epyc")]
+    runs = [run for file in files for run in json.loads(file.read_text())["runs"]]
+    readme = (ROOT / "README.md").read_text()
+    for side in ("asapool paper", "asapool drop-in"):
+        medians = [run["times_faster_than_pyg"][side]["median"] for run in runs]
+        assert readme.count(f"{min(medians):.1f} to {max(medians):.1f}") == 2  # in the table and in the text
