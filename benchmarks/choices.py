@@ -27,6 +27,7 @@ from asapool.data import GraphSet, read
 from asapool.data.splits import Split, scaffold_split, stratified_split
 from asapool.files import load_toml, write_text
 from asapool.models import ModelConfig
+from asapool.models.methods import PLUS, PLUS_SCHEDULE
 from asapool.training import fit, predict
 from asapool.training.config import PRESETS, TrainConfig, preset
 from asapool.training.new_model import new_model
@@ -151,7 +152,9 @@ def page(lines: list[dict[str, Any]]) -> str:
     batches = ", ".join(f"{one['validation_rmse']:.4f} with {one['batch_size']}" for one in tried)
     sizes = ",".join(str(one["batch_size"]) for one in tried)
     trials = markdown.table(head, rows(lines))
-    return TEXT.format(settings=settings, trials=trials, batches=batches, sizes=sizes)
+    schedule = {name: value for name, value in PLUS_SCHEDULE.items() if name not in ("epochs", "lr", "batch_size")}
+    others = _settings({"model": PLUS, "train": schedule})
+    return TEXT.format(settings=settings, others=others, trials=trials, batches=batches, sizes=sizes)
 
 
 def rows(lines: list[dict[str, Any]]) -> list[list[str]]:
@@ -194,7 +197,9 @@ number of graphs. `asapool train` writes all settings of a run to its `config.to
 
 {settings}
 
-All other settings are the same everywhere (`asapool/models/methods.py`). What a user should know about some of them:
+All other settings are the same everywhere (`asapool/models/methods.py`): {others}.
+
+What a user should know about some of them:
 
 - `select_by = "last"` keeps the weights of the last epoch. The schedule ends with a small learning rate, and a
   validation part of a hundred molecules is too small to choose the epoch: it often picked an early, unfinished one.

@@ -103,8 +103,8 @@ def other_processor_section(result: dict[str, Any]) -> str:
     ]  # fmt: skip
     head = ["data", "threads", "torch_geometric ms", *sides, "paper / floor"]
     return (
-        "\n### A processor of another kind\n\nThe same script on a processor without AVX-512, with fewer rounds; the ratios are "
-        "smaller there:\n\n" + table(head, rows)
+        "\n### A processor of another kind\n\nThe same script on a processor without AVX-512, with fewer rounds, before "
+        "the groups of the dense backend were chosen by their time:\n\n" + table(head, rows)
         + measured_on(result)
     )  # fmt: skip
 

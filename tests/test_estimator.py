@@ -133,6 +133,11 @@ def test_settings_reach_model_and_training(graphs):
         ({"validation_fraction": None}, ConfigError, r"validation_fraction must lie in \[0, 1\), got None"),
         ({"validation_fraction": "0.1"}, ConfigError, "validation_fraction must lie in"),
         ({"train_options": {"speed": 1}}, ConfigError, "train.speed is not a setting"),
+        (
+            {"epochs": 2, "train_options": {"epochs": 5}},
+            ConfigError,
+            "epochs is given twice: epochs=2 and train_options=",
+        ),
     ],
 )
 def test_wrong_settings_are_refused_when_fitting(graphs, change, error, says):

@@ -142,7 +142,7 @@ Epochs = Annotated[
 BatchSize = Annotated[
     int | None, typer.Option(min=1, metavar="N", rich_help_panel=TRAINING, help="Graphs per training step.")
 ]
-Lr = Annotated[float | None, typer.Option(metavar="RATE", rich_help_panel=TRAINING, help="Learning rate of Adam.")]
+Lr = Annotated[float | None, typer.Option(metavar="RATE", rich_help_panel=TRAINING, help="Learning rate.")]
 From = Annotated[
     str | None,
     typer.Option(

@@ -76,6 +76,7 @@ def explain(
         ),
     ] = None,
     beside: Annotated[bool, typer.Option("--side-by-side", help="Pages: show graphs in pairs, side by side.")] = False,
+    device: o.Device = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show which nodes decided a prediction and which clusters the model formed, on an HTML page that works offline."""
@@ -96,6 +97,7 @@ def explain(
         write_check,
         write_explanation,
     )
+    from asapool.training.device import resolve_device
 
     if old_target is not None:
         note("--target of explain is now called --class; --target still works")
@@ -109,6 +111,7 @@ def explain(
     else:
         kind = explanation_kind(out, len(graph or [""])) if against is None else contrast_kind(out)
     trained = checkpoint.load(o.model_file(model))
+    trained.model.to(resolve_device(device or "cpu"))
     if against is not None:
         refuse_contrast(trained.target)
     for option, name in (("--class", target), ("--against", against)):
@@ -126,7 +129,7 @@ def explain(
     graphs = reading.graphs
     if check:
         named = [find_graph(graphs, word) for word in graph] if graph else None
-        further = [checkpoint.load(o.model_file(path)) for path in others or ()]
+        further = [checkpoint.load(o.model_file(path)) for path in others or ()]  # on the CPU
         with working("Checking"):
             checked = check_importance(
                 trained, graphs, target=target, importance=kinds, indices=named, sample=sample, others=further
@@ -201,6 +204,7 @@ def motifs(
         int,
         typer.Option(min=0, metavar="N", help="Number of example graphs to explain on a second, linked page."),
     ] = 20,
+    device: o.Device = None,
     json: o.Json = False,
 ) -> None:
     """Find the substructures that drive a model's predictions on a data set.
@@ -213,9 +217,11 @@ def motifs(
     from asapool.insight.substructures.results import motifs_kind
     from asapool.models import checkpoint
     from asapool.reports.motifs_page import example_pages, write_motifs
+    from asapool.training.device import resolve_device
 
     kind = motifs_kind(out)
     trained = checkpoint.load(o.model_file(model))
+    trained.model.to(resolve_device(device or "cpu"))
     with working(f"Reading {source}"):
         reading = read(source, recipe=trained.recipe, labels="optional", **data.options())
     note_reading(reading, unlabelled=False)

@@ -86,8 +86,6 @@ def predict(
     trained = checkpoint.load(o.model_file(model))
     notes = ReadingNotes()
     trained.model.to(resolve_device(device or "cpu"))
-    if jobs > 1 and device not in (None, "cpu"):
-        raise ConfigError("-j works on the CPU only. Leave out -j, or use --device cpu")
     wanted = Wanted(uncertainty or coverage is not None, coverage, calibration, keep_columns)
     answering = Answering(trained, wanted)
     for text in answering.notes():
@@ -96,8 +94,9 @@ def predict(
         from asapool.training.answering import predict_in_processes
 
         pairs = predict_in_processes(
-            o.model_file(model), source, jobs, chunk=chunk, on_reading=notes.add, answering=answering, **data.options()
-        )
+            o.model_file(model), source, jobs, chunk=chunk, on_reading=notes.add, answering=answering,
+            device=device or "cpu", **data.options(),
+        )  # fmt: skip
     else:
         pairs = answering.pairs(source, notes.add, chunk=chunk, **data.options())
     further = answering.further

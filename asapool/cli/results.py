@@ -82,7 +82,8 @@ def _show_differences(differences: list[Difference], folders: list[Path]) -> Non
     lines = []
     for one in differences:
         t = one.test
-        gap = signed(100 * t["difference"] if t["n"] else None)
+        margin = None if t["margin"] is None else 100 * t["margin"]
+        gap = signed(100 * t["difference"] if t["n"] else None, margin)
         lines.append(
             [one.data, one.name, percent(one.first), percent(one.second), gap, str(t["n"]),
              _p(t["p_corrected_t"], t["note"]), _p(t["p_wilcoxon"], "")]

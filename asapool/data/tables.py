@@ -113,7 +113,7 @@ def open_table(path: Path, encoding: str = "utf-8") -> Iterator[tuple[list[str],
         if kind.endswith(".smi"):
             yield ["smiles", "id"], _guarded(_smi_rows(text), path, encoding)
             return
-        rows = _guarded(_csv_rows(text, path), path, encoding)
+        rows = _guarded(csv_rows(text, path), path, encoding)
         first = next(rows, None)
         if first is None:
             raise DataError(f"{path}: the file is empty. A line with column names and one line per graph are expected")
@@ -162,7 +162,11 @@ class _Unpacked(io.RawIOBase):
         return len(data)
 
 
-def _csv_rows(text: io.TextIOWrapper, path: Path) -> Rows:
+def csv_rows(text: io.TextIOBase, path: Path) -> Rows:
+    """The rows of a table with their line numbers, blank ones left out.
+
+    The first line decides between commas, semicolons and tabs, unless it is `sep=;`, as spreadsheet programs write it.
+    """
     start = text.readline()
     declared = SEPARATOR.fullmatch(start.rstrip("\r\n"))
     if declared:

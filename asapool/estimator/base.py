@@ -193,6 +193,13 @@ class GraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The settings: the defaults for the method and the graphs, overridden by those given."""
         model = {name: getattr(self, name) for name in MODEL_SETTINGS}
         train = {name: getattr(self, name, None) for name in TRAIN_SETTINGS}  # a classifier has no loss
+        for options, settings in (("model_options", model), ("train_options", train)):
+            for name, value in (getattr(self, options) or {}).items():
+                if name != "method" and settings.get(name) not in (None, value):
+                    raise ConfigError(
+                        f"{name} is given twice: {name}={settings[name]!r} and {options}={{{name!r}: {value!r}}}. "
+                        "Give it once"
+                    )
         train |= {"class_weights": class_weights, "seed": seed}
         given: dict[str, Mapping[str, Any]] = {
             "model": model | dict(self.model_options or {}), "train": train | dict(self.train_options or {})

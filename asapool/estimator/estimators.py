@@ -93,7 +93,7 @@ class ASAPClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         Args:
             X: graphs.
             y: their classes, or 0, 1 and NaN for several tasks; None = the labels in X.
-            sample_weight: how much each graph counts, (G,).
+            sample_weight: how much each graph counts, (G,), also among the graphs that choose the epoch.
         """
         if self.class_weight not in (None, "balanced") and not isinstance(self.class_weight, Mapping):
             raise ConfigError(f"class_weight must be None or 'balanced' or a dict, got {self.class_weight!r}")
@@ -198,7 +198,7 @@ class ASAPRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         Args:
             X: graphs.
             y: their values, (G,) or (G, T) with NaN for missing values; None = the values in X.
-            sample_weight: how much each graph counts, (G,).
+            sample_weight: how much each graph counts, (G,), also among the graphs that choose the epoch.
         """
         seed = self._begin()
         self._learn(with_values(self._read(X, y), y), sample_weight, seed)

@@ -61,16 +61,15 @@ def _score(key: str, head: str) -> Column:
     return Column(key, head, lambda c, t: _two(value(c)), text, known, wide)
 
 
-def _test(
-    key: str, name: str, head: str, write: Callable[[float | None], str], shown: Callable[[Table], bool]
-) -> Column:
-    def value(cell: TableCell) -> float | None:
-        return (cell.against or {}).get(name)
+def _against(cell: TableCell, name: str) -> float | None:
+    return (cell.against or {}).get(name)
 
-    def csv(cell: TableCell, table: Table) -> str:
-        return _two(value(cell)) if write is signed else _digits(value(cell))
 
-    return Column(key, head, csv, lambda c, t: write(value(c)), shown, test=True)
+def _p_value(name: str, head: str, shown: Callable[[Table], bool]) -> Column:
+    """A p value of the test against the reference."""
+    return Column(
+        name, head, lambda c, t: _digits(_against(c, name)), lambda c, t: p_value(_against(c, name)), shown, test=True
+    )
 
 
 def _against_trivial(key: str, name: str, head: str, write: Callable[[float | None], str]) -> Column:
@@ -157,10 +156,14 @@ COLUMNS: tuple[Column, ...] = (
     Column("chosen", "", lambda c, t: c.chosen if t.choose else ""),
     _field("test"),
     _field("test_over_seeds"),
-    _test("minus_reference", "difference", "difference to {reference}", signed, _tested),
-    _test("p_corrected_t", "p_corrected_t", "p (corrected t)", p_value, _tested),
-    _test("p_holm", "p_holm", "p (Holm)", p_value, _tested),
-    _test("p_wilcoxon", "p_wilcoxon", "p (Wilcoxon)", p_value, lambda t: _tested(t) and _comparison(t)),
+    Column(
+        "minus_reference", "difference to {reference}", lambda c, t: _two(_against(c, "difference")),
+        lambda c, t: signed(_against(c, "difference"), _against(c, "margin")), _tested, test=True,
+    ),
+    Column("minus_reference_margin", "", lambda c, t: _two(_against(c, "margin"))),
+    _p_value("p_corrected_t", "p (corrected t)", _tested),
+    _p_value("p_holm", "p (Holm)", _tested),
+    _p_value("p_wilcoxon", "p (Wilcoxon)", lambda t: _tested(t) and _comparison(t)),
     _against_trivial("minus_trivial", "difference", "difference to trivial", signed),
     _against_trivial("p_trivial", "p_corrected_t", "p (trivial)", p_value),
     _field("validation", "validation", _comparison),
@@ -188,7 +191,8 @@ MEANINGS = {
     "paper": "The paper's number, over 20 seeds × 10 folds.",
     "difference": "Our mean minus the paper's, in percentage points.",
     "verdict": "Whether our mean lies within the paper's mean ± its deviation.",
-    "minus_reference": "Mean minus that of the reference, on the folds that both have finished, in percentage points.",
+    "minus_reference": "Mean minus that of the reference, on the folds that both have finished, in percentage points; "
+    "± is the 95 % interval by the corrected t-test.",
     "p_corrected_t": "Paired t-test on the same folds, with Nadeau and Bengio's correction for shared training graphs.",
     "p_holm": "The same after Holm's adjustment for several comparisons; below 0.05 a difference is significant.",
     "p_wilcoxon": "Wilcoxon's signed-rank test on the same folds.",

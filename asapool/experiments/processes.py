@@ -84,7 +84,7 @@ def run_tasks(
     payload = bytes(ForkingPickler.dumps((work, shared, on_message is not None)))
     try:
         for task in islice(waiting, jobs):
-            workers.append(_start(context))
+            workers.append(_start(context, len(workers)))
             _brief(workers[-1], payload)
             _hand_out(workers[-1], task)
         while busy := [worker for worker in workers if worker.task is not None]:
@@ -99,7 +99,7 @@ def run_tasks(
                 for task in islice(waiting, 1):
                     if workers[place].process.exitcode is not None:
                         workers[place].pipe.close()
-                        workers[place] = _start(context)
+                        workers[place] = _start(context, place)
                         _brief(workers[place], payload)
                     _hand_out(workers[place], task)
     finally:
@@ -110,9 +110,9 @@ def run_tasks(
             worker.pipe.close()
 
 
-def _start(context: Any) -> _Worker[Task]:
+def _start(context: Any, number: int) -> _Worker[Task]:
     own, other = context.Pipe()
-    process = context.Process(target=_serve, args=(other,), daemon=True)
+    process = context.Process(target=_serve, args=(other, number), daemon=True)
     process.start()
     other.close()  # only the worker keeps this end open: if it dies, sending and receiving fail at once
     return _Worker(process, own)
@@ -154,9 +154,9 @@ def _attempt(work: Callable[..., Any], shared: Any, task: Task, *send: Callable[
         return Outcome(task, failure=f"{type(error).__name__}: {error} ({where.filename}, line {where.lineno})")
 
 
-def _serve(pipe: Connection) -> None:
+def _serve(pipe: Connection, number: int) -> None:
     """The loop of a worker: receive the shared data, then tasks, and send outcomes until the parent closes the pipe."""
-    become_worker()
+    become_worker(number)
     try:
         work, shared, sends_messages = pickle.loads(pipe.recv_bytes())
         send = [lambda content: pipe.send(_Message(content))] if sends_messages else []

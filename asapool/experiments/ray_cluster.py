@@ -100,7 +100,8 @@ class _Work:
         boxes = [self.boxes[digest] for digest in (run.fingerprint, run.splits) if digest]
         # fields that are not part of the key are sent separately
         task = run.to_dict() | ({"keep": True} if run.keep else {}) | ({"rungs": run.rungs} if run.rungs else {})
-        return self.train.remote(__version__, run.key, task, boxes, self.board)
+        gpus = int(run.train.device == "cuda")  # Ray shows a task only its own
+        return self.train.options(num_gpus=gpus).remote(__version__, run.key, task, boxes, self.board)
 
     def _look(self) -> None:
         """Report the progress on the board; it is only informative, so a board that does not respond is ignored."""

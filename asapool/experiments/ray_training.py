@@ -25,6 +25,8 @@ class RayProcesses(Processes):
         address: of a running cluster; None starts Ray on this machine and stops it afterwards.
     """
 
+    gpus = False  # rank 0 is not a task, so Ray would give its GPU to another process
+
     def __init__(self, jobs: int, address: str | None = None) -> None:
         super().__init__(jobs)
         if jobs < 2:

@@ -36,7 +36,8 @@ def to_markdown(table: Table, *, heading: bool = True, marks: bool = True, folde
     Args:
         table: the table.
         heading: begin with the title.
-        marks: show how many training runs of each cell are still missing.
+        marks: show how many training runs of each cell are still missing; otherwise only which means are over fewer
+            folds than others.
         folded: hide the full list of cells until the reader opens it.
     """
     parts = [f"# {escape(table.title)}\n"] if heading else []
@@ -47,6 +48,11 @@ def to_markdown(table: Table, *, heading: bool = True, marks: bool = True, folde
         parts.append(markdown(["", *table.columns], means))
         if marks and any(0 < c.folds < c.expected for c in table.cells):
             parts.append("\\* not all training runs of the cell are done.\n")
+        elif any(_few_folds(table, cell) for cell in table.cells):
+            parts.append(
+                f"\\* mean over fewer than {table.folds} folds, which may be easier or harder than the others: compare "
+                "it by the paired differences below.\n"
+            )
     cells = markdown(*columns.grid(table, marks))
     summary = "<details markdown><summary>Every cell, with deviations and tests</summary>"
     parts.append(f"{summary}\n\n{cells}\n</details>\n" if folded else cells)
@@ -121,8 +127,14 @@ def _mean(table: Table, row: str, column: str, marks: bool) -> str:
     cell = table.cell(row, column)
     if cell is None or cell.mean is None:
         return "–"
-    text = plus_minus(cell.mean, cell.over_seeds) + (r"\*" if marks and not cell.finished else "")
+    marked = not cell.finished if marks else _few_folds(table, cell)
+    text = plus_minus(cell.mean, cell.over_seeds) + (r"\*" if marked else "")
     return f"**{text}**" if cell.chosen else text
+
+
+def _few_folds(table: Table, cell: TableCell) -> bool:
+    """Whether some folds of a cell are missing in every seed."""
+    return cell.folds > 0 and not cell.complete_seeds(table.folds)
 
 
 def _plain(cell: TableCell) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class PairedTest:
 
     n: int
     difference: float  # mean of first − second
+    margin: float | None  # difference ± margin is its 95 % interval, by the corrected t-test
     t: float | None
     p_corrected_t: float | None
     p_wilcoxon: float | None
@@ -44,6 +45,8 @@ def paired_test(first: npt.ArrayLike, second: npt.ArrayLike, test_share: float) 
     >>> test = paired_test([0.8, 0.7, 0.9], [0.7, 0.7, 0.7], test_share=0.5)  # d = 0.1, 0, 0.2
     >>> round(test.t, 4)  # 0.1 / √((1/3 + 1/2) · 0.01)
     1.0954
+    >>> round(test.margin, 4)  # 4.3027 · √((1/3 + 1/2) · 0.01); 4.3027 = 97.5 % quantile of t, two degrees of freedom
+    0.3928
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if a.shape != b.shape or a.ndim != 1:
@@ -53,13 +56,16 @@ def paired_test(first: npt.ArrayLike, second: npt.ArrayLike, test_share: float) 
     d, n = a - b, len(a)
     if n < 2:
         return PairedTest(
-            n=n, difference=_mean(d), t=None, p_corrected_t=None, p_wilcoxon=None, note="fewer than two folds"
-        )
+            n=n, difference=_mean(d), margin=None, t=None, p_corrected_t=None, p_wilcoxon=None,
+            note="fewer than two folds",
+        )  # fmt: skip
     if not np.any(np.abs(d) > 1e-12):
-        return PairedTest(n=n, difference=0.0, t=None, p_corrected_t=None, p_wilcoxon=None, note="no fold differs")
-    t, p = _corrected_t(d, test_share)
+        return PairedTest(
+            n=n, difference=0.0, margin=None, t=None, p_corrected_t=None, p_wilcoxon=None, note="no fold differs"
+        )
+    margin, t, p = _corrected_t(d, test_share)
     return PairedTest(
-        n=n, difference=_mean(d), t=t, p_corrected_t=p, p_wilcoxon=_wilcoxon(d),
+        n=n, difference=_mean(d), margin=margin, t=t, p_corrected_t=p, p_wilcoxon=_wilcoxon(d),
         note="" if t is not None else "every fold differs by the same amount, so t is infinite",
     )  # fmt: skip
 
@@ -78,14 +84,16 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _corrected_t(d: npt.NDArray[np.float64], test_share: float) -> tuple[float | None, float | None]:
+def _corrected_t(d: npt.NDArray[np.float64], test_share: float) -> tuple[float | None, float | None, float | None]:
+    """Margin of the 95 % interval, t and p; None for each if all differences are equal."""
     from scipy.stats import t as students_t
 
     n, variance = len(d), float(d.var(ddof=1))
     if variance < 1e-24:
-        return None, None
-    t = float(d.mean() / np.sqrt((1 / n + test_share) * variance))
-    return t, float(2 * students_t.sf(abs(t), n - 1))
+        return None, None, None
+    error = np.sqrt((1 / n + test_share) * variance)
+    t = float(d.mean() / error)
+    return float(students_t.ppf(0.975, n - 1) * error), t, float(2 * students_t.sf(abs(t), n - 1))
 
 
 def _wilcoxon(d: npt.NDArray[np.float64]) -> float:
@@ -114,16 +122,16 @@ def test_share(folds: int) -> float:
     return 1 / max(1, folds - 2)
 
 
-def higher(first: Values, second: Values) -> tuple[float, float]:
-    """Difference of the means, and p of the corrected paired t-test over all folds.
+def higher(first: Values, second: Values) -> tuple[float, float, float]:
+    """Difference of the means, the margin of its 95 % interval, and p of the corrected paired t-test over all folds.
 
-    first, second (seeds, folds). If every fold differs by the same amount, even zero, p is 0.
+    first, second (seeds, folds). If every fold differs by the same amount, even zero, margin and p are 0.
 
     >>> higher(np.full((2, 3), 70.0), np.full((2, 3), 60.0))
-    (10.0, 0.0)
+    (10.0, 0.0, 0.0)
     """
     test = paired_test(first.ravel(), second.ravel(), test_share=test_share(first.shape[1]))
-    return round(test.difference, 6), 0.0 if test.p_corrected_t is None else test.p_corrected_t
+    return round(test.difference, 6), test.margin or 0.0, 0.0 if test.p_corrected_t is None else test.p_corrected_t
 
 
 def steadier(first: Values, second: Values) -> tuple[float, float]:
@@ -157,7 +165,8 @@ def rising(values: Values) -> tuple[float, float]:
     (0.8, 0.0)
     """
     ranks = np.apply_along_axis(_rank_correlation, 0, values)  # (seeds, folds)
-    return higher(ranks, np.zeros_like(ranks))
+    rank, _, p = higher(ranks, np.zeros_like(ranks))
+    return rank, p
 
 
 def interval(values: Values) -> tuple[float, float]:

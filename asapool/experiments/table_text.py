@@ -45,13 +45,14 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{round(value, 2) + 0.0:.2f}"  # + 0.0: never −0.00
 
 
-def signed(value: float | None) -> str:
-    """Two decimals with their sign, or a dash.
+def signed(value: float | None, margin: float | None = None) -> str:
+    """Two decimals with their sign, and the margin of error if there is one, or a dash.
 
-    >>> signed(-0.5), signed(2)
-    ('−0.50', '+2.00')
+    >>> signed(-0.5), signed(2, 0.3), signed(None)
+    ('−0.50', '+2.00 ± 0.30', '–')
     """
-    return "–" if value is None else f"{value:+.2f}".replace("-", "−")
+    error = "" if margin is None else f" ± {margin:.2f}"
+    return "–" if value is None else f"{value:+.2f}{error}".replace("-", "−")
 
 
 def p_value(value: float | None) -> str:

@@ -220,7 +220,9 @@ def _tests(rows: Mapping[str, list[RunRecord]], reference: str | None, folds: in
         return {}
     tests, factor = paired_tests(values, reference, folds), headline_of_records(rows[reference]).factor
     return {
-        row: test | {"difference": shown(test["difference"], factor)} for row, test in tests.items() if test["n"] > 0
+        row: test | {name: shown(test[name], factor) for name in ("difference", "margin")}
+        for row, test in tests.items()
+        if test["n"] > 0
     }
 
 

@@ -29,7 +29,8 @@ SURE = 0.05  # p value below which a difference is significant
 STEADY = 3  # seeds needed to compare deviations
 HOW = {
     "above": "A row counts as above or below another if the corrected paired t-test on the folds of their shared "
-    "seeds gives p < 0.05 after Holm's adjustment for all pairs of the claim.",
+    "seeds gives p < 0.05 after Holm's adjustment for all pairs of the claim; ± is the 95 % interval of the difference "
+    "by the same test, without the adjustment.",
     "steadier": "A deviation counts as smaller or larger if the Pitman-Morgan test on the means of the "
     "shared seeds gives p < 0.05 after Holm's adjustment for all pairs of the claim.",
     "rising": "Accuracy counts as rising or falling if its rank correlation with the rows, taken fold by fold, "
@@ -228,8 +229,8 @@ def _above(table: Table, statement: PaperClaim, column: str) -> list[Compared | 
         if both is None:
             compared.append(None)
             continue
-        gap, p = higher(*both)
-        compared.append(Compared(first, f"{signed(gap)} over {second}", both.shape[1], gap, p))
+        gap, margin, p = higher(*both)
+        compared.append(Compared(first, f"{signed(gap, margin)} over {second}", both.shape[1], gap, p))
     return compared
 
 

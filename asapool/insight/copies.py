@@ -15,6 +15,7 @@ from asapool.data.targets import Target
 from asapool.insight.levels import Floats, Ints
 from asapool.models import GraphModel
 from asapool.models.batches import cut
+from asapool.training.device import on_device_of
 from asapool.training.predictions import pieces
 
 
@@ -104,10 +105,16 @@ def drop_edges(batch: Batch, keep: Tensor) -> Batch:
 PIECE = 16_384  # nodes per forward pass
 
 
-def answers(model: GraphModel, batch: Batch) -> Tensor:
-    """The model's logits for a batch, (B, C)."""
+def logits_of(model: GraphModel, batch: Batch, x: Tensor | None = None) -> Tensor:
+    """Logits (B, C) of a batch, with other node features if given; computed where the model is, returned on the CPU."""
+    batch = on_device_of(model, batch if x is None else replace(batch, x=x))
     logits: Tensor = model(*batch.inputs, **model.more(batch))
-    return logits.double()
+    return logits.cpu()
+
+
+def answers(model: GraphModel, batch: Batch) -> Tensor:
+    """The model's logits for a batch in float64, (B, C)."""
+    return logits_of(model, batch).double()
 
 
 def answers_of(model: GraphModel, graphs: GraphSet) -> Floats:

@@ -12,8 +12,9 @@ from asapool.data import GraphSet
 from asapool.data.molecules import molecule
 from asapool.data.targets import Target
 from asapool.errors import ConfigError, choose
+from asapool.insight.copies import logits_of
 from asapool.insight.hierarchy import Hierarchy
-from asapool.insight.importance import KINDS, Question, frozen, logits_of
+from asapool.insight.importance import KINDS, Question, frozen
 from asapool.insight.inputs import model_and_graph
 from asapool.insight.levels import Floats, Ints, levels_of
 from asapool.models.batches import cut

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from asapool.data.batch import Batch
 from asapool.errors import choose
-from asapool.insight.copies import blanked, drop_nodes, without
+from asapool.insight.copies import blanked, drop_nodes, logits_of, without
 from asapool.insight.levels import Floats, Level
 from asapool.models import GraphModel
 from asapool.training.tasks import task_of
@@ -65,12 +65,6 @@ def frozen(model: GraphModel) -> Iterator[None]:
         model.train(training)
         for p, needed in before:
             p.requires_grad_(needed)
-
-
-def logits_of(model: GraphModel, batch: Batch, x: Tensor | None = None) -> Tensor:
-    """Logits (B, C) of a batch, with other node features if given."""
-    logits: Tensor = model(batch.x if x is None else x, *batch.inputs[1:], **model.more(batch))
-    return logits
 
 
 def attention_importance(nodes: int, levels: Sequence[Level], aggregate: str = "both") -> Floats:

@@ -16,6 +16,7 @@ from asapool.kernels import Graph
 from asapool.models import GraphModel, method
 from asapool.nn.baselines import Coarse
 from asapool.nn.step import PoolStep
+from asapool.training.device import on_device_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -101,6 +102,7 @@ def levels_of(model: GraphModel, batch: Batch) -> tuple[tuple[Level, ...], str]:
     if why is not None or steps is None:
         why = why or f"The method {model.config.method} does not report its levels"
         return (), f"{why}, so there are no levels to show; gradient and occlusion importance are available."
+    batch = on_device_of(model, batch)
     levels: list[Level] = []
     origin: Ints = np.arange(batch.x.size(0))  # original node of every node of the previous level
     with torch.no_grad():
@@ -141,10 +143,10 @@ def _level(
 
 
 def _ints(values: Tensor) -> Ints:
-    array: Ints = values.numpy().astype(np.int64)
+    array: Ints = values.cpu().numpy().astype(np.int64)
     return array
 
 
 def _floats(values: Tensor) -> Floats:
-    array: Floats = values.double().numpy()
+    array: Floats = values.cpu().double().numpy()
     return array

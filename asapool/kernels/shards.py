@@ -48,7 +48,7 @@ def sharing_batches(shard: Shard | None) -> Iterator[None]:
 
 def gather(x: Tensor, shard: Shard) -> Tensor:
     """The tensors of all processes, (size, *x.shape); all have the same shape."""
-    if shard.exchange is not None:
+    if shard.exchange is not None and x.device.type == "cpu":
         return shard.exchange.gather(x)
     parts = [torch.empty_like(x) for _ in range(shard.size)]
     distributed.all_gather(parts, x.contiguous())
@@ -57,7 +57,7 @@ def gather(x: Tensor, shard: Shard) -> Tensor:
 
 def sum_over(x: Tensor, shard: Shard) -> Tensor:
     """Replace a contiguous x by its sum over all processes, and return it."""
-    if shard.exchange is not None:
+    if shard.exchange is not None and x.device.type == "cpu":
         return shard.exchange.sum_(x)
     distributed.all_reduce(x)
     return x

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from torch import get_num_threads
 
 if TYPE_CHECKING:
     from asapool.data.targets import Target
@@ -183,7 +184,7 @@ class ClassFitter(Fitter):
         """A forest of classification trees."""
         from sklearn.ensemble import RandomForestClassifier
 
-        forest = RandomForestClassifier(trees, random_state=seed, n_jobs=1)
+        forest = RandomForestClassifier(trees, random_state=seed, n_jobs=get_num_threads())
         return forest_arrays(forest.fit(z, y, sample_weight=w), K)
 
     def linear(self, z: Any, y: Values, w: Floats | None, K: int, C: float, seed: int) -> tuple[Floats, Floats]:
@@ -231,7 +232,7 @@ class ValueFitter(Fitter):
         """Regression trees with a third of the features per split."""
         from sklearn.ensemble import RandomForestRegressor
 
-        forest = RandomForestRegressor(trees, max_features=1 / 3, random_state=seed, n_jobs=1)
+        forest = RandomForestRegressor(trees, max_features=1 / 3, random_state=seed, n_jobs=get_num_threads())
         factor = _enlarge(v)
         arrays = forest_arrays(forest.fit(z, v * factor, sample_weight=u), 1)
         return arrays | {"value": arrays["value"] / factor}

@@ -335,12 +335,10 @@ class ASAPooling(nn.Module):
         return pooled
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        translate(state_dict, prefix)
+        message = translate(state_dict, prefix, self.inner is not None)
+        if message is not None:
+            args[-1].append(message)  # torch's list of error messages
         super()._load_from_state_dict(state_dict, prefix, *args)
-
-    def extra_repr(self) -> str:
-        """The settings that print shows."""
-        return f"{self.in_channels}, ratio={self.ratio}, hops={self.hops}, semantics={self.semantics!r}"
 
     def __repr__(self) -> str:
         """One line as in torch_geometric, ASAPooling(16, ratio=0.5), with the options that differ from the defaults."""

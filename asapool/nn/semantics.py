@@ -58,11 +58,20 @@ PEERS = {  # name of a parameter elsewhere → name here; torch_geometric's firs
 }
 
 
-def translate(state: dict[str, Any], prefix: str = "") -> None:
+def translate(state: dict[str, Any], prefix: str = "", inner: bool = False) -> str | None:
     """Rename the parameters of torch_geometric's or the authors' layer in place; others stay unchanged.
 
     torch_geometric's `select.weight` is dropped: its random sign decides whether the fittest or the least fit are kept.
+
+    Args:
+        state: the parameters.
+        prefix: of their names.
+        inner: whether the layer they are for has a convolution inside.
+
+    Returns:
+        An error message if the layer has a convolution inside, and torch_geometric's parameters are of one without.
     """
+    is_other = any(prefix + name in state for name in ("select.weight", "lin.weight"))
     for old, new in PEERS.items():
         if prefix + old in state:
             value = state.pop(prefix + old)
@@ -71,6 +80,12 @@ def translate(state: dict[str, Any], prefix: str = "") -> None:
         for name in [n for n in state if n.startswith(prefix + old)]:
             state[prefix + new + name.removeprefix(prefix + old)] = state.pop(name)
     state.pop(prefix + "select.weight", None)
+    if is_other and inner and not any(name.startswith(f"{prefix}inner.") for name in state):
+        return (
+            "these weights are of a torch_geometric layer without GNN=, which has no convolution inside; "
+            'ASAPooling(..., semantics="pyg") has none either'
+        )
+    return None
 
 
 def pyg_state_dict(layer: nn.Module) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ from typing import Any
 from asapool.data import GraphSet
 from asapool.data.molecule_columns import ID_COLUMNS, SMILES_COLUMNS
 from asapool.data.reading import ReadOptions
-from asapool.data.tables import find
+from asapool.data.tables import csv_rows, find
 from asapool.errors import AsapoolError
 from asapool.models.checkpoint import LoadedModel
 from asapool.serve.settings import ServeSettings
@@ -104,11 +104,9 @@ def _table(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeReque
     if not isinstance(text, str) or not isinstance(column, (str, type(None))):
         raise Refusal(422, "csv and column must be strings")
     try:
-        first = text.lstrip("\ufeff").split("\n", 1)[0]
-        rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff")), delimiter="\t" if "\t" in first else ","))
+        rows = [row for _, row in csv_rows(io.StringIO(text.lstrip("\ufeff")), Path("table.csv"))]
     except csv.Error as error:
         raise Refusal(422, f"csv: cannot be read ({str(error)[:100]})") from None
-    rows = [row for row in rows if row]
     if not rows:
         raise Refusal(422, "csv: the table is empty")
     header = [name.strip() for name in rows[0]]
@@ -117,7 +115,7 @@ def _table(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeReque
     if place is None and len(header) == 1 and column is None:
         place, header = 0, []  # a list of SMILES without a header
     if place is None:
-        raise Refusal(422, f"csv: no column {' or '.join(candidates)[:100]!r}; name the SMILES column in `column`")
+        raise Refusal(422, f"csv: no column {column or SMILES_COLUMNS[0]!r:.100}; name the SMILES column in `column`")
     body = rows[1:] if header else rows
     id_column = find(header, None, ID_COLUMNS, Path("csv"))
     smiles = [row[place].strip() if place < len(row) else "" for row in body]

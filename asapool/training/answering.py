@@ -20,6 +20,7 @@ from asapool.errors import AsapoolError, ConfigError, DataError, TrainingError
 from asapool.models import checkpoint
 from asapool.models.checkpoint import LoadedModel
 from asapool.models.ensemble import EnsembleModel
+from asapool.training.device import resolve_device
 from asapool.training.prediction_files import Further, smiles_column
 from asapool.training.predictions import (
     CHUNK,
@@ -146,6 +147,7 @@ def predict_in_processes(
     chunk: int = CHUNK,
     on_reading: Callable[[Reading], None] | None = None,
     answering: Answering | None = None,
+    device: str = "cpu",
     **options: Any,
 ) -> Iterator[Pair]:
     """Sets of graphs with their predictions, in the order of the source, as predict_source yields them.
@@ -159,6 +161,7 @@ def predict_in_processes(
         chunk: graphs that a process has in memory at a time.
         on_reading: called with what was read of every piece, in order.
         answering: computes the additional columns, and keeps them for every set.
+        device: as in resolve_device; several GPUs are taken in turn.
         options: other options of asapool.load.
     """
     if str(source) == "-":
@@ -171,8 +174,9 @@ def predict_in_processes(
         for rank in range(jobs):
             receiver, sender = context.Pipe(duplex=False)
             process = context.Process(
-                target=_serve, args=(sender, str(model), str(source), rank, jobs, chunk, wanted, chosen), daemon=True
-            )
+                target=_serve, args=(sender, str(model), str(source), rank, jobs, chunk, wanted, device, chosen),
+                daemon=True,
+            )  # fmt: skip
             process.start()
             sender.close()
             workers.append((process, receiver))
@@ -210,13 +214,14 @@ def _receive(process: Any, pipe: Connection) -> Iterator[Answer]:
 
 
 def _serve(
-    pipe: Connection, model: str, source: str, rank: int, jobs: int, chunk: int, wanted: Wanted,
+    pipe: Connection, model: str, source: str, rank: int, jobs: int, chunk: int, wanted: Wanted, device: str,
     options: dict[str, Any],
 ) -> None:  # fmt: skip
     """Work of one process: every piece whose number is `rank` modulo the number of processes."""
-    become_worker()
+    become_worker(rank)
     try:
         trained = checkpoint.load(model)
+        trained.model.to(resolve_device(device))
         answering = Answering(trained, wanted)
         pieces = read_numbered(
             source, chunk, lambda number: number % jobs == rank, recipe=trained.recipe, labels="ignored", **options,

@@ -87,6 +87,8 @@ def intervals_over_runs(
     for _ in range(resamples if G else 0):
         w = draw.multinomial(G, np.full(G, 1 / G))
         for name, metric in metrics.items():
+            if not metric.resampled:
+                continue
             each = [[mean_score([part], metric, w) for part in parts] for parts in runs]
             means = [_mean_of(scores) for scores in each]
             of_tasks = [_mean_of(scores) for scores in zip(*each, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
@@ -16,19 +17,38 @@ from asapool.training.config import DEVICES
 def resolve_device(name: str) -> torch.device:
     """The device of that name; "auto" is CUDA, else Apple's GPU, else the CPU.
 
+    If there are several GPUs, the processes of this machine take them in turn, by LOCAL_RANK (see workers.py).
+
     >>> resolve_device("cpu")
     device(type='cpu')
     """
     choose("device", name, DEVICES)
     present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
-        return torch.device(next(k for k in ("cuda", "mps", "cpu") if present[k]))
+        name = next(k for k in ("cuda", "mps", "cpu") if present[k])
     if not present[name]:
         available = ", ".join(k for k, exists in present.items() if exists)
         raise ConfigError(
             f"the device {name!r} is not available; this machine and this torch have {available}. Use one of these"
         )
+    if name == "cuda" and (count := torch.cuda.device_count()) > 1:
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % count)
     return torch.device(name)
+
+
+def check_shared(device: torch.device, processes: int, gpus: bool = True) -> None:
+    """Refuse processes that share every batch if each of them cannot have a GPU of its own on this machine."""
+    if device.type == "mps":
+        raise ConfigError("processes cannot share an Apple GPU. Leave out -j, or use --device cpu")
+    if device.type != "cpu" and not gpus:
+        raise ConfigError(
+            "--engine ray shares the batches of one training run on CPUs only. Use torchrun, or --device cpu"
+        )
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", processes))  # torchrun may have started some on other machines
+    if device.type == "cuda" and here > (count := torch.cuda.device_count()):
+        raise ConfigError(
+            f"{here} processes need a GPU each, but this machine has {count}. Use fewer processes, or --device cpu"
+        )
 
 
 def check_precision(precision: str, device: torch.device) -> None:

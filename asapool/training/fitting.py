@@ -102,7 +102,8 @@ def fit(
         graphs: the whole set.
         split: train and val, lists of graph numbers.
         config: the settings.
-        sample_weight: how much each graph counts in the training loss, (G,), at least 0; None = all the same.
+        sample_weight: how much each graph counts in the losses of training and validation, (G,), at least 0; None = all
+            the same. If the weights of the validation graphs differ, the validation loss chooses the epoch.
         on_epoch: called after every epoch.
         state_file: written after every epoch; if it exists, training continues from it.
         owner: digests that must be the same to continue (see state.save_state).
@@ -125,7 +126,10 @@ def fit(
         )
     model.target = target
     loss_of = task.loss(graphs, train, target, config, by_graph)
-    selection = Selection.choose(config.select_by, task, target, graphs.y[train], graphs.y[val], config.weighted)
+    uneven = by_graph is not None and len(np.unique(by_graph.numpy()[val])) > 1
+    selection = Selection.choose(
+        config.select_by, task, target, graphs.y[train], graphs.y[val], config.weighted, uneven
+    )
     if isinstance(model, DirectModel):
         return _fit_direct(model, graphs, train, val, config, selection, by_graph, on_epoch)
     check_extras(model, graphs)
@@ -134,8 +138,6 @@ def fit(
     if config.freeze_encoder:
         model.freeze_encoder()
     home, device = device_of(model), resolve_device(config.device)
-    if shard is not None and device.type != "cpu":
-        raise ConfigError("-j works on the CPU only. Leave out -j, or use --device cpu")
     check_precision(config.precision, device)
     model.to(device)
     checks = Validation.prepare(model, graphs, val, shard)
@@ -253,7 +255,7 @@ def _train_epoch(
 def _validate(
     model: GraphModel, checks: Validation, loss_of: Loss, selection: Selection, y: npt.NDArray[Any]
 ) -> tuple[float | None, float | None, float | None]:
-    """Loss, accuracy and score on the validation part; graph weights are for training only."""
+    """Loss, accuracy and score on the validation part; label smoothing is for training only."""
     plain = loss_of.plain()
     sizes = [plain.size(piece) for piece in checks.pieces]
     if sum(sizes) == 0:

@@ -25,7 +25,7 @@ class Loss(Protocol):
     def __call__(self, logits: Tensor, y: Tensor, indices: Ints) -> Tensor: ...
 
     def plain(self) -> Loss:
-        """The same without graph weights and label smoothing, which are for training only."""
+        """The same without label smoothing, which is for training only."""
 
     def size(self, indices: Ints) -> float:
         """How much a part counts in a mean over parts."""
@@ -49,12 +49,12 @@ class CrossEntropy(NamedTuple):
         return (w * each).sum() / total.sum()
 
     def plain(self) -> CrossEntropy:
-        """Without weights of graphs and label smoothing."""
-        return CrossEntropy(self.classes, None)
+        """Without label smoothing."""
+        return self._replace(smoothing=0.0)
 
     def size(self, indices: Ints) -> float:
-        """The number of graphs."""
-        return len(indices)
+        """The number of graphs, or the sum of their weights."""
+        return len(indices) if self.graphs is None else float(self.graphs[torch.from_numpy(indices.copy())].sum())
 
 
 class MaskedLoss(NamedTuple):
@@ -67,21 +67,23 @@ class MaskedLoss(NamedTuple):
     smoothing: float = 0.0  # share of a yes/no that is spread evenly over both
 
     def __call__(self, logits: Tensor, y: Tensor, indices: Ints) -> Tensor:
-        rows = torch.from_numpy(indices.copy())  # those of a split are read-only
-        v, y = self.entries[rows], self.y[rows]
-        if self.graphs is not None:
-            v = v * self.graphs[rows, None]
+        v, y = self._weights(indices), self.y[torch.from_numpy(indices.copy())]
         if self.smoothing:
             y = y * (1 - self.smoothing) + self.smoothing / 2
         return (v * self.each(logits, y)).sum() / v.sum()
 
     def plain(self) -> MaskedLoss:
-        """Without weights of graphs and label smoothing."""
-        return self._replace(graphs=None, smoothing=0.0)
+        """Without label smoothing."""
+        return self._replace(smoothing=0.0)
 
     def size(self, indices: Ints) -> float:
         """The sum of the weights of the entries."""
-        return float(self.entries[torch.from_numpy(indices.copy())].sum())
+        return float(self._weights(indices).sum())
+
+    def _weights(self, indices: Ints) -> Tensor:
+        """w_b v_bt of some graphs."""
+        rows = torch.from_numpy(indices.copy())  # those of a split are read-only
+        return self.entries[rows] if self.graphs is None else self.entries[rows] * self.graphs[rows, None]
 
 
 def binary_cross_entropy(z: Tensor, y: Tensor) -> Tensor:

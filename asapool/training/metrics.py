@@ -30,6 +30,7 @@ class Metric:
             occurs, None = once; returns None if the metric is undefined.
         greater: whether greater is better.
         compares: it compares classes, so it is undefined if only one occurs.
+        resampled: a bootstrap over graphs gives an interval of it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Metric:
     compute: Callable[[npt.NDArray[Any], npt.NDArray[Any], Ints | None], float | None]
     greater: bool = True
     compares: bool = True
+    resampled: bool = True
 
 
 def confusion_matrix(y: Ints, p: Floats, w: Ints | None = None) -> npt.NDArray[np.int64]:
@@ -127,7 +129,15 @@ METRICS = {
         Metric(name="mcc", label="MCC", compute=mcc),
         Metric(name="f1", label="F1", compute=f1),
         Metric(name="log_loss", label="log loss", compute=log_loss, greater=False, compares=False),
-        Metric(name="calibration_error", label="calibration error", compute=calibration, greater=False, compares=False),
+        # no interval: graphs that are drawn twice raise the error, often above that of the graphs themselves
+        Metric(
+            name="calibration_error",
+            label="calibration error",
+            compute=calibration,
+            greater=False,
+            compares=False,
+            resampled=False,
+        ),
     )
 }
 

@@ -53,7 +53,7 @@ def follow() -> None:
 
 
 class Processes:
-    """The processes of one training run; a context manager.
+    """The processes of one training run; a context manager. `gpus`: whether each may have a GPU.
 
     Args:
         jobs: how many; 1 = this process alone. Under torchrun, which sets the number itself, jobs must be 1.
@@ -62,6 +62,8 @@ class Processes:
     ...     print(shard)
     None
     """
+
+    gpus = True
 
     def __init__(self, jobs: int = 1) -> None:
         if jobs < 1:
@@ -172,7 +174,9 @@ def _joined(store: Any, rank: int, size: int, exchange: Exchange | None = None) 
     """Join the process group; without a store, the environment says where the others are."""
     options = {} if store is None else {"store": store}
     try:
-        distributed.init_process_group("gloo", rank=rank, world_size=size, timeout=timedelta(hours=12), **options)
+        # tensors on the CPU travel by gloo, those on a GPU by NCCL
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and distributed.is_nccl_available() else "gloo"
+        distributed.init_process_group(backend, rank=rank, world_size=size, timeout=timedelta(hours=12), **options)
     except (RuntimeError, ValueError) as error:
         raise TrainingError(
             f"process {rank} of {size} cannot reach the others ({_first_line(error)}). Check the address, the port and "
@@ -228,7 +232,7 @@ def wait_until_ready(store: TCPStore, workers: Sequence[Any]) -> None:
 
 def _serve(rank: int, size: int, port: int, file: Path | None) -> None:
     """The main function of a process started by _start."""
-    become_worker()  # ends with rank 0, so it need not ask whether rank 0 is alive; rank 0 ends the others
+    become_worker(rank)  # ends with rank 0, so it need not ask whether rank 0 is alive; rank 0 ends the others
     exchange = None if file is None else Exchange(file, rank, size, lambda: True)
     serve(rank, size, LOCAL, port, exchange)
 
@@ -285,7 +289,8 @@ def _reason(workers: Sequence[Any], store: Any, patience: float = 5.0) -> str | 
 
 def _is_lost(error: RuntimeError) -> bool:
     """Whether the error says that another process is gone."""
-    return isinstance(error, (ProcessLostError, distributed.DistError)) or "gloo" in str(error)
+    known = isinstance(error, (ProcessLostError, distributed.DistError))
+    return known or any(name in str(error) for name in ("gloo", "NCCL"))
 
 
 def _first_line(error: BaseException) -> str:

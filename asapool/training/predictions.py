@@ -264,7 +264,11 @@ def evaluate(pairs: Iterable[Pair], target: Target, name: str) -> dict[str, Any]
     """
     labelled = [(graphs.y[graphs.labelled], p[graphs.labelled]) for graphs, p in pairs]
     if not sum(len(y) for y, _ in labelled):
-        raise DataError(f"{name}: there are no labels to score by. Use asapool predict for graphs without labels")
+        columns = "" if target.kind == "classification" else f" in {', '.join(map(repr, target.names[:3]))}"
+        raise DataError(
+            f"{name}: there are no labels to score by{columns}. Name the column with --target, or use asapool predict "
+            "for graphs without labels"
+        )
     y, p = np.concatenate([y for y, _ in labelled]), np.concatenate([p for _, p in labelled])
     task = task_of(target)
     # the mean of the training graphs if the model file has it, else the best constant prediction for these graphs

@@ -34,7 +34,7 @@ from asapool.kernels.shards import Shard
 from asapool.models import DirectModel, GraphModel
 from asapool.models.methods import method
 from asapool.nn.norms import NodeNorm
-from asapool.training.device import resolve_device
+from asapool.training.device import check_shared, resolve_device
 from asapool.training.fitting import Fit, OnEpoch, fit
 from asapool.training.new_model import new_model
 from asapool.training.parallel import Processes
@@ -212,8 +212,10 @@ def _carry_out(
     }
     work, state = _Work(settings, graphs, split, owner, mix_versions), path / "state.safetensors"
     model = work.build()
-    resolve_device(settings.train.device)  # refuses an unavailable device before any process starts
     processes = Processes() if processes is None else processes
+    device = resolve_device(settings.train.device)
+    if processes.size > 1:  # refused before any process starts
+        check_shared(device, processes.size, processes.gpus)
     if processes.size > 1:
         _check_shareable(model)
     advice = f"Continue with: asapool train --resume {path}"

@@ -10,8 +10,12 @@ import threading
 from multiprocessing.connection import wait
 
 
-def become_worker() -> None:
-    """Make this process a worker: one torch thread, Ctrl-C ignored, and exit when the parent is killed."""
+def become_worker(number: int = 0) -> None:
+    """Make this process a worker: one torch thread, Ctrl-C ignored, and exit when the parent is killed.
+
+    number: of the worker on this machine, which decides its GPU (see device.resolve_device).
+    """
+    os.environ["LOCAL_RANK"] = str(number)  # torchrun's name for it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent handles it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ["OMP_NUM_THREADS"] = "1"  # for a torch that is loaded later

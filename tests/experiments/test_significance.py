@@ -14,6 +14,16 @@ def test_the_corrected_t_by_hand():
     assert test.t == pytest.approx(2 / np.sqrt(1 / 3 + 1 / 8))
     assert test.p_corrected_t == pytest.approx(2 * stats.t.sf(test.t, 2))
     assert test.difference == 2
+    assert test.margin == pytest.approx(stats.t.ppf(0.975, 2) * np.sqrt(1 / 3 + 1 / 8))
+
+
+def test_the_interval_of_a_difference_contains_zero_exactly_if_it_is_not_significant():
+    d = np.array([1.0, 2.0, 4.0, 3.0])
+    test = paired_test(d, np.zeros(4), test_share=1e-12)
+    assert test.margin == pytest.approx(d.mean() - stats.ttest_1samp(d, 0).confidence_interval(0.95).low)
+    for shift, significant in ((0.99, True), (1.01, False)):
+        moved = paired_test(d - shift * (test.difference - test.margin), np.zeros(4), test_share=1e-12)
+        assert (moved.p_corrected_t < 0.05) == (moved.margin < moved.difference) == significant
 
 
 def test_the_correction_makes_the_test_more_careful_and_vanishes_with_the_test_part():
@@ -46,6 +56,7 @@ def test_rounding_does_not_order_equal_differences():
 def test_what_cannot_be_tested_says_so():
     same = paired_test([0.5, 0.6], [0.5, 0.6], test_share=0.1)
     assert same.p_corrected_t is None
+    assert same.margin is None
     assert same.note == "no fold differs"
     steady = paired_test([0.6, 0.7], [0.5, 0.6], test_share=0.1)
     assert steady.t is None

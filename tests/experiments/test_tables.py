@@ -61,6 +61,7 @@ def test_rows_are_tested_against_asap_on_the_same_folds():
     assert (test["n"], test["difference"]) == (6, pytest.approx(-6))
     # d = 0.05 five times and 0.11: variance 0.0006; n_test/n_train = 1 with three folds
     assert test["t"] == pytest.approx(-0.06 / math.sqrt((1 / 6 + 1) * 0.0006))
+    assert test["margin"] == pytest.approx(100 * 2.5706 * math.sqrt((1 / 6 + 1) * 0.0006), rel=1e-4)  # in percent
     assert 0.05 < test["p_corrected_t"] < 0.1
     assert test["p_holm"] == test["p_corrected_t"]  # one test is not adjusted
 
@@ -97,6 +98,11 @@ def test_unfinished_and_failed_trainings_are_marked():
     assert "1 × 3 of 2 × 3, 1 failed" in reported
     assert "not all training runs of the cell are done" in reported
     assert "not all training runs" not in to_markdown(small())
+    published = to_markdown(table, marks=False)  # two of three folds, and one whole seed
+    assert "| asap | 75.00\\* |" in published
+    assert "| topk | 67.00 |" in published
+    assert "mean over fewer than 3 folds" in published
+    assert "fewer than" not in to_markdown(small(), marks=False)
 
 
 def test_the_verdict_rests_on_whole_seeds_and_says_so():
@@ -184,7 +190,10 @@ def test_the_three_files_say_the_same(tmp_path):
     assert again == table
     lines = list(csv.DictReader(io.StringIO(to_csv(table))))
     assert lines[0] | {"row": "asap", "mean": "74.00", "over_seeds": "2.83", "paper": "71.48"} == lines[0]
-    assert lines[1] | {"row": "topk", "verdict": "within", "minus_reference": "-6.00"} == lines[1]
+    assert (
+        lines[1] | {"row": "topk", "verdict": "within", "minus_reference": "-6.00", "minus_reference_margin": "6.80"}
+        == lines[1]
+    )
     assert "| asap | NCI1 | 74.00 | 2.83 | 2.00 | 2 × 3 | 71.48 ± 0.42 | +2.52 | outside |" in to_markdown(table)
     assert "| topk | NCI1 | 68.00 | 1.41 |" in to_markdown(table)  # seeds 67 and 69
 

@@ -1,5 +1,6 @@
 """The dense backend of a model: padded groups give the same numbers, gradients and training as packed batches."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -28,9 +29,9 @@ def graphs():
 
 @pytest.fixture
 def narrow(monkeypatch):
-    """Graphs of more than 16 nodes are computed packed, and groups of one graph are allowed."""
+    """Graphs of more than 16 nodes are computed packed, and groups cost nothing, so that there are several."""
     monkeypatch.setattr(padded, "WIDTHS", (8, 12, 16))
-    monkeypatch.setattr(padded, "FEW", 1)
+    monkeypatch.setattr(padded, "GROUP", 0)
 
 
 @pytest.mark.parametrize("options", CONFIGS, ids=lambda o: ",".join(map(str, o.values())))
@@ -83,6 +84,28 @@ def test_groups_hold_every_graph_once_and_bound_the_padding(monkeypatch):
     monkeypatch.setattr(padded, "ENTRIES", 3 * 512**2)
     assert max(len(group.graphs) * group.nodes**2 for group in padded.groups(sizes)[0]) <= 3 * 512**2
     assert padded.groups(sizes[sizes <= 512], together=True)[0] == []
+
+
+def time_of(made):
+    """The estimated time of groups, as a list of numbers of graphs and widths."""
+    return sum(padded.GROUP + graphs * nodes * (nodes + padded.NODE) for graphs, nodes in made)
+
+
+def test_no_other_division_into_groups_takes_less_time(monkeypatch):
+    monkeypatch.setattr(padded, "WIDTHS", WIDTHS := (8, 16, 24, 48, 96))
+    rng, numbers = np.random.default_rng(1), set()
+    for _ in range(40):
+        sizes = np.minimum(rng.geometric(rng.uniform(0.02, 0.2), rng.integers(1, 60)), 96)
+        need = np.searchsorted(WIDTHS, sizes)
+        every = []  # all ways to choose the widths of groups, of which the largest must be there
+        for chosen in itertools.chain.from_iterable(itertools.combinations(range(5), k) for k in range(1, 6)):
+            if chosen[-1] == need.max():
+                place = np.searchsorted(chosen, need)
+                every.append(time_of((n, WIDTHS[chosen[k]]) for k, n in enumerate(np.bincount(place)) if n))
+        made, _ = padded.groups(sizes)
+        assert time_of((len(group.graphs), group.nodes) for group in made) == min(every)
+        numbers.add(len(made))
+    assert len(numbers) > 1
 
 
 def test_a_method_that_cannot_be_padded_says_why():

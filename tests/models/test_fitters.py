@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from asapool.data import load
@@ -107,3 +108,16 @@ def test_a_forest_does_not_depend_on_the_unit():
     assert len(plain["value"]) > 50
     np.testing.assert_array_equal(small["value"] * 2.0**30, plain["value"])
     np.testing.assert_array_equal(small["threshold"], plain["threshold"])
+
+
+@pytest.mark.parametrize("kind", FITTERS)
+def test_a_forest_is_the_same_with_any_number_of_threads(kind):
+    rng = np.random.default_rng(0)
+    z, y = rng.random((60, 5), np.float32), rng.integers(0, 2, 60)
+    forests = []
+    for threads in (1, 3):
+        torch.set_num_threads(threads)  # tests/conftest.py restores it
+        y_ = y if kind == "classification" else y[:, None].astype(np.float64)
+        forests.append(FITTERS[kind].forest(z, y_, None, 2 if kind == "classification" else 1, 10, 0))
+    for name, values in forests[0].items():
+        np.testing.assert_array_equal(values, forests[1][name])

@@ -147,3 +147,10 @@ def test_the_attributes_of_torch_geometric_s_layer():
     pool.negative_slope = 0.1
     assert (pool.explain(*random_batch(8, dtype=torch.float32)).assignment.alpha > 0).all()
     assert pool.attention.negative_slope == 0.1
+
+
+def test_weights_of_a_layer_without_a_convolution_inside_say_which_option_is_needed():
+    weights = PyGPooling(4, 0.5).state_dict()
+    with pytest.raises(RuntimeError, match=r'without GNN=, which has no convolution inside; .*semantics="pyg"'):
+        ASAPooling(4, 0.5).load_state_dict(dict(weights))
+    ASAPooling(4, 0.5, semantics="pyg").load_state_dict(dict(weights))

@@ -78,6 +78,8 @@ def test_predictions_are_those_of_the_model(path, client):
     rows = client.post("/predict", json={"csv": table}).json()["results"]
     assert [row["id"] for row in rows] == ["first", "second"]
     assert rows[1]["p(b)"] == answer[1]["p(b)"]
+    for other in (table.replace(",", ";"), "sep=;\r\n" + table.replace(",", ";"), table.replace(",", "\t")):
+        assert client.post("/predict", json={"csv": other}).json()["results"] == rows
 
 
 def test_a_molecule_that_cannot_be_read_costs_only_its_row(client):

@@ -8,10 +8,14 @@ import torch
 
 from asapool.data import load
 from asapool.errors import ConfigError
+from asapool.experiments.processes import run_tasks
+from asapool.experiments.ray_training import RayProcesses
+from asapool.insight import explain
+from asapool.kernels.shards import Shard, gather, sum_over
 from asapool.models import ModelConfig, build
 from asapool.training import TrainConfig, fit, predict
 from asapool.training.adam import Adam
-from asapool.training.device import check_precision, device_of, resolve_device
+from asapool.training.device import check_precision, check_shared, device_of, resolve_device
 from tests.children import run_python
 
 
@@ -25,6 +29,60 @@ def test_a_device_that_is_not_there_is_one_sentence(monkeypatch):
         TrainConfig(device="gpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert resolve_device("auto") == torch.device("cuda")
+
+
+def test_processes_take_the_gpus_of_a_machine_in_turn(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    assert resolve_device("cuda") == torch.device("cuda", 0)
+    for number, gpu in ((0, 0), (1, 1), (2, 0)):
+        monkeypatch.setenv("LOCAL_RANK", str(number))
+        assert resolve_device("auto") == torch.device("cuda", gpu)
+    assert resolve_device("cpu") == torch.device("cpu")
+
+
+def _worker_number(shared, task):
+    return os.environ["LOCAL_RANK"]
+
+
+def test_every_worker_has_a_number_of_its_own():
+    assert {outcome.result for outcome in run_tasks([1, 2], _worker_number, None, jobs=2)} == {"0", "1"}
+
+
+def test_processes_that_share_batches_need_a_gpu_each(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    check_shared(torch.device("cuda", 0), 2)
+    check_shared(torch.device("cpu"), 8)
+    with pytest.raises(ConfigError, match="4 processes need a GPU each, but this machine has 2"):
+        check_shared(torch.device("cuda", 0), 4)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")  # torchrun: two here and two on another machine
+    check_shared(torch.device("cuda", 0), 4)
+    with pytest.raises(ConfigError, match="cannot share an Apple GPU"):
+        check_shared(torch.device("mps"), 2)
+    with pytest.raises(ConfigError, match="--engine ray shares the batches of one training run on CPUs only"):
+        check_shared(torch.device("cuda", 0), 2, RayProcesses.gpus)
+
+
+def test_what_is_not_on_the_cpu_does_not_go_through_shared_memory(monkeypatch):
+    calls = []
+    monkeypatch.setattr(torch.distributed, "all_reduce", lambda x: calls.append(("sum", x.device.type)))
+    monkeypatch.setattr(torch.distributed, "all_gather", lambda parts, x: calls.append(("gather", x.device.type)))
+    shard = Shard(0, 2, exchange=object())
+    sum_over(torch.zeros(2, device="meta"), shard)
+    gather(torch.zeros(2, device="meta"), shard)
+    assert calls == [("sum", "meta"), ("gather", "meta")]
+
+
+def test_explanations_on_a_device_are_those_of_the_cpu(device):
+    graphs = load("synthetic:motifs?graphs=4&nodes=9")
+    model = build(ModelConfig(method="asap+", hidden=8), graphs.num_features, 2, seed=0)
+    kinds = ("attention", "gradient", "occlusion", "neighbourhood", "substitution")
+    expected = explain(model, graphs, 1, importance=kinds)
+    got = explain(model.to(resolve_device(device)), graphs, 1, importance=kinds)
+    assert [level.medoid.tolist() for level in got.levels] == [level.medoid.tolist() for level in expected.levels]
+    for kind in kinds:
+        np.testing.assert_allclose(got.importance[kind], expected.importance[kind], atol=1e-3)
 
 
 def test_the_device_is_written_only_where_it_is_not_the_cpu():

@@ -285,6 +285,26 @@ def test_sample_weights_count_graphs_as_often_as_they_say(graphs):
             loss(once, sample_weight=bad)
 
 
+def test_validation_graphs_count_as_much_as_their_weights_say(graphs):
+    config = TrainConfig(epochs=3, batch_size=16, seed=0)
+    val, w = np.arange(20, 30), np.ones(len(graphs))
+    some = np.array([20, 21, 24, 27])
+    w[np.setdiff1d(val, some)] = 0
+
+    def history(val, **options):
+        done = fit(fresh(graphs), graphs, SimpleNamespace(train=np.arange(20), val=val), config, **options)
+        return done, [epoch.val_loss for epoch in done.history]
+
+    weighted, losses = history(val, sample_weight=w)
+    assert losses == pytest.approx(history(some)[1], rel=1e-5)
+    assert losses != pytest.approx(history(val)[1], rel=1e-4)
+    assert weighted.selected_by == "loss"
+    assert weighted.notes == (
+        "the graphs have different weights, so the epoch is chosen by the weighted loss, not by accuracy",
+    )
+    assert history(val, sample_weight=2 * np.ones(len(graphs)))[0].selected_by == "paper"
+
+
 def test_class_weights_by_name(graphs):
     config = TrainConfig(epochs=1, batch_size=64, lr=1e-9, weight_decay=0.0, seed=0)
     parts = SimpleNamespace(train=np.arange(8), val=[])
