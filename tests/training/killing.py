@@ -1,7 +1,7 @@
 """A run that is killed again and again at random moments; test_run.py calls it in a process of its own.
 
-It forks, so that every attempt costs a fraction of a second. The kernel ends an attempt after a random amount of processor
-time (SIGPROF, which nothing handles): a clock would make the moments depend on what else the machine is doing.
+It forks, so that every attempt costs a fraction of a second. The kernel ends an attempt after a random amount of
+processor time (SIGPROF, which nothing handles): with a clock the moments would depend on what else the machine does.
 """
 
 import os
