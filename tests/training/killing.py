@@ -34,7 +34,7 @@ def main(folder, kills):
     while True:
         child = os.fork()
         if child == 0:
-            if count < kills:
+            if count < kills or not begun:
                 signal.setitimer(signal.ITIMER_PROF, max(chance.random() * most, 1e-3))
             try:
                 # a kill before config.toml was written leaves nothing to go on with, and no run either
@@ -51,11 +51,13 @@ def main(folder, kills):
         if os.WIFSIGNALED(status):
             count += 1
             begun = begun or os.path.exists(f"{folder}/killed/state.safetensors")
-        elif status == 0 and count < kills:  # the timed run was slower than these: begin again with earlier kills
+            most = most if begun else 1.3 * most
+        elif status == 0 and (count < kills or not begun):
+            # the timed run was slower than these: begin again with earlier kills
             shutil.rmtree(f"{folder}/killed")
-            count, most = 0, most / 2
+            count, begun, most = 0, False, most / 2
         elif status == 0:
             break
         else:
             sys.exit(f"attempt {count} ended with {status}")
-    print(count, begun)
+    print(count)
