@@ -15,6 +15,7 @@ from asapool.kernels import Graph, Loops, Pattern
 from asapool.kernels.ratio import check_ratio
 from asapool.nn.convolutions import GCN, convolution
 from asapool.nn.inputs import check_belongs, pack_batch
+from asapool.nn.size_groups import SizeGroups
 from asapool.nn.step import Pooled, PooledWithFeatures
 
 
@@ -225,21 +226,21 @@ class DiffPooling(nn.Module):
         AS = kernels.propagate(pattern, graph.weight, S, backend=self.backend)
         size = pattern.ptr.diff()
         nonempty = size > 0
-        S_b = _padded(S, pattern).mT  # (B, K, n)
-        X = S_b @ _padded(x if z is None else z, pattern)  # (B, K, C)
+        blocks = SizeGroups(pattern)
+        X = blocks.product(S, x if z is None else z)  # (B, K, C)
         ptr = torch.cat([size.new_zeros(1), (nonempty * self.clusters).cumsum(0)])
         after = None
         if edges:
-            A = S_b @ _padded(AS, pattern)  # (B, K, K)
+            A = blocks.product(S, AS)  # (B, K, K)
             after = Graph(complete(ptr, self.clusters, self.backend), A[nonempty].flatten())
-        penalty = self.link_weight * self._link(S, AS, S_b, graph) + self.entropy_weight * self._entropy(S, pattern)
+        penalty = self.link_weight * self._link(S, AS, blocks, graph) + self.entropy_weight * self._entropy(S, pattern)
         return Coarse(X[nonempty].flatten(0, 1), ptr, after, S=S, penalty=penalty)
 
-    def _link(self, S: Tensor, AS: Tensor, S_b: Tensor, graph: Graph) -> Tensor:
+    def _link(self, S: Tensor, AS: Tensor, blocks: SizeGroups, graph: Graph) -> Tensor:
         """Mean over the graphs of ‖A − SSᵀ‖_F / n²."""
         pattern = graph.pattern
         n = pattern.ptr.diff()
-        gram = (S_b @ S_b.mT).square().sum((1, 2))  # ‖SᵀS‖² = ‖SSᵀ‖²
+        gram = blocks.product(S, S).square().sum((1, 2))  # ‖SᵀS‖² = ‖SSᵀ‖²
         per_graph = S.new_zeros(n.numel()).index_add(0, pattern.batch, -2 * (S * AS).sum(1))
         square = gram + per_graph.index_add(0, pattern.batch[pattern.row], graph.weight.square().to(per_graph.dtype))
         # the square root has no finite gradient at 0: the clamp makes it 0 there
@@ -254,15 +255,6 @@ class DiffPooling(nn.Module):
     def extra_repr(self) -> str:
         """The settings that print shows."""
         return f"{self.in_channels}, clusters={self.clusters}"
-
-
-def _padded(x: Tensor, pattern: Pattern) -> Tensor:
-    """One zero-padded block of rows per graph, (B, n, F), where n is the size of the largest graph."""
-    B, ptr = pattern.ptr.numel() - 1, pattern.ptr
-    n = int(ptr.diff().max()) if B else 0
-    batch = pattern.batch
-    place = batch * n + torch.arange(x.size(0), device=x.device) - ptr[batch]
-    return x.new_zeros(B * n, x.size(1)).index_copy(0, place, x).view(B, n, x.size(1))
 
 
 def complete(ptr: Tensor, K: int, backend: str = "auto") -> Pattern:
