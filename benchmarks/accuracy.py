@@ -38,6 +38,7 @@ FIRST = (
     "table-plus-folds",
     "ablation-plus",
     "pooling-helps",
+    "pooling-range",
     "table-rates",
     "table-semantics",
     *paper.ABLATIONS,

@@ -50,6 +50,7 @@ QUEUE = (
     Item("table-rates", "PROTEINS,NCI1,NCI109", "sortpool,global-attention", folds=2),
     Item("table-plus", "NCI1", "asap+", seeds=3),
     Item("table-plus", "DD", "asap+ as an ensemble of 3", seeds=3),
+    Item("pooling-range", "chains-4,chains-5,chains-6,chains-7,chains-8,chains-10", folds=5),
     Item("ablation-plus", "NCI1"),
     Item("table2", f"DD,{SMALL}", CLAIMED, seeds=3),
     Item("table2", SMALL, "diffpool", seeds=3),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WHAT = (
     "table1, table2, table3, table-aggregation, table-attention, table-fitness, table-edges, figure-ratio, "
     "table-hyper, or all; also table-rates, table-semantics, table-plus, table-plus-folds, "
-    "ablation-plus and pooling-helps."
+    "ablation-plus, pooling-helps and pooling-range."
 )
 MISSING = "FRANKENSTEIN"  # its files are not in every collection
 What = Annotated[str | None, typer.Argument(metavar="WHAT", help=WHAT)]

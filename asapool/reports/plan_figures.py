@@ -72,7 +72,7 @@ def ratio_lines(table: Table) -> list[Line]:
 
 
 def distance_lines(table: Table) -> list[Line]:
-    """A line per method over the data sets chains-2, chains-4, …, named by the distance between the motifs."""
+    """A line per method over the data sets chains-4, chains-5, …, named by the distance between the motifs."""
     distances = {c: float(m[1]) for c in table.columns if (m := re.fullmatch(r"chains-(\d+)", c))}
     lines = []
     for row in table.rows:
@@ -84,7 +84,7 @@ def distance_lines(table: Table) -> list[Line]:
 
 FIGURES = {
     "figure-ratio": PlanFigure("sampling ratio k", ratio_lines, alone=True),
-    "pooling-helps": PlanFigure("distance between the motifs, edges", distance_lines, alone=False),
+    "pooling-range": PlanFigure("distance between the motifs, edges", distance_lines, alone=False),
 }
 
 

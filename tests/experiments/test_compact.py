@@ -103,6 +103,7 @@ def test_the_page_says_what_the_store_says(table2_store, tmp_path):
         "table-plus-folds",
         "ablation-plus",
         "pooling-helps",
+        "pooling-range",
         "table-rates",
         "table-semantics",
         "table-agg",

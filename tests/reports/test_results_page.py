@@ -172,7 +172,7 @@ def test_accuracy_against_distance_has_a_line_per_method():
     }
     cells = [cell(*key, mean) for key, mean in means.items()] + [cell("asap+", "gcb-easy", 70.0)]
     table = Table(
-        name="pooling-helps", title="t", metric="test", rows=("asap+", "wl"),
+        name="pooling-range", title="t", metric="test", rows=("asap+", "wl"),
         columns=("chains-2", "chains-8", "gcb-easy"),
         cells=tuple(cells), seeds=(1,), folds=3, protocol="stratified",
     )  # fmt: skip
