@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from asapool.insight.forecasting import Forecast, forecast
     from asapool.insight.hierarchy import Hierarchy
     from asapool.insight.levels import Level
+    from asapool.insight.spans import receptive_spans
     from asapool.insight.substructures.finding import motifs
     from asapool.insight.substructures.results import Motifs
 
@@ -30,10 +31,11 @@ _HOME = {
     "check_importance": "faithfulness",
     "contrast": "contrasting",
     "motifs": "substructures.finding",
+    "receptive_spans": "spans",
 }
 __all__ = [
     "Contrast", "Faithfulness", "Forecast", "Hierarchy", "Level", "Motifs", "check_importance", "contrast", "explain",
-    "forecast", "motifs",
+    "forecast", "motifs", "receptive_spans",
 ]  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def forecast(
     [('input', 12.0, 1.0), ('asap', 6.0, 1.0)]
     """
     rowptr, col, ptr = (np.asarray(a, dtype=np.int64) for a in (rowptr, col, ptr))
-    _check(rowptr, col, ptr)
+    check_graphs(rowptr, col, ptr)
     ratio = check_ratio(ratio)
     for name, value in (("levels", levels), ("hops", hops), ("channels", channels), ("samples", samples)):
         positive(name, value)
@@ -99,13 +99,13 @@ def _sample(
     for _ in range(samples):
         B = len(ptr) - 1
         graphs = np.arange(B) if max_graphs >= B else np.sort(rng.choice(B, max_graphs, replace=False))
-        A, size = _cut(rowptr, col, ptr, graphs)
+        A, size = cut(rowptr, col, ptr, graphs)
         start = _measure(A, size, channels, None)
         seen.setdefault(("input", 0), []).append(start)
         for method in METHODS:
             now, N = A, size
             for level in range(1, levels + 1):
-                now, N = _pool(now, N, kept_count(N, ratio), method, hops, rng)
+                now, N, _ = pool_at_random(now, N, kept_count(N, ratio), method, hops, rng)
                 seen.setdefault((method, level), []).append(_measure(now, N, channels, start["pieces"]))
     return [_average(method, level, rows) for (method, level), rows in sorted(seen.items(), key=_input_first)]
 
@@ -115,7 +115,7 @@ def _input_first(item: tuple[tuple[str, int], Any]) -> tuple[int, int]:
     return (("input", *METHODS).index(method), level)
 
 
-def _cut(rowptr: Array, col: Array, ptr: Array, graphs: Array) -> tuple[Any, Array]:
+def cut(rowptr: Array, col: Array, ptr: Array, graphs: Array) -> tuple[Any, Array]:
     """The symmetric pattern of the chosen graphs, without its diagonal, and the size of each."""
     from scipy.sparse import csr_array
 
@@ -136,8 +136,13 @@ def _pattern(A: Any) -> Any:
     return csr_array((np.ones(int(off.sum()), dtype=np.float32), (A.row[off], A.col[off])), shape=A.shape)
 
 
-def _pool(A: Any, size: Array, keep: Array, method: str, hops: int, rng: np.random.Generator) -> tuple[Any, Array]:
-    """Keep `keep` random nodes of every graph: TopK keeps the edges between them, ASAP takes Ŝᵀ(A + I)Ŝ."""
+def pool_at_random(
+    A: Any, size: Array, keep: Array, method: str, hops: int, rng: np.random.Generator
+) -> tuple[Any, Array, Any]:
+    """Keep `keep` random nodes of every graph: TopK keeps the edges between them, ASAP takes Ŝᵀ(A + I)Ŝ.
+
+    Returns the pooled pattern, the sizes, and Ŝᵀ (K, N).
+    """
     from scipy.sparse import eye_array
 
     batch = np.repeat(np.arange(len(size)), size)
@@ -145,13 +150,14 @@ def _pool(A: Any, size: Array, keep: Array, method: str, hops: int, rng: np.rand
     first = np.cumsum(size) - size
     rank = np.arange(len(batch)) - first[batch]  # `order` is sorted by graph, so its batch is `batch` itself
     chosen = np.sort(order[rank < keep[batch]])
+    identity = eye_array(A.shape[0], dtype=np.float32, format="csr")
     if method == "topk":
-        return A[chosen][:, chosen], keep
-    hat = A + eye_array(A.shape[0], dtype=np.float32, format="csr")
+        return A[chosen][:, chosen], keep, identity[chosen]
+    hat = A + identity
     S = hat[chosen]
     for _ in range(hops - 1):
         S = S @ hat
-    return _pattern(S @ hat @ S.T), keep
+    return _pattern(S @ hat @ S.T), keep, S
 
 
 def _measure(A: Any, size: Array, channels: int, pieces_before: Array | None) -> dict[str, Array]:
@@ -189,7 +195,8 @@ def _average(method: Any, level: int, rows: list[dict[str, Array]]) -> LevelFore
     )  # fmt: skip
 
 
-def _check(rowptr: Array, col: Array, ptr: Array) -> None:
+def check_graphs(rowptr: Array, col: Array, ptr: Array) -> None:
+    """Validate the packed arrays of a data set."""
     N = len(rowptr) - 1
     if len(ptr) < 2 or ptr[0] != 0 or ptr[-1] != N or (np.diff(ptr) < 1).any():
         raise InputError(f"ptr must increase from 0 to the number of nodes, {N}. Leave out empty graphs.")

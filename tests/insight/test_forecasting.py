@@ -11,7 +11,7 @@ import torch
 from asapool import kernels
 from asapool.errors import ConfigError, InputError
 from asapool.insight import forecast
-from asapool.insight.forecasting import _cut, _pool, advise, guarantee
+from asapool.insight.forecasting import advise, cut, guarantee, pool_at_random
 from asapool.kernels.ratio import kept_count
 from asapool.theory.graphs import path_graph, starlike_tree
 from asapool.theory.selections import pool_selections, shapes
@@ -62,9 +62,9 @@ def test_a_star_falls_apart_under_topk_and_not_under_asap():
 def test_pooled_graphs_are_those_of_the_operators(method):
     graph = starlike_tree([3, 2, 1, 4])
     rowptr, col, ptr = packed(graph)
-    A, size = _cut(rowptr, col, ptr, np.array([0]))
+    A, size = cut(rowptr, col, ptr, np.array([0]))
     for seed in range(20):
-        now, N = _pool(A, size, kept_count(size, 0.5), method, 1, np.random.default_rng(seed))
+        now, N, _ = pool_at_random(A, size, kept_count(size, 0.5), method, 1, np.random.default_rng(seed))
         order = np.lexsort((np.random.default_rng(seed).random(11), np.zeros(11)))
         chosen = np.sort(order[:6])
         edges, pieces = shapes(*pool_selections(graph, [chosen.tolist()], method))
@@ -77,9 +77,9 @@ def test_pooled_graphs_are_those_of_the_operators(method):
 
 def test_each_graph_keeps_its_own_share():
     rowptr, col, ptr = packed(path_graph(5), path_graph(2), path_graph(8))
-    A, size = _cut(rowptr, col, ptr, np.array([0, 2]))
+    A, size = cut(rowptr, col, ptr, np.array([0, 2]))
     assert size.tolist() == [5, 8]
-    now, N = _pool(A, size, kept_count(size, 0.5), "asap", 1, np.random.default_rng(0))
+    now, N, _ = pool_at_random(A, size, kept_count(size, 0.5), "asap", 1, np.random.default_rng(0))
     assert N.tolist() == [3, 4]
     assert now.shape == (7, 7)
     assert now[:3][:, 3:].nnz == 0  # no edge between two graphs
