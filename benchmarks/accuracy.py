@@ -20,7 +20,7 @@ from asapool.experiments import paper
 from asapool.experiments.compact import read_compact, together, write_compact
 from asapool.experiments.paper_tables import DataRow, StatisticsTable, table1
 from asapool.experiments.plan import Plan, load_plan
-from asapool.experiments.plan_file import plan_names, read_plan
+from asapool.experiments.plan_file import read_plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.rendering import to_markdown
 from asapool.experiments.store import Store
@@ -28,7 +28,8 @@ from asapool.experiments.table_text import markdown
 from asapool.experiments.tables import Table, make_table
 from asapool.experiments.verdicts import evaluate_claims
 from asapool.files import read_json, write_json, write_text
-from benchmarks import cost
+from asapool.insight import receptive_spans
+from benchmarks import cost, figures
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
@@ -57,10 +58,11 @@ if the training runs cannot decide it, and has "not enough runs" if some of its 
 """
 COST = """### Accuracy against cost
 
-Processor seconds of one training run on one core, mean over the runs of a cell (processors differ, see the end), and
-the number of trained parameters.
-
-![Test accuracy against seconds per training run](figures/results-cost.svg)
+Processor seconds of one training run on one core, and the number of trained parameters. All were measured on one
+machine by `python -m benchmarks.cost` ({cpu}, torch {torch}, commit {commit}); other processors differ.
+"""
+FORECAST = """What one node at the last level sees, in hops between the two farthest nodes: the forecast of
+`asapool.insight.receptive_spans` with random selections, before any training. The first row is the whole chain with its motifs.
 """
 METHOD = """## How it was measured
 
@@ -93,7 +95,7 @@ Any of them may be stopped and run again: finished training runs are not repeate
 them on a page. Without the first line everything is trained again. A run whose scores then differ from those here (on
 another processor, say) is refused by `--add`; keep such runs separate with
 `python -m benchmarks.accuracy --add OUT --results NEW --page NEW/results.md`.
-`python -m benchmarks.cost --data-root DIR` counts the parameters of every model.
+`python -m benchmarks.cost --data-root DIR` measures the time of every row and counts its parameters.
 """
 
 
@@ -114,19 +116,28 @@ def add(folders: Sequence[Path], results: Path) -> None:
         write_json(results / "table3.json", {"rows": [rows[name] for name in sorted(rows)]})
 
 
-def page(results: Path) -> str:
+def read(results: Path) -> tuple[list[Table], dict[str, RunRecord]]:
+    """The tables that have numbers, in the order of the page, and all training runs."""
+    records = together(*(read_compact(path) for path in sorted(results.glob("*.jsonl"))))
+    plans = (_plan(name, records) for name in FIRST)
+    return [make_table(plan, records) for plan in plans if plan is not None], records
+
+
+def page(results: Path, tables: Sequence[Table], records: Mapping[str, RunRecord]) -> str:
     """The text of docs/results.md."""
-    files = sorted(results.glob("*.jsonl"))
-    records = together(*(read_compact(path) for path in files))
-    plans = [name for name in FIRST if name in plan_names()]
-    tables = [make_table(plan, records) for name in plans if (plan := _plan(name, records)) is not None]
     parts = [HEAD, *_claims(tables)]
     for table in tables:
-        parts += [f"## {table.title} (`{table.name}`)\n", to_markdown(table, heading=False, marks=False, folded=True)]
+        parts.append(f"## {table.title} (`{table.name}`)\n")
+        parts += _figure(f"results-{table.name}")
+        parts.append(to_markdown(table, heading=False, marks=False, folded=True))
+        if table.name == "pooling-range":
+            parts += [FORECAST, _forecast(table)]
         parts += _note(results, table.name)
         if table.name == FIRST[0]:
-            parts += [COST, cost.markdown_table(table, records, results)]
-    left = [name for name in plans if name not in {table.name for table in tables}]
+            known = cost.read_cost(results)["machine"]
+            words = {name: known.get(name, "–") for name in ("cpu", "torch", "commit")}
+            parts += [COST.format(**words), *_figure("results-cost"), cost.markdown_table(table, results)]
+    left = [name for name in FIRST if name not in {table.name for table in tables}]
     if left:
         parts.append(f"Not measured yet: {', '.join(f'`{name}`' for name in left)}.\n")
     parts += ["## Properties of the pooling methods (`table1`)\n", table1().to_markdown()]
@@ -139,6 +150,27 @@ def page(results: Path) -> str:
             parts += _note(results, path.stem)
     parts += [METHOD, AGAIN, _machines(records)]
     return "\n".join(parts)
+
+
+def _forecast(table: Table) -> str:
+    """The forecast of how far each network of the table sees."""
+    plan = load_plan(table.name)
+    rows = {"the whole chain": {"method": "none", "first_convs": 40}}
+    for cell in plan.cells:
+        if cell.model.method in ("asap+", "none+"):
+            convs = {"first_convs": cell.model.first_convs, "level_convs": cell.model.level_convs}
+            rows[cell.row] = {"method": cell.model.method[:-1], "levels": cell.model.levels, **convs}
+    columns = {column: plan.sources[column].load() for column in table.columns}
+    lines = [
+        [name, *(f"{receptive_spans(g.rowptr, g.col, g.ptr, **options)[-1]:.1f}" for g in columns.values())]
+        for name, options in rows.items()
+    ]
+    return markdown(["hops seen", *columns], lines)
+
+
+def _figure(name: str) -> list[str]:
+    """A figure by its name; nothing if there is none."""
+    return [f"![{figures.CAPTIONS[name]}](figures/{name}.svg)\n"] if name in figures.CAPTIONS else []
 
 
 def _claims(tables: Sequence[Table]) -> list[str]:
@@ -215,8 +247,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.add:
         add(args.add, args.results)
-    write_text(args.page, page(args.results))
-    cost.draw(args.results, args.page.parent / "figures" / "results-cost.svg")
+    tables, records = read(args.results)
+    write_text(args.page, page(args.results, tables, records))
+    figures.draw(tables, cost.read_cost(args.results)["rows"], args.page.parent / "figures")
     print(args.page)
 
 

@@ -1,89 +1,86 @@
-"""The cost of a row of table2: seconds per training run and parameters beside accuracy, as a table and a figure.
+"""The cost of the rows of table2: processor seconds per training run and trained parameters, all on one machine.
 
-python -m benchmarks.cost --data-root FOLDER    # counts the parameters of every model, in results/parameters.json
+    python -m benchmarks.cost --data-root FOLDER    # writes results/cost.json; a few minutes on a quiet machine
+
+A run of the full length takes as many times the difference between one of six epochs and one of two.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 
-from asapool.experiments.cells import TableCell
-from asapool.experiments.compact import read_compact, together
-from asapool.experiments.plan import load_graphs, load_plan
-from asapool.experiments.record import RunRecord
+from asapool.data import GraphSet
+from asapool.experiments.fold import run as train
+from asapool.experiments.plan import Cell, load_graphs, load_plan
+from asapool.experiments.record import machine
+from asapool.experiments.run import Run
 from asapool.experiments.table_text import markdown
-from asapool.experiments.tables import Table, make_table
+from asapool.experiments.tables import Table
 from asapool.files import read_json, write_json
-from asapool.insight.drawing.figure import new_figure, save_figures
 from asapool.training.new_model import new_model
 
-COLUMNS = ("PROTEINS", "NCI1")  # the data sets on which every method was trained
+RESULTS = Path(__file__).parents[1] / "results"
+SHORT, LONG = 2, 6  # epochs
 
 
-def seconds(cell: TableCell | None, records: Mapping[str, RunRecord]) -> float | None:
-    """Mean processor seconds of the training runs of a cell."""
-    taken = [records[key] for key in (cell.runs if cell else ()) if key in records]
-    known = [r.cpu_seconds or r.seconds for r in taken if r.cpu_seconds or r.seconds]
-    return sum(known) / len(known) if known else None
-
-
-def count_parameters(data_root: Path) -> dict[str, dict[str, int]]:
-    """Data set → row → number of trained parameters."""
-    plan = load_plan("table2", data_root=data_root)
+def measure(data_root: Path) -> dict[str, Any]:
+    """Data set → row → parameters and seconds of one training run."""
+    torch.set_num_threads(1)
+    plan = load_plan("table2", data_root=data_root, seeds=1)
     graphs = load_graphs([plan])
-    counted: dict[str, dict[str, int]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for cell in plan.cells:
         every = graphs[cell.column]
         model = new_model(cell.model, every, np.arange(len(every)), cell.train)
-        counted.setdefault(cell.column, {})[cell.row] = sum(p.numel() for p in model.parameters())
-    return counted
+        run = plan.runs_of(cell, graphs)[0]
+        times = [_seconds(every, run, cell, epochs) for epochs in (SHORT, SHORT, LONG)]  # the first one compiles
+        row = {
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "seconds": (times[2] - times[1]) / (LONG - SHORT) * cell.train.epochs,
+        }
+        rows.setdefault(cell.column, {})[cell.row] = row
+        print(f"{cell.column}, {cell.row}: {row}", flush=True)
+    return {"rows": rows, "machine": machine()}
 
 
-def markdown_table(table: Table, records: Mapping[str, RunRecord], results: Path) -> str:
+def _seconds(graphs: GraphSet, run: Run, cell: Cell, epochs: int) -> float:
+    record = train(graphs, replace(run, train=replace(cell.train, epochs=epochs)), lambda *_: None, None)
+    assert record.cpu_seconds is not None, record.failure
+    return record.cpu_seconds
+
+
+def read_cost(results: Path) -> Mapping[str, Any]:
+    """What was measured, or nothing."""
+    path = results / "cost.json"
+    return read_json(path) if path.is_file() else {"rows": {}, "machine": {}}
+
+
+def markdown_table(table: Table, results: Path) -> str:
     """A row per method with the seconds per run and the parameters of the model, for every data set."""
-    path = results / "parameters.json"
-    counted = read_json(path) if path.is_file() else {}
-    rows = []
-    for row in table.rows:
-        line = [row]
-        for column in table.columns:
-            taken, numbers = seconds(table.cell(row, column), records), counted.get(column, {}).get(row)
-            words = ["–" if taken is None else f"{taken:.0f} s", "–" if numbers is None else f"{numbers:,}"]
-            line.append(" · ".join(words))
-        rows.append(line)
-    return markdown(["seconds per run · parameters", *table.columns], rows)
+    known = read_cost(results)["rows"]
 
+    def cell(row: str, column: str) -> str:
+        one = known.get(column, {}).get(row)
+        return "–" if one is None else f"{one['seconds']:.0f} s · {one['parameters']:,}"
 
-def draw(results: Path, path: Path) -> None:
-    """One panel per data set: each method at its cost and accuracy."""
-    records = together(*(read_compact(file) for file in sorted(results.glob("*.jsonl"))))
-    table = make_table(load_plan("table2", datasets=list(COLUMNS)), records)
-    figure = new_figure(9, 4)
-    for axes, column in zip(figure.subplots(1, len(COLUMNS)), COLUMNS, strict=True):
-        for row in table.rows:
-            cell = table.cell(row, column)
-            cost = seconds(cell, records)
-            if cell is None or cell.mean is None or cost is None:
-                continue
-            axes.plot(cost, cell.mean, "o", color="#c2410c" if row == "asap" else "#0f766e")
-            axes.annotate(row, (cost, cell.mean), xytext=(5, 3), textcoords="offset points", fontsize=8)
-        axes.set(title=column, xlabel="processor seconds per training", ylabel="test accuracy, %", xscale="log")
-        axes.margins(x=0.25, y=0.1)
-        axes.spines[["top", "right"]].set_visible(False)
-    save_figures({path.stem: figure}, path.parent, kinds=[path.suffix[1:]])
+    lines = [[row, *(cell(row, column) for column in table.columns)] for row in table.rows]
+    return markdown(["seconds per run · parameters", *table.columns], lines)
 
 
 def main() -> None:
-    """Count parameters."""
+    """Measure all cells."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-root", type=Path, required=True)
-    parser.add_argument("--results", type=Path, default=Path(__file__).parents[1] / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     chosen = parser.parse_args()
-    write_json(chosen.results / "parameters.json", count_parameters(chosen.data_root))
+    write_json(chosen.results / "cost.json", measure(chosen.data_root))
 
 
 if __name__ == "__main__":

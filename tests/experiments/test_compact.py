@@ -92,7 +92,7 @@ def test_the_page_says_what_the_store_says(table2_store, tmp_path):
     (results / "notes" / "table2.md").write_text("Why *topk* is low.\n")
     (results / "notes" / "odds.md").write_text("## Odds and ends\n")
     assert [path.name for path in results.glob("*.jsonl")] == ["NCI1.jsonl"]
-    output = accuracy.page(results)
+    output = accuracy.page(results, *accuracy.read(results))
     assert "| asap | NCI1 | 71.00 | – | 0.00 | 1 × 10 | 71.48 ± 0.42 | −0.48 | outside |" in output
     assert "| topk | NCI1 | 60.00 | – | 0.00 | 1 × 10 | 67.02 ± 2.25 | −7.02 | outside | −11.00 |" in output
     assert "| ASAP has the highest accuracy on every data set | **not enough runs** | – | `table2` |" in output

@@ -49,3 +49,13 @@ def test_the_example_of_the_forecast_runs():
     levels = eval(last, names)
     assert [(level.method, level.level) for level in levels if level.level == 3] == [("topk", 3), ("asap", 3)]
     assert all(level.nodes > 0 for level in levels)
+
+
+def test_the_example_of_the_receptive_spans_has_the_numbers_of_the_text():
+    text = (PAGE.parent / "theory.md").read_text()
+    lines = re.search(r"no node sees both.\n\n((?:    .*\n|\n)+)\nWith these convolutions", text).group(1)
+    *before, pooled, plain = textwrap.dedent(lines).strip().splitlines()
+    names = {}
+    exec("\n".join(before), names)
+    assert (round(eval(pooled, names)[-1], 1), eval(plain, names)[-1]) == (12.1, 8.0)
+    assert "spans 8 hops; with two ASAP poolings 12.1" in text
