@@ -62,7 +62,8 @@ Processor seconds of one training run on one core, and the number of trained par
 machine by `python -m benchmarks.cost` ({cpu}, torch {torch}, commit {commit}); other processors differ.
 """
 FORECAST = """What one node at the last level sees, in hops between the two farthest nodes: the forecast of
-`asapool.insight.receptive_spans` with random selections, before any training. The first row is the whole chain with its motifs.
+`asapool.insight.receptive_spans` with random selections, before any training. The first row is the whole chain with
+its motifs.
 """
 METHOD = """## How it was measured
 

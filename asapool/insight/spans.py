@@ -18,8 +18,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def receptive_spans(
-    rowptr: Array, col: Array, ptr: Array, *, method: Literal["asap", "topk", "none"] = "asap", ratio: float | int = 0.5,
-    levels: int = 2, first_convs: int = 2, level_convs: int = 1, samples: int = 4, max_graphs: int = 64, seed: int = 0,
+    rowptr: Array, col: Array, ptr: Array, *, method: Literal["asap", "topk", "none"] = "asap",
+    ratio: float | int = 0.5, levels: int = 2, first_convs: int = 2, level_convs: int = 1, samples: int = 4,
+    max_graphs: int = 64, seed: int = 0,
 ) -> list[float]:  # fmt: skip
     """The largest distance between two input nodes that one node depends on, before pooling and after each level.
 
