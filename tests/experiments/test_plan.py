@@ -203,7 +203,7 @@ def test_rates_of_other_methods_are_those_of_the_search():
     cells = [c for c in load_plan("table2").cells if c.row != "asap"]
     assert {(c.model, c.column, c.train) for c in cells} <= searched
     slow = {(c.row, c.column) for c in cells if c.train.lr == 0.001 and c.column in ("PROTEINS", "NCI1", "NCI109")}
-    assert len(slow) == 9 + 8
+    assert len(slow) == 16
     assert ("none", "NCI1") not in slow
 
 
