@@ -57,9 +57,12 @@ class Reference:
         v = vectors.astype(np.float64)
         if len(v) < 2:
             return None
+        from threadpoolctl import threadpool_limits
+
         v = v[sample(len(v), seed)]
         mean = _rounded(v.mean(axis=0))
-        variance, directions = np.linalg.eigh((v - mean).T @ (v - mean) / len(v))
+        with threadpool_limits(1, user_api="blas"):  # the model file must not depend on the number of threads
+            variance, directions = np.linalg.eigh((v - mean).T @ (v - mean) / len(v))
         order = np.argsort(variance)[::-1][:DIRECTIONS]
         order = order[variance[order] > 1e-9 * max(variance.max(), 1e-30)]
         if not len(order) or variance.max() <= 0:

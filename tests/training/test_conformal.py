@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from asapool.errors import CheckpointError, ConfigError
 from asapool.training.applicability import Reference
@@ -158,3 +159,12 @@ def test_what_has_no_distances():
     for broken in ({}, damaged | {"mean": 3}, damaged | {"points": damaged["mean"]}, damaged | {"axes": {"shape": []}}):
         with pytest.raises(CheckpointError, match="training vectors of the model are damaged"):
             Reference.from_dict(broken)
+
+
+def test_the_reference_does_not_depend_on_the_threads_of_blas():
+    vectors = np.random.default_rng(0).normal(size=(3000, 200)) @ np.random.default_rng(1).normal(size=(200, 200))
+    made = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            made.append(Reference.fit(vectors).to_dict())
+    assert made[0] == made[1]
