@@ -40,6 +40,7 @@ __all__ = [
     "draw_seed",
     "dropout",
     "dropout_mask",
+    "edges_valid",
     "fused_layers",
     "gate",
     "gather",
@@ -76,6 +77,11 @@ READOUTS = ("mean", "max", "sum")
 def kept(ptr: Tensor | Padding, ratio: float | int) -> Any:
     """The number of nodes that each graph keeps, ⌈kN⌉: (B,), or the sizes of a padded batch after pooling."""
     return ptr.kept(ratio) if isinstance(ptr, Padding) else kept_count(ptr.diff(), ratio)
+
+
+def edges_valid(edge_index: Tensor, batch: Tensor | None, N: int, *, backend: str = "auto") -> bool:
+    """Whether every edge connects two of the N nodes, which belong to the same graph."""
+    return bool(backend_for(backend, edge_index, batch).edges_valid(edge_index, batch, N))
 
 
 def pack(edge_index: Tensor, ptr: Tensor, N: int, *, backend: str = "auto") -> tuple[Pattern, Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
@@ -50,7 +50,9 @@ def check_hops(hops: int) -> int:
     return hops
 
 
-def check_edges(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, x: Tensor) -> Tensor | None:
+def check_edges(
+    edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, x: Tensor, backend: str = "auto"
+) -> Tensor | None:
     """Validate all edges, and return their weights as (E,) in the dtype of x."""
     N = x.size(0)
     if not isinstance(edge_index, Tensor) or edge_index.dtype != torch.int64:
@@ -72,7 +74,7 @@ def check_edges(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | 
             raise InputError(f"edge_weight must hold one number per edge, shape ({E},), got {tuple(edge_weight.shape)}")
         edge_weight = edge_weight.reshape(E).to(x.dtype)
     if not torch.compiler.is_compiling():
-        _check_values(edge_index, edge_weight, batch, N)
+        _check_values(edge_index, edge_weight, batch, N, backend)
     return edge_weight
 
 
@@ -95,29 +97,32 @@ def check_edge_attr(edge_attr: Tensor, E: int) -> Tensor:
     return edge_attr
 
 
-def _check_values(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, N: int) -> None:
+def _check_values(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, N: int, backend: str) -> None:
     if batch is not None and batch.numel() and int(batch.min()) < 0:
         raise InputError(f"batch must not be negative, got {int(batch.min())}")
-    if edge_index.numel() == 0:
-        return
-    low, high = edge_index.aminmax()
-    if int(low) < 0 or int(high) >= N:
-        worst = int(low) if int(low) < 0 else int(high)
-        raise InputError(f"edge_index must name nodes 0 to {N - 1}, got node {worst}; x has {N} rows")
-    if batch is not None:
-        graph_j, graph_i = batch[edge_index]
-        if not torch.equal(graph_j, graph_i):
-            e = int((graph_j != graph_i).nonzero()[0])
-            j, i = edge_index[:, e].tolist()
-            raise InputError(
-                f"edge {e} ({j} → {i}) leaves its graph: node {j} is in graph {int(graph_j[e])}, "
-                f"node {i} in graph {int(graph_i[e])}; edges must stay within one graph"
-            )
-    if edge_weight is not None:
-        valid = edge_weight.detach() >= 0  # NaN compares false
-        if not bool((valid & edge_weight.detach().isfinite()).all()):
-            e = int((~(valid & edge_weight.detach().isfinite())).nonzero()[0])
+    if not kernels.edges_valid(edge_index, batch, N, backend=backend):
+        _refuse_edges(edge_index, batch, N)
+    if edge_weight is not None and edge_weight.numel():
+        low, high = map(float, edge_weight.detach().aminmax())  # both NaN if one weight is
+        if not (low >= 0 and high < float("inf")):
+            valid = (edge_weight.detach() >= 0) & edge_weight.detach().isfinite()
+            e = int((~valid).nonzero()[0])
             raise InputError(f"edge_weight must be finite and not negative, got {edge_weight[e].item()} at edge {e}")
+
+
+def _refuse_edges(edge_index: Tensor, batch: Tensor | None, N: int) -> NoReturn:
+    """Say what is wrong with the edges."""
+    low, high = map(int, edge_index.aminmax())
+    if batch is None or low < 0 or high >= N:
+        worst = low if low < 0 else high
+        raise InputError(f"edge_index must name nodes 0 to {N - 1}, got node {worst}; x has {N} rows")
+    graph_j, graph_i = batch[edge_index]
+    e = int((graph_j != graph_i).nonzero()[0])
+    j, i = edge_index[:, e].tolist()
+    raise InputError(
+        f"edge {e} ({j} → {i}) leaves its graph: node {j} is in graph {int(graph_j[e])}, "
+        f"node {i} in graph {int(graph_i[e])}; edges must stay within one graph"
+    )
 
 
 def _kind(value: object) -> str:
@@ -151,7 +156,7 @@ def pack_batch(
     """Check a batch in PyG's form and pack it; repeated edges are summed, and their features averaged by weight."""
     x = check_features(x, channels)
     edge_index, edge_weight = edges_of(edge_index, edge_weight, x.size(0))
-    edge_weight = check_edges(edge_index, edge_weight, batch, x)
+    edge_weight = check_edges(edge_index, edge_weight, batch, x, backend)
     mask = mask_of(edge_index)
     if mask is not None:
         mask = mask.to(x.dtype)

@@ -140,9 +140,13 @@ class PoolStep:
 
     def _ranking(self) -> tuple[Tensor, Tensor]:
         """The kept clusters from fittest to least fit, graph by graph, and the rank of each."""
-        best = torch.argsort(self.phi.detach()[self.perm], descending=True, stable=True)
-        batch = torch.repeat_interleave(self.ptr.diff(), output_size=self.perm.numel())
-        best = best[torch.argsort(batch[best], stable=True)]
+        phi, count = self.phi.detach()[self.perm], self.ptr.diff()
+        if torch.compiler.is_compiling():  # there the length of `select` would be another unknown than that of perm
+            best = torch.argsort(phi, descending=True, stable=True)
+            batch = torch.repeat_interleave(count, output_size=best.numel())
+            best = best[torch.argsort(batch[best], stable=True)]
+        else:
+            best, _ = kernels.select(phi, self.ptr, count, backend=self.backend)
         return best, torch.empty_like(best).index_copy(0, best, torch.arange(best.numel(), device=best.device))
 
     def _in_input_order(self, y: Tensor) -> Tensor:

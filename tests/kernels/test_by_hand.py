@@ -42,6 +42,20 @@ def test_packing_sorts_joins_and_adds_the_diagonal(backend):
     assert weight.tolist() == [5, 1, 5, 4]
 
 
+def test_edges_are_valid_within_the_nodes_of_a_graph(backend):
+    two = torch.tensor([0, 0, 1])  # nodes 0 and 1 in one graph, node 2 in another
+
+    def valid(edges, batch):
+        return kernels.edges_valid(torch.tensor(edges).view(2, -1), batch, 3, backend=backend)
+
+    assert valid([[0, 1], [1, 0]], two)
+    assert valid([[0, 1], [1, 2]], None)
+    assert not valid([[0, 1], [1, 2]], two)
+    assert not valid([[0, 3], [1, 0]], None)
+    assert not valid([[0, 0], [1, -1]], two)
+    assert kernels.edges_valid(torch.empty(2, 0, dtype=torch.int64), two, 3, backend=backend)
+
+
 def test_listed_edges_are_renumbered_and_pass_gradients(backend):
     """Edges 1→0 (2) and 0→2 (4), a self-loop at 1 (5): nodes 0, 1, 2 are called 7, 8, 9."""
     graph = packed(torch.tensor([[1, 1, 0], [0, 1, 2]]), 3, backend, [2.0, 5, 4])

@@ -9,7 +9,7 @@ from asapool.kernels.fused.edges import induce, list_edges
 from asapool.kernels.fused.layers import PoolSpec, convolve, form
 from asapool.kernels.fused.members import join, share
 from asapool.kernels.fused.messages import sum_messages, sum_neighbours
-from asapool.kernels.fused.pattern import pack, pack_rows, reach
+from asapool.kernels.fused.pattern import edges_valid, pack, pack_rows, reach
 from asapool.kernels.fused.propagate import activate, normalise, propagate
 from asapool.kernels.fused.readout import graph_norm, readout
 from asapool.kernels.fused.score import project, score
@@ -30,6 +30,7 @@ __all__ = [
     "coarsen_features",
     "convolve",
     "dropout_mask",
+    "edges_valid",
     "form",
     "gate",
     "gather",

@@ -21,6 +21,16 @@ def _invalid_edge(source, target, N):  # type: ignore[no-untyped-def]
 
 
 @Loop
+def leaves_graph(source, target, batch, N):  # type: ignore[no-untyped-def]
+    """The first edge with a node outside 0 … N − 1, or with nodes of two graphs; -1 if there is none."""
+    for e in range(source.size):
+        j, i = source[e], target[e]
+        if min(j, i) < 0 or max(j, i) >= N or (batch.size and batch[j] != batch[i]):
+            return e
+    return -1
+
+
+@Loop
 def _invalid_row(ptr, rowptr, col):  # type: ignore[no-untyped-def]
     """The first row that is not a list of nodes of its own graph, ascending; -1 if all are."""
     for b in range(ptr.size - 1):

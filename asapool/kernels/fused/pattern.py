@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.custom_op import STRUCTURE, Structure, fake_structure, register
-from asapool.kernels.fused.checks import check_edges, check_rows
+from asapool.kernels.fused.checks import check_edges, check_rows, leaves_graph
 from asapool.kernels.fused.compiled import Loop, run_rows
 from asapool.kernels.graph import Pattern
 from asapool.kernels.reference.pattern import check_reach
@@ -199,6 +199,13 @@ _reach_op = register(
     inputs="Tensor ptr, Tensor rowptr, Tensor col, int hops",
     outputs=f"({STRUCTURE})",
 )
+
+
+def edges_valid(edge_index: Tensor, batch: Tensor | None, N: int) -> bool:
+    """As reference.edges_valid."""
+    source, target = edge_index.contiguous().numpy()
+    graphs = source[:0] if batch is None else batch.contiguous().numpy()
+    return bool(leaves_graph(source, target, graphs, N) < 0)
 
 
 def pack(edge_index: Tensor, ptr: Tensor, N: int) -> tuple[Pattern, Tensor]:

@@ -7,7 +7,7 @@ from asapool.kernels.reference.edge_features import coarsen_features
 from asapool.kernels.reference.edges import induce, list_edges, strongest
 from asapool.kernels.reference.members import join, share
 from asapool.kernels.reference.messages import sum_messages, sum_neighbours
-from asapool.kernels.reference.pattern import pack, pack_rows, reach
+from asapool.kernels.reference.pattern import edges_valid, pack, pack_rows, reach
 from asapool.kernels.reference.propagate import activate, normalise, propagate
 from asapool.kernels.reference.readout import graph_norm, readout
 from asapool.kernels.reference.score import project, score
@@ -22,6 +22,7 @@ __all__ = [
     "coarsen",
     "coarsen_features",
     "dropout_mask",
+    "edges_valid",
     "gate",
     "gather",
     "graph_norm",

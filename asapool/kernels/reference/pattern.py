@@ -36,6 +36,20 @@ def from_keys(key: Tensor, ptr: Tensor, N: int) -> Pattern:
     )
 
 
+def edges_valid(edge_index: Tensor, batch: Tensor | None, N: int) -> bool:
+    """Whether every edge connects two of the N nodes, which belong to the same graph.
+
+    >>> edges_valid(torch.tensor([[0], [1]]), None, 2), edges_valid(torch.tensor([[0], [1]]), torch.tensor([0, 1]), 2)
+    (True, False)
+    """
+    if edge_index.numel() == 0:
+        return True
+    low, high = edge_index.aminmax()
+    if int(low) < 0 or int(high) >= N:
+        return False
+    return batch is None or torch.equal(*batch[edge_index])
+
+
 def pack(edge_index: Tensor, ptr: Tensor, N: int) -> tuple[Pattern, Tensor]:
     """Sort edges into rows, merge repeated ones and add the diagonal entry of every node.
 
