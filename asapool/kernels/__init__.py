@@ -18,7 +18,7 @@ from asapool.kernels import dense
 from asapool.kernels.backends import BACKENDS, backend_for, fused_layers, is_padded
 from asapool.kernels.dense.graph import DenseGraph, DensePattern, Padding
 from asapool.kernels.dropout import draw_seed, dropout, dropout_mask
-from asapool.kernels.graph import Graph, Loops, Pattern
+from asapool.kernels.graph import Graph, Loops, Pattern, list_features
 from asapool.kernels.ratio import kept_count
 
 __all__ = [
@@ -270,14 +270,6 @@ def induce_graph(graph: Graph, perm: Tensor, ptr: Tensor, *, backend: str = "aut
     both = torch.cat([graph.weight.unsqueeze(-1), graph.edge_attr], dim=-1)
     pattern, kept_both = induce(graph.pattern, both, perm, ptr, backend=backend)
     return type(graph)(pattern, kept_both[..., 0].contiguous(), kept_both[..., 1:].contiguous())
-
-
-def list_features(graph: Graph) -> Tensor | None:
-    """The edge features (E, D) of the edges in the order of `list_edges`, None if the graph has none."""
-    if graph.edge_attr is None:
-        return None
-    listed = (graph.pattern.row != graph.pattern.col) | (graph.weight.detach() != 0)
-    return graph.edge_attr[listed]
 
 
 def induce(

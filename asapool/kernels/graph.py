@@ -127,3 +127,11 @@ class Graph:
         if entry is None or entry[0] != state:
             entry = self._cache[name, loops] = (state, make(loops))
         return entry[1]
+
+
+def list_features(graph: Graph) -> Tensor | None:
+    """The edge features (E, D) of the edges in the order of `list_edges`, None if the graph has none."""
+    if graph.edge_attr is None:
+        return None
+    listed = (graph.pattern.row != graph.pattern.col) | (graph.weight.detach() != 0)
+    return graph.edge_attr[listed]
