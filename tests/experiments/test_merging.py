@@ -83,15 +83,20 @@ def test_of_a_compact_and_a_whole_record_the_whole_one_stays(tmp_path):
     assert merge(whole, into=tmp_path / "all") == 0  # what is finished in a store is never replaced
 
 
-def test_the_committed_results_come_back_byte_for_byte(tmp_path):
+@pytest.mark.parametrize("names", ["[Dg]*", pytest.param("*", marks=pytest.mark.slow)], ids=["some", "all"])
+def test_the_committed_results_come_back_byte_for_byte(names, tmp_path):
     """results/ → store → benchmarks.accuracy --add, into an empty folder and into what is there already."""
-    files = {path.name: path.read_bytes() for path in accuracy.RESULTS.glob("*.jsonl")}
-    merge(accuracy.RESULTS, into=tmp_path / "store")
-    again = tmp_path / "again"
+    files = {path.name: path.read_bytes() for path in accuracy.RESULTS.glob(f"{names}.jsonl")}
+    assert len(files) > 2
+    committed, again = tmp_path / "results", tmp_path / "again"
+    committed.mkdir()
+    for name, text in files.items():
+        (committed / name).write_bytes(text)
+    merge(committed, into=tmp_path / "store")
     for _ in range(2):  # into nothing, then into itself
         accuracy.add([tmp_path / "store"], again)
         assert {path.name: path.read_bytes() for path in again.glob("*.jsonl")} == files
-    assert compact(read_records(tmp_path / "store").values()) == compact(read_records(accuracy.RESULTS).values())
+    assert compact(read_records(tmp_path / "store").values()) == compact(read_records(committed).values())
 
 
 def test_what_is_no_place_is_reported(tmp_path):

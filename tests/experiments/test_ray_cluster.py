@@ -240,6 +240,7 @@ def test_a_run_that_fails_is_a_record_with_its_sentence(cluster, graphs):
     assert result[bad].test is None
 
 
+@pytest.mark.slow
 def test_a_search_on_ray_has_the_trials_of_a_search_in_this_process(cluster, tmp_path):
     graphs = asapool.load("synthetic:cycles?graphs=150&nodes=6")
     space = Space.from_tables({"train": {"lr": [0.05, 0.03, 1e-6, 1e-5, 0.04, 1e-7]}})

@@ -15,6 +15,8 @@ from asapool.nn import ASAPooling
 from tests.children import run_python
 from tests.graphs import random_batch
 
+SLOW_REFERENCE = pytest.mark.parametrize("backend", ["fused", pytest.param("reference", marks=pytest.mark.slow)])
+
 
 def star(n):
     """Node 0 in the middle of n − 1 others."""
@@ -77,6 +79,7 @@ def test_thinning_while_forming_equals_thinning_afterwards(directed, semantics, 
             torch.testing.assert_close(thinned, whole)
 
 
+@SLOW_REFERENCE
 def test_a_compiled_layer_refuses_and_thins_too(backend):
     graphs = path_and_star()
     with limit_pooled_edges(399):
@@ -165,6 +168,7 @@ def test_both_backends_thin_a_hub_of_a_large_batch_equally():
     assert results[0][1].size(1) < 3 * 1502
 
 
+@SLOW_REFERENCE
 def test_a_star_takes_linear_time_and_memory_with_max_neighbours(backend):
     """A^p of the large one has 20,000² = 4·10⁸ entries, at least 10 GB and some seconds."""
     script = f"""
