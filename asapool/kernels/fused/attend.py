@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import BLOCK, Loop, run_rows
+from asapool.kernels.fused.compiled import BLOCK, Loop, lookup_loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh, scalar
 from asapool.kernels.graph import Array, Pattern, Rows
 
@@ -54,7 +54,7 @@ def _cluster_max_rows_backward(start, stop, rowptr_t, col_t, x, m, share, dx):  
                 dx[j, f] += share[i, f] if x[j, f] == m[i, f] else zero
 
 
-@Loop
+@lookup_loop
 def _score_rows(start, stop, rowptr, col, query, token, slope, s):  # type: ignore[no-untyped-def]
     """s_ij = LeakyReLU(query_i + token_j), minus the maximum of the row."""
     for i in range(start, stop):
@@ -80,7 +80,7 @@ def _divide_rows(start, stop, rowptr, alpha):  # type: ignore[no-untyped-def]
             alpha[e] /= total
 
 
-@Loop
+@lookup_loop
 def _softmax_rows_backward(start, stop, rowptr, col, query, token, slope, alpha, g, ds):  # type: ignore[no-untyped-def]
     """∂s_ij = α_ij (g_ij − Σ_k α_ik g_ik), times the slope of LeakyReLU."""
     for i in range(start, stop):
@@ -93,7 +93,7 @@ def _softmax_rows_backward(start, stop, rowptr, col, query, token, slope, alpha,
             ds[e] = alpha[e] * (g[e] - mean) * bend
 
 
-@Loop
+@lookup_loop
 def _add_rows(start, stop, rowptr, edge, value, total):  # type: ignore[no-untyped-def]
     """Sum of a value over each row; `edge` has the position of an entry's value (empty: its own)."""
     for i in range(start, stop):

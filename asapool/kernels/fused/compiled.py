@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ OPTIONS: dict[str, Any] = {
     # sums may be regrouped for vectorisation; the code is the same for every caller, so results stay reproducible
     "fastmath": {"contract", "reassoc", "nsz"},
 }
+IN_ORDER: dict[str, Any] = OPTIONS | {"fastmath": {"contract", "nsz"}}
 NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # for functions that Python code never calls
 BLOCK = 256  # rows per partial sum in a sum over all rows; fixed, so that results do not depend on threads
 CHEAP = 2_000_000  # below this much work another thread costs more than it saves: a fifth of a millisecond
@@ -74,23 +75,32 @@ class Loop:
     functions of other files. Several processes may compile at the same time, which would corrupt numba's cache.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any] = OPTIONS) -> None:
+        self.function, self.options = function, options
         self.__doc__, self.__name__ = function.__doc__, function.__name__
         try:
-            self.code = numba.njit(cache=True, no_cfunc_wrapper=True, **OPTIONS)(function)
+            self.code = numba.njit(cache=True, no_cfunc_wrapper=True, **options)(function)
             cache = self.code._cache
             stamp = (numba.__version__, cache._impl.locator.get_source_stamp(), SOURCES)
             cache._cache_file = CodeFiles(cache.cache_path, cache._impl.filename_base, stamp)
         except (RuntimeError, AttributeError):  # no writable folder, or other internals of numba's cache
-            self.code = numba.njit(**OPTIONS)(function)
+            self.code = numba.njit(**options)(function)
 
     def __call__(self, *args: Any) -> Any:
         try:
             return self.code(*args)
         except CACHE_TROUBLE:  # a damaged cache file or a full disk: the loop itself raises none of these
-            self.code = numba.njit(**OPTIONS)(self.function)
+            self.code = numba.njit(**self.options)(self.function)
             return self.code(*args)
+
+
+def lookup_loop(function: Callable[..., Any]) -> Loop:
+    """Compile a loop whose sums look up scattered entries.
+
+    They are added in order: a sum that may be regrouped is vectorised with gather instructions, and then takes twice as
+    long for rows of a few entries.
+    """
+    return Loop(function, IN_ORDER)
 
 
 def helper(function: Callable[..., Any]) -> Any:

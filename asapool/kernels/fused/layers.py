@@ -22,7 +22,7 @@ from asapool.kernels.fused.attend import (
     dynamic_scores,
     scores,
 )
-from asapool.kernels.fused.compiled import Loop, run_rows
+from asapool.kernels.fused.compiled import lookup_loop, run_rows
 from asapool.kernels.fused.operation import array, first_derivatives_only, fresh, scalar, without_autocast
 from asapool.kernels.fused.propagate import activate_backward, activate_rows, propagate_backward, propagate_rows
 from asapool.kernels.fused.score import project_backward, project_rows, score_backward, score_rows
@@ -30,7 +30,7 @@ from asapool.kernels.fused.select import gather_backward, gather_rows, scatter_b
 from asapool.kernels.graph import Array, Pattern, Rows
 
 
-@Loop
+@lookup_loop
 def _form_rows(start, stop, rowptr, col, soft, mask, u, bias, alpha, gathered):  # type: ignore[no-untyped-def]
     """soft_ij = e_ij / Σ_j e_ij, α = soft ⊙ mask (unless mask is empty, then alpha is soft) and Σ_j α_ij u_j + bias."""
     for i in range(start, stop):
@@ -51,7 +51,7 @@ def _form_rows(start, stop, rowptr, col, soft, mask, u, bias, alpha, gathered): 
         gathered[i, 0], gathered[i, 1], gathered[i, 2] = a, b, c
 
 
-@Loop
+@lookup_loop
 def _form_rows_backward(start, stop, rowptr, col, score, soft, mask, u, dg, parts, ds, dq):  # type: ignore[no-untyped-def]
     """∂s_ij = soft_ij (d_ij − Σ_k soft_ik d_ik) σ'(s_ij) with d = mask ⊙ (the parts + ∂gathered_i · u_j).
 
@@ -86,7 +86,7 @@ def _form_rows_backward(start, stop, rowptr, col, score, soft, mask, u, dg, part
             dq[i] = total
 
 
-@Loop
+@lookup_loop
 def _form_columns_backward(start, stop, rowptr_t, col_t, edge_t, ds, alpha, dg, dt, du):  # type: ignore[no-untyped-def]
     """∂token_j = Σ_i ∂s_ij and ∂u_j = Σ_i α_ij ∂gathered_i."""
     for j in range(start, stop):

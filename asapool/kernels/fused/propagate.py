@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import BLOCK, Loop, run_rows
+from asapool.kernels.fused.compiled import BLOCK, Loop, lookup_loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh
 from asapool.kernels.graph import Array, Pattern, Rows
 
@@ -29,7 +29,7 @@ def _normalise_rows(start, stop, rowptr, col, hat, scale, n):  # type: ignore[no
             n[e] = scale[i] * hat[e] * scale[col[e]]
 
 
-@Loop
+@lookup_loop
 def _scale_rows_backward(start, stop, rowptr, col, hat, g, scale, part, ds):  # type: ignore[no-untyped-def]
     """Σ_j g_ij Â_ij s_j, and the terms g_ij Â_ij, which the pass by column reads."""
     for i in range(start, stop):
@@ -40,7 +40,7 @@ def _scale_rows_backward(start, stop, rowptr, col, hat, g, scale, part, ds):  # 
         ds[i] = total
 
 
-@Loop
+@lookup_loop
 def _scale_columns_backward(start, stop, rowptr_t, col_t, edge_t, part, scale, ds):  # type: ignore[no-untyped-def]
     """∂/∂d_i = −½ s_i³ (Σ_j g_ij Â_ij s_j + Σ_k g_ki Â_ki s_k)."""
     for i in range(start, stop):

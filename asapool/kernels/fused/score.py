@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asapool.kernels.fused.compiled import BLOCK, Loop, run_rows
+from asapool.kernels.fused.compiled import BLOCK, Loop, lookup_loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh, scalar
 from asapool.kernels.graph import Pattern, Rows
 
@@ -74,7 +74,7 @@ def project(x: Tensor, w: Tensor, negative_slope: float = 1.0) -> Tensor:
     return token
 
 
-@Loop
+@lookup_loop
 def _score_rows(start, stop, rowptr, col, weight, u, loops, phi):  # type: ignore[no-untyped-def]
     """φ_i = u1_i + Σ_j A_ij (u2_i − u3_j)."""
     C, zero, one = phi.shape[1], u.dtype.type(0), u.dtype.type(1)
@@ -88,7 +88,7 @@ def _score_rows(start, stop, rowptr, col, weight, u, loops, phi):  # type: ignor
             phi[i, c] = total
 
 
-@Loop
+@lookup_loop
 def _score_rows_backward(start, stop, rowptr, col, weight, u, g, loops, du, dw):  # type: ignore[no-untyped-def]
     """∂u1_i = g_i, ∂u2_i = (Σ_j A_ij) g_i and, unless dw is empty, ∂A_ij = g_i · (u2_i − u3_j)."""
     C, zero, one = g.shape[1], g.dtype.type(0), g.dtype.type(1)
@@ -107,7 +107,7 @@ def _score_rows_backward(start, stop, rowptr, col, weight, u, g, loops, du, dw):
                 dw[e] = part if c == 0 else dw[e] + part
 
 
-@Loop
+@lookup_loop
 def _score_columns_backward(start, stop, rowptr_t, col_t, edge_t, weight, g, loops, du):  # type: ignore[no-untyped-def]
     """∂u3_j = −Σ_i A_ij g_i."""
     C, zero, one = g.shape[1], g.dtype.type(0), g.dtype.type(1)
