@@ -117,3 +117,10 @@ def test_splits_that_do_not_fit_are_refused_before_the_first_training(tmp_path):
         replace(run, splits=file.digest)
     with pytest.raises(DataError, match="needs the split file with digest"):
         replace(run, protocol="splits", splits="0" * 16).split(graphs_of()["cycles"], file)
+
+
+def test_fingerprints_of_graphs_that_are_no_molecules_are_refused_when_a_plan_is_loaded(tmp_path):
+    written(tmp_path / "cycles.json", COMPARISON)
+    (tmp_path / "plan.toml").write_text(PLAN.format(source=SOURCE).replace('"mlp"', '"ecfp"'))
+    with pytest.raises(DataError, match="ECFP needs molecules"):
+        load_graphs([load_plan(tmp_path / "plan.toml")])
