@@ -307,6 +307,8 @@ def check_graphs(plan: Plan, graphs: Mapping[str, GraphSet]) -> None:
         first = cells[0]
         for run in plan.runs_of(first, graphs)[: plan.folds if first.splits else 1]:
             run.split(graphs[column], first.splits)
+        if first.splits is not None:
+            first.splits.check(graphs[column])
         for cell in cells:
             check_molecules(cell.model, graphs[column])
 

@@ -132,6 +132,8 @@ class Tuner:
         task = task_of(self.graphs.target)
         default = self.space.settings(self.base, {})
         part = self._run(default).split(self.graphs, self.splits)
+        if self.splits is not None:
+            self.splits.check(self.graphs)
         check_molecules(default.model, self.graphs)
         rule = task.default_rule(self.graphs.y[part.train], default.train.weighted)
         name = self.metric or (rule if rule in task.metrics else task.headline)
