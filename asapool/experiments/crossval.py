@@ -14,7 +14,7 @@ from asapool.errors import ConfigError
 from asapool.experiments.engines import InlineEngine, LocalEngine
 from asapool.experiments.execute import Engine
 from asapool.experiments.experiment import carry_out, graph_facts, identity
-from asapool.experiments.plan import Cell, Plan, in_memory
+from asapool.experiments.plan import Cell, Plan, check_graphs, in_memory
 from asapool.experiments.protocols import SplitFile
 from asapool.experiments.tables import Table
 from asapool.models.config import ModelConfig
@@ -107,8 +107,7 @@ def check_plan(graphs: GraphSet, plan: Plan) -> None:
             f"a cross-validation has one data set; plan {plan.name} has the data sets {', '.join(plan.columns)}. "
             "Make it with methods_plan, or run it with asapool reproduce --plan"
         )
-    for run in plan.runs_of(plan.cells[0], {graphs.name: graphs})[: plan.folds if plan.cells[0].splits else 1]:
-        run.split(graphs, plan.cells[0].splits)
+    check_graphs(plan, {graphs.name: graphs})
 
 
 def short_name(graphs: GraphSet, plan: Plan) -> str:

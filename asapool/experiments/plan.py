@@ -294,11 +294,23 @@ def load_graphs(plans: Sequence[Plan]) -> dict[str, GraphSet]:
         split = SplitConfig(kind="file", file=files[0]) if files else SplitConfig()
         graphs[column] = read_graphs(source, split).renamed(column)
     for plan in plans:
-        for column in plan.columns:  # refuses impossible folds before training
-            first = next(c for c in plan.cells if c.column == column)
-            for run in plan.runs_of(first, graphs)[: plan.folds if first.splits else 1]:
-                run.split(graphs[column], first.splits)
+        check_graphs(plan, graphs)
     return graphs
+
+
+def check_graphs(plan: Plan, graphs: Mapping[str, GraphSet]) -> None:
+    """Refuse graphs that do not fit the folds or a method of a plan, before anything is trained."""
+    from asapool.models.batches import check_molecules
+
+    for column in plan.columns:
+        cells = [cell for cell in plan.cells if cell.column == column]
+        first = cells[0]
+        for run in plan.runs_of(first, graphs)[: plan.folds if first.splits else 1]:
+            run.split(graphs[column], first.splits)
+        if first.splits is not None:
+            first.splits.check(graphs[column])
+        for cell in cells:
+            check_molecules(cell.model, graphs[column])
 
 
 def _source(entry: DataEntry, data_root: str | PathLike[str] | None) -> DataConfig:

@@ -67,6 +67,15 @@ class SplitFile:
             )
         return folds
 
+    def check(self, graphs: GraphSet) -> None:
+        """Refuse the file of a smaller set: its folds name every graph up to some number, and none after it."""
+        named = {number for fold in self.folds for part in PARTS for number in fold[part]}
+        if len(named) == max(named) + 1 and graphs.labelled[len(named) :].any():
+            raise DataError(
+                f"{self.path}: names graphs 0 to {max(named)}, but {graphs.name} has {len(graphs)}. Give the split "
+                f"file that was made for {graphs.name}"
+            )
+
     def to_dict(self) -> dict[str, str]:
         """Plain data for JSON, without the folds."""
         return {"path": self.path, "digest": self.digest}

@@ -23,6 +23,7 @@ from asapool.experiments.run import PRUNED, Run, best_value
 from asapool.experiments.space import Choice, Space, Tables
 from asapool.experiments.store import Store
 from asapool.files import read_json, write_json
+from asapool.models.batches import check_molecules
 from asapool.training.tasks import task_of
 
 if TYPE_CHECKING:
@@ -131,6 +132,9 @@ class Tuner:
         task = task_of(self.graphs.target)
         default = self.space.settings(self.base, {})
         part = self._run(default).split(self.graphs, self.splits)
+        if self.splits is not None:
+            self.splits.check(self.graphs)
+        check_molecules(default.model, self.graphs)
         rule = task.default_rule(self.graphs.y[part.train], default.train.weighted)
         name = self.metric or (rule if rule in task.metrics else task.headline)
         if name not in task.metrics:

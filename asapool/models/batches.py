@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from asapool.errors import CheckpointError
 from asapool.models.classifier import GraphModel
+from asapool.models.config import ModelConfig
+from asapool.models.methods import method
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -60,6 +62,15 @@ def check_extras(model: GraphModel, graphs: GraphSet) -> None:
             "Load the graphs with the model's recipe"
         )
     if "graph_attr" in model.reads and model.config.counts == "ecfp":
+        from asapool.data.descriptors import smiles_of
+
+        smiles_of(graphs)
+
+
+def check_molecules(config: ModelConfig, graphs: GraphSet) -> None:
+    """Refuse graphs without SMILES if the model counts ECFP, before anything is trained."""
+    entry = method(config.method)
+    if entry.molecules_only or ("counts" in entry.defaults and config.counts == "ecfp"):
         from asapool.data.descriptors import smiles_of
 
         smiles_of(graphs)

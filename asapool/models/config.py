@@ -12,7 +12,7 @@ from asapool.kernels import BACKENDS, check_readout
 from asapool.kernels.ratio import check_ratio
 from asapool.models.methods import WIDEST, method
 from asapool.nn.convolutions import CONVOLUTIONS
-from asapool.nn.counts import DEEPEST
+from asapool.nn.counts import DEEPEST, MOST_BUCKETS
 from asapool.nn.norms import NORMS
 from asapool.nn.semantics import TABLE
 
@@ -127,7 +127,14 @@ class ModelConfig:
         for name in ("link_weight", "entropy_weight", "readout_bound"):
             self._number(name)
         self._check_ratio()
-        object.__setattr__(self, "readouts", check_readout(self.readouts))
+        try:
+            object.__setattr__(self, "readouts", check_readout(self.readouts))
+        except ConfigError as error:
+            raise ConfigError(f"model.readouts {str(error).removeprefix('readout ')}") from None
+        if self.counts == "wl" and self.count_buckets > MOST_BUCKETS:
+            raise ConfigError(
+                f"model.count_buckets must be at most {MOST_BUCKETS:,} for WL counts, got {self.count_buckets:,}"
+            )
         if entry.max_hidden is not None and self.hidden > entry.max_hidden:
             raise ConfigError(
                 f"model.hidden must be at most {entry.max_hidden} for {self.method}, whose output may have {WIDEST} "

@@ -42,6 +42,7 @@ class Method:
             sentence; None = it can.
         trainer: "gradient" (by Adam) or "direct" (a `DirectModel`, which fits itself).
         max_hidden: largest allowed model.hidden.
+        molecules_only: the model reads SMILES, so other graphs are refused.
         fixed_size: the model is made for graphs of a typical size, so build() needs typical_nodes.
         defaults: model settings with another default in this method (see models.config.DEFAULTS).
         schedule: training settings with another default in this method.
@@ -62,6 +63,7 @@ class Method:
     no_padding: str | None = None
     trainer: Trainer = "gradient"
     max_hidden: int | None = None
+    molecules_only: bool = False
     fixed_size: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
     schedule: Mapping[str, Any] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The registry of methods: every list of methods in the package is made from it.
 
 A method is one `Method` entry. Those of asapool are listed below; other packages add theirs with `register_method` or
-with an entry point of the group "asapool.methods" (see docs/extending.md). Worker processes and the command line find
+with an entry point of the group "asapool.methods" (see CONTRIBUTING.md). Worker processes and the command line find
 the methods of other packages by their entry points, so an installed package should have one.
 
 Builders are given as "module:function" and imported on first use, so that listing the methods loads nothing.
@@ -163,6 +163,7 @@ _BUILTIN = (
         sentence="Counts the circular substructures of molecules (ECFP4) and classifies them with a random forest.",
         paper="Rogers, Hahn: Extended-Connectivity Fingerprints, J. Chem. Inf. Model. 2010",
         build="asapool.models.counting:Ecfp",
+        molecules_only=True,
         no_levels="This model counts substructures and does not pool",
         no_padding="It is not a neural network",
         trainer="direct",

@@ -10,6 +10,7 @@ from asapool.errors import ConfigError
 from asapool.kernels import DenseGraph
 
 DEEPEST = 16
+MOST_BUCKETS = 2**20
 
 
 class WLCounts(nn.Module):
@@ -31,7 +32,7 @@ class WLCounts(nn.Module):
 
     def __init__(self, depth: int = 3, buckets: int = 2048, *, backend: str = "auto") -> None:
         super().__init__()
-        for name, value, least, most in (("depth", depth, 0, DEEPEST), ("buckets", buckets, 1, 2**20)):
+        for name, value, least, most in (("depth", depth, 0, DEEPEST), ("buckets", buckets, 1, MOST_BUCKETS)):
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
                 raise ConfigError(f"WLCounts: {name} must be a whole number from {least} to {most}, got {value!r}")
         self.depth, self.buckets, self.backend = depth, buckets, backend

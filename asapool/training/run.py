@@ -32,6 +32,7 @@ from asapool.errors import AsapoolError, CheckpointError, ConfigError, TrainingE
 from asapool.files import read_json, remove, working_in, write_json, write_text
 from asapool.kernels.shards import Shard
 from asapool.models import DirectModel, GraphModel
+from asapool.models.batches import check_molecules
 from asapool.models.methods import method
 from asapool.nn.norms import NodeNorm
 from asapool.training.device import check_shared, resolve_device
@@ -281,6 +282,7 @@ def settle(settings: RunSettings, graphs: GraphSet, split: Split, threads: int, 
     )
     train = replace(settings.train, threads=settings.train.threads or threads, select_by=rule)
     check_target(graphs, split.train, train)
+    check_molecules(settings.model, graphs)
     model = settings.model
     if is_small(settings, len(graphs.x) + len(graphs.col), trainings):
         model = replace(model, backend="reference")

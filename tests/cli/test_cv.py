@@ -109,6 +109,19 @@ def test_ctrl_c_ends_the_workers_and_the_same_command_goes_on(tmp_path):
     assert json.loads(out)["cells"][0]["folds"] == 4
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cv", "--method", "ecfp"), ("cv", "--set", "model.counts=ecfp"), ("compare", "--methods", "mlp,ecfp"),
+        ("cv", "--set", "model.counts=ecfp", "--tune", "trials=1"),
+    ],
+)  # fmt: skip
+def test_fingerprints_of_graphs_that_are_no_molecules_are_refused_before_the_first_fold(tmp_path, words):
+    with pytest.raises(DataError, match="ECFP needs molecules read from SMILES, and these graphs have none"):
+        call(words[0], *SMALL, *words[1:], "--out", tmp_path / "new", "--engine", "inline")
+    assert not finished(tmp_path / "new")
+
+
 def test_published_splits_take_the_place_of_folds(tmp_path):
     splits = [{"train": [*range(20)], "val": [20, 21, 22, 23], "test": [24 + k, 29 - k]} for k in range(3)]
     (tmp_path / "splits.json").write_text(json.dumps(splits))

@@ -158,6 +158,13 @@ def test_mistakes_are_refused_in_a_sentence(args, says):
         call("train", "synthetic:cycles", *args)
 
 
+@pytest.mark.parametrize("words", [("--method", "ecfp"), ("--set", "model.counts=ecfp")])
+def test_fingerprints_of_graphs_that_are_no_molecules_leave_no_folder(tmp_path, words):
+    with pytest.raises(DataError, match="ECFP needs molecules read from SMILES, and these graphs have none"):
+        call("train", "synthetic:cycles?graphs=30", *words, "--epochs", 1, "--out", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.slow
 def test_three_kills_and_resume_end_in_the_same_bytes(tmp_path, undisturbed):
     folder, chance = tmp_path / "run", random.Random(1)

@@ -45,3 +45,8 @@ def test_the_code_runs(tmp_path, monkeypatch, capsys):
 
 def test_every_table_is_named():
     assert all(f"`{name}`" in PAGE for name in names_of("all"))
+
+
+def test_the_data_sets_of_its_commands_are_in_their_plans():
+    for name, datasets in re.findall(r"asapool reproduce (\S+) --datasets ([^\s`]+)", PAGE):
+        assert load_plan(name, datasets=datasets.split(",")).columns

@@ -3,14 +3,17 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from asapool.errors import CheckpointError, ConfigError, DataError
+from asapool.experiments import cross_validate, methods_plan
 from asapool.experiments.execute import execute
 from asapool.experiments.plan import Plan, load_graphs, load_plan
 from asapool.experiments.protocols import PROTOCOLS, SplitFile
 from asapool.experiments.store import Store
 from asapool.experiments.tables import make_table
+from asapool.models import ModelConfig
 from tests.experiments.small import SOURCE, Here, graphs_of, plan_of
 
 TRAIN, VAL = list(range(20)), list(range(20, 30))
@@ -117,3 +120,28 @@ def test_splits_that_do_not_fit_are_refused_before_the_first_training(tmp_path):
         replace(run, splits=file.digest)
     with pytest.raises(DataError, match="needs the split file with digest"):
         replace(run, protocol="splits", splits="0" * 16).split(graphs_of()["cycles"], file)
+
+
+def test_a_split_file_of_a_smaller_set_is_refused(tmp_path):
+    """All its numbers exist here too, so that only the graphs it never names show the mistake."""
+    folds = [{"train": TRAIN, "val": VAL, "test": [*range(30, 38)][k::2]} for k in range(2)]
+    written(tmp_path / "cycles.json", folds)
+    (tmp_path / "plan.toml").write_text(PLAN.format(source=SOURCE))
+    with pytest.raises(DataError, match="names graphs 0 to 37, but cycles has 40"):
+        load_graphs([load_plan(tmp_path / "plan.toml")])
+    file = SplitFile.read(tmp_path / "cycles.json")
+    [graphs] = graphs_of().values()
+    with pytest.raises(DataError, match="Give the split file that was made for cycles"):
+        cross_validate(graphs, methods_plan(graphs, {"mlp": ModelConfig(method="mlp")}, splits=file), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    unlabelled = replace(graphs, y=np.where(np.arange(40) < 38, graphs.y, -1))
+    file.check(unlabelled)  # the last two cannot be in any part
+    chosen = [*folds[:1], {**folds[1], "test": [39]}]
+    SplitFile.read(written(tmp_path / "chosen.json", chosen)).check(graphs)  # leaves graphs out, but not the last ones
+
+
+def test_fingerprints_of_graphs_that_are_no_molecules_are_refused_when_a_plan_is_loaded(tmp_path):
+    written(tmp_path / "cycles.json", COMPARISON)
+    (tmp_path / "plan.toml").write_text(PLAN.format(source=SOURCE).replace('"mlp"', '"ecfp"'))
+    with pytest.raises(DataError, match="ECFP needs molecules"):
+        load_graphs([load_plan(tmp_path / "plan.toml")])

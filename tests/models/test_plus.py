@@ -140,10 +140,11 @@ def test_method_and_settings():
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ({"readouts": ()}, "readout must be one or more of"),
+        ({"readouts": ()}, r"model\.readouts must be one or more of"),
         ({"readouts": ("mean", "mean")}, "each once"),
         ({"counts": "fp"}, r"model\.counts must be one of 'none', 'wl', 'ecfp'"),
         ({"count_depth": 17}, r"model\.count_depth must be at most 16"),
+        ({"count_buckets": 2**21}, r"model\.count_buckets must be at most 1,048,576 for WL counts"),
         ({"count_buckets": 0}, r"model\.count_buckets must be a whole number of at least 1"),
         ({"norm": "instance"}, r"model\.norm must be one of"),
         ({"residual": 1}, r"model\.residual must be true or false"),
