@@ -136,8 +136,8 @@ def page(results: Path, tables: Sequence[Table], records: Mapping[str, RunRecord
         parts += _note(results, table.name)
         if table.name == FIRST[0]:
             known = cost.read_cost(results)["machine"]
-            words = {name: known.get(name, "–") for name in ("cpu", "torch", "commit")}
-            parts += [COST.format(**words), *_figure("results-cost"), cost.markdown_table(table, results)]
+            if known:
+                parts += [COST.format(**known), *_figure("results-cost"), cost.markdown_table(table, results)]
     left = [name for name in FIRST if name not in {table.name for table in tables}]
     if left:
         parts.append(f"Not measured yet: {', '.join(f'`{name}`' for name in left)}.\n")

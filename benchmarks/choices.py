@@ -215,9 +215,9 @@ What a user should know about some of them:
 Each trial sets aside the test part of a published fold or of a scaffold split, divides the remaining graphs again into
 training, validation and test graphs, and compares settings on the latter, one training each. *base* are the default
 settings at the time of the trial; the last column is the mean paired difference ± its standard error (RMSE: lower is
-better; ROC-AUC and accuracy: higher is better). With one to six trials only large differences mean anything, and the
-best of several settings looks better than it is. Most other settings were chosen earlier, on validation parts, without
-a record.
+better; ROC-AUC and accuracy: higher is better). With few trials only large differences mean anything, and the best of
+several settings looks better than it is. Most other settings were chosen earlier, on validation parts, without a
+record.
 
 A trial never uses the test part of its own fold or split. But folds and splits overlap: test graphs of the others take
 part in it. So the settings are not chosen on any test score, yet not independently of all test graphs either, on the

@@ -269,11 +269,12 @@ def table(results: Path, split: str) -> list[str]:
         single, joined = kinds["single"], kinds["ensemble"]
         seeds = {r["seed"] for r in single}
         forest = [r for r in kinds["ecfp"] if r["seed"] in seeds]
-        rows.append([
-            marked(data, single), LABELS[single[0]["metric"]], mean(single, "trivial"), mean(forest, "score"),
-            mean(single, "score"), mean(joined, "score"), mean(single, "coverage"), mean(joined, "coverage"),
-            str(len(seeds)),
-        ])  # fmt: skip
+        cells = [
+            (single, "trivial"), (forest, "score"), (single, "score"), (joined, "score"), (single, "coverage"),
+            (joined, "coverage"),
+        ]  # fmt: skip
+        numbers = [mean(records, name, len(seeds)) for records, name in cells]
+        rows.append([marked(data, single), LABELS[single[0]["metric"]], *numbers, str(len(seeds))])
     return [markdown.table(rows[0], rows[1:])]
 
 
@@ -333,8 +334,8 @@ def by_kind(
     }
 
 
-def mean(records: list[dict[str, Any]], name: str) -> str:
-    """Mean over the seeds (each the mean of its training runs) ± the deviation over the seeds."""
+def mean(records: list[dict[str, Any]], name: str, splits: int = 0) -> str:
+    """Mean over the seeds (each the mean of its training runs) ± the deviation; their number if below `splits`."""
     by_seed: dict[int, list[float]] = {}
     for record in records:
         if record[name] is not None:
@@ -342,7 +343,8 @@ def mean(records: list[dict[str, Any]], name: str) -> str:
     values = [statistics.fmean(one) for one in by_seed.values()]
     if not values:
         return "–"
-    return f"{statistics.fmean(values):.3f}" + (f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else "")
+    text = f"{statistics.fmean(values):.3f}" + (f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else "")
+    return text + (f" ({len(values)})" if len(values) < splits else "")
 
 
 HEAD = """# Molecules
@@ -350,8 +352,8 @@ HEAD = """# Molecules
 `asap+` with default settings compared with the `ecfp` forest and with chemprop 2 with default settings, on the same
 splits (80/10/10), one thread. RMSE: lower is better; ROC-AUC: higher is better, mean over tasks. *asap+* is the mean of
 five models with different seeds, *ensemble* one model of the five; ± is the deviation over several splits. On hiv
-and on some random splits a single model was trained, so an ensemble there may have fewer splits than the last column
-says.
+and on random splits a single model was trained. A number in parentheses is the number of splits, where it is smaller
+than in the last column.
 
 *covered* is the share of test graphs whose conformal set or interval at 90 % contains the truth
 ([uncertainty](uncertainty.md)). The guarantee is for graphs like those in the validation part. Random splits satisfy

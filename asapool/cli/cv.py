@@ -180,8 +180,8 @@ def show_table(table: Table, folder: Path) -> None:
     from asapool.experiments.columns import grid, task_grid
     from asapool.experiments.rendering import notes
 
-    seeds = ", ".join(map(str, table.seeds))
-    title = f"Test {table.headline.words}: {table.columns[0]}, {table.folds} folds, seeds {seeds}"
+    seeds = f"seed{'s' * (len(table.seeds) > 1)} {', '.join(map(str, table.seeds))}"
+    title = f"Test {table.headline.words}: {table.columns[0]}, {table.folds} folds, {seeds}"
     print_grid(title, *grid(table, terminal=True, tests=False))
     head, tests = grid(table, terminal=True, tests=True)
     if tests:

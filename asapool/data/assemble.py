@@ -170,8 +170,9 @@ def _edges(records: Sequence[Record], ptr: Ints) -> Edges:
         for r in records:
             actual = None if r.edge_attr is None else r.edge_attr.shape[1]
             if len(r.source) and actual != width:
+                features = "feature" if actual == 1 else "features"
                 raise DataError(
-                    f"{r.at}: {actual or 'no'} features per edge, but {wide[0].at} has {width}. "
+                    f"{r.at}: {actual or 'no'} {features} per edge, but {wide[0].at} has {width}. "
                     "Give every edge the same number"
                 )
         edge_attr = np.concatenate([_not_none(r.edge_attr) for r in records if len(r.source)])
