@@ -51,6 +51,8 @@ def plan_figure(table: Table) -> Any | None:
         axes.plot(line.x, line.y, label=line.name, color=colour, marker="o" if line.dots else None)
         low, high = ([y + sign * b for y, b in zip(line.y, line.band, strict=True)] for sign in (-1, 1))
         axes.fill_between(line.x, low, high, color=colour, alpha=0.16, linewidth=0)
+    measured = sorted({x for line in lines if line.dots for x in line.x})
+    axes.set_xticks(measured, [f"{x:g}" for x in measured])
     axes.legend(frameon=False)
     return figure
 
