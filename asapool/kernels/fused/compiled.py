@@ -97,8 +97,8 @@ class Loop:
 def lookup_loop(function: Callable[..., Any]) -> Loop:
     """Compile a loop whose sums look up scattered entries.
 
-    They are added in order: a sum that may be regrouped is vectorised with gather instructions, and then takes twice as
-    long for rows of a few entries.
+    They are added in order: a sum that may be regrouped is vectorised with gather instructions, which are slower for
+    rows of a few entries.
     """
     return Loop(function, IN_ORDER)
 
