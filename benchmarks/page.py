@@ -78,8 +78,8 @@ NOTES = """
 - Imported before torch, asapool sets `GOMP_SPINCOUNT=2000` (unless you set it or `OMP_WAIT_POLICY`), so that torch's
   idle threads do not occupy the cores that our kernels need next, and `THP_MEM_ALLOC_ENABLE=1`, which puts large
   tensors in huge pages.
-- Sums that look up scattered entries add them in order: if they may be regrouped, the compiler vectorises them with gather
-  instructions, which are slower for rows of a few entries.
+- Sums that look up scattered entries add them in order: if they may be regrouped, the compiler vectorises them with
+  gather instructions, which are slower for rows of a few entries.
 - The last level of a classifier pools no edges, because nothing reads them.
 
 For one graph with millions of edges, call `asapool.keep_memory()` once: memory that a step frees then stays with the
