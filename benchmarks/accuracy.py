@@ -18,9 +18,9 @@ from typing import Any
 
 from asapool.experiments import paper
 from asapool.experiments.compact import read_compact, together, write_compact
+from asapool.experiments.filled import MAIN, ORDER, filled_plan
 from asapool.experiments.paper_tables import DataRow, StatisticsTable, table1
-from asapool.experiments.plan import Plan, load_plan
-from asapool.experiments.plan_file import read_plan
+from asapool.experiments.plan import load_plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.rendering import to_markdown
 from asapool.experiments.store import Store
@@ -33,19 +33,6 @@ from benchmarks import cost, figures
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
-FIRST = (
-    "table2",
-    "table-plus",
-    "table-plus-folds",
-    "ablation-plus",
-    "pooling-helps",
-    "pooling-range",
-    "table-rates",
-    "table-semantics",
-    *paper.ABLATIONS,
-    "table-hyper",
-)
-
 HEAD = """# Results
 
 Does ASAP do what the paper says, and how good is `asap+`? This page is written by `python -m benchmarks.accuracy` from
@@ -120,7 +107,7 @@ def add(folders: Sequence[Path], results: Path) -> None:
 def read(results: Path) -> tuple[list[Table], dict[str, RunRecord]]:
     """The tables that have numbers, in the order of the page, and all training runs."""
     records = together(*(read_compact(path) for path in sorted(results.glob("*.jsonl"))))
-    plans = (_plan(name, records) for name in FIRST)
+    plans = (filled_plan(name, records) for name in ORDER)
     return [make_table(plan, records) for plan in plans if plan is not None], records
 
 
@@ -134,11 +121,11 @@ def page(results: Path, tables: Sequence[Table], records: Mapping[str, RunRecord
         if table.name == "pooling-range":
             parts += [FORECAST, _forecast(table)]
         parts += _note(results, table.name)
-        if table.name == FIRST[0]:
+        if table.name == MAIN:
             known = cost.read_cost(results)["machine"]
             if known:
                 parts += [COST.format(**known), *_figure("results-cost"), cost.markdown_table(table, results)]
-    left = [name for name in FIRST if name not in {table.name for table in tables}]
+    left = [name for name in ORDER if name not in {table.name for table in tables}]
     if left:
         parts.append(f"Not measured yet: {', '.join(f'`{name}`' for name in left)}.\n")
     parts += ["## Properties of the pooling methods (`table1`)\n", table1().to_markdown()]
@@ -182,24 +169,6 @@ def _claims(tables: Sequence[Table]) -> list[str]:
         for v in evaluate_claims(table)
     ]
     return [CLAIMS, markdown(["claim", "verdict", "tested on", "numbers in"], lines)] if lines else []
-
-
-def _plan(name: str, records: Mapping[str, RunRecord]) -> Plan | None:
-    """The plan on the data sets on which some of it was trained; None if there is nothing to compare yet.
-
-    Plans share training runs, so a single filled row does not mean that the table was trained.
-    """
-    present = {paper.canonical(record.run.data) for record in records.values()}
-    names = [entry.name for entry in read_plan(name).data]
-    names += [stand_in for stand_in, other in paper.STAND_INS.items() if other in names]
-    columns = [column for column in names if column in present]
-    if not columns:
-        return None
-    table = make_table(load_plan(name, datasets=columns), records)
-    filled = {c: sum(cell.folds > 0 for cell in table.cells if cell.column == c) for c in columns}
-    least = 1 if name == FIRST[0] else 2
-    columns = [column for column in columns if filled[column] >= least]
-    return load_plan(name, datasets=columns) if columns else None
 
 
 def _machines(records: Mapping[str, RunRecord]) -> str:

@@ -13,7 +13,7 @@ from asapool.errors import AsapoolError, ConfigError
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet
-    from asapool.experiments.overview import Difference, RunGroup
+    from asapool.experiments.overview import Difference, Overview, RunGroup
 
 
 PLACES = "Folders written by asapool reproduce, files such as results/NCI1.jsonl, or a folder of such files."
@@ -25,7 +25,7 @@ Compare = Annotated[
 
 
 def results(folders: Folders, merge: Merge = None, compare: Compare = False, json: o.Json = False) -> None:
-    """Summarise stored training runs: one line per data set and method, with the number of seeds and folds."""
+    """Summarise stored training runs: the verdicts on the paper's claims, then every row of every table."""
     from asapool.experiments import overview as v
 
     if compare and (len(folders) != 2 or merge is not None):
@@ -44,12 +44,8 @@ def results(folders: Folders, merge: Merge = None, compare: Compare = False, jso
         _print(answer, json, lambda: _show_differences(differences, folders))
         return
     with working("Reading"):
-        groups_of = {str(folder): v.overview(folder) for folder in folders}
-    _print(
-        {name: [s.to_dict() for s in groups] for name, groups in groups_of.items()},
-        json,
-        lambda: _show_groups(groups_of),
-    )
+        found = {str(folder): v.overview(folder) for folder in folders}
+    _print({name: one.to_dict() for name, one in found.items()}, json, lambda: _show_overviews(found))
 
 
 def _print(answer: Any, as_json: bool, show: Any) -> None:
@@ -61,17 +57,29 @@ def _print(answer: Any, as_json: bool, show: Any) -> None:
         show()
 
 
-def _show_groups(groups_of: dict[str, list[RunGroup]]) -> None:
+def _show_overviews(found: dict[str, Overview]) -> None:
+    for folder, one in found.items():
+        if one.claims:
+            lines = [[v.words, v.verdict, ", ".join(v.decided_on) or "–", table] for table, v in one.claims]
+            print_grid(f"{folder}: the paper's claims", ["claim", "verdict", "tested on", "table"], lines, left=4)
+        tables: dict[str, list[tuple[str, RunGroup]]] = {}
+        for group in one.groups:
+            for plan, row in group.rows or [("", group.settings)]:
+                tables.setdefault(plan, []).append((row, group))
+        for plan, rows in tables.items():
+            _show_groups(f"{folder}, {plan or 'in no table'}: accuracy in percent", rows)
+
+
+def _show_groups(title: str, rows: list[tuple[str, RunGroup]]) -> None:
     from asapool.training.metrics import percent
 
-    for folder, groups in groups_of.items():
-        names = ["data", "plan: row", "test", "± over seeds", "± over folds", "validation", "seeds", "folds"]
-        lines = [
-            [s.data, "; ".join(s.names), *map(percent, (s.test, s.over_seeds, s.over_folds, s.validation)),
-             str(s.seeds), f"{s.folds}" + (f" ({s.failed} failed)" if s.failed else "")]
-            for s in groups
-        ]  # fmt: skip
-        print_grid(f"{folder}: accuracy in percent", names, lines, left=2)
+    names = ["data", "row", "test", "± over seeds", "± over folds", "validation", "seeds", "folds"]
+    lines = [
+        [s.data, row, *map(percent, (s.test, s.over_seeds, s.over_folds, s.validation)),
+         str(s.seeds), f"{s.folds}" + (f" ({s.failed} failed)" if s.failed else "")]
+        for row, s in rows
+    ]  # fmt: skip
+    print_grid(title, names, lines, left=2)
 
 
 def _show_differences(differences: list[Difference], folders: list[Path]) -> None:

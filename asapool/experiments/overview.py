@@ -1,4 +1,4 @@
-"""Summaries of stores, whatever plans filled them: a line per group of training runs, and comparisons of two stores."""
+"""Summaries of stores: the verdicts on claims, a line per group of training runs, and comparisons of two stores."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from asapool.errors import DataError
+from asapool.experiments import paper
 from asapool.experiments.compact import merge, read_records
-from asapool.experiments.experiment import read_plans
+from asapool.experiments.filled import plans_behind
 from asapool.experiments.plan import Plan
 from asapool.experiments.record import RunRecord
 from asapool.experiments.run import Run
 from asapool.experiments.significance import paired_test, test_share
 from asapool.experiments.summary import summarise
+from asapool.experiments.tables import make_table
+from asapool.experiments.verdicts import Verdict, evaluate_claims
 from asapool.files import read_json, working_in, write_json
 from asapool.models.config import ModelConfig
 from asapool.training.config import TrainConfig
@@ -29,7 +33,7 @@ class RunGroup:
     """
 
     data: str
-    names: tuple[str, ...]  # "plan: row" of every plan that has it; otherwise its settings
+    rows: tuple[tuple[str, str], ...]  # (plan, row) of every plan that has it
     settings: str  # the method, and every setting that is not the default
     test: float | None
     over_seeds: float | None
@@ -42,9 +46,14 @@ class RunGroup:
     protocol: str
     scores: tuple[tuple[int, int, float], ...]  # seed, fold, test accuracy
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Plan and row of every plan that has it; otherwise its settings."""
+        return tuple(f"{plan}: {row}" for plan, row in self.rows) or (self.settings,)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return asdict(self)
+        return {"names": list(self.names)} | asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,14 +71,45 @@ class Difference:
         return asdict(self)
 
 
-def overview(folder: str | PathLike[str]) -> list[RunGroup]:
-    """The groups of a store or of compact files, in the order of the plans."""
-    groups: dict[Run, list[RunRecord]] = {}
-    for record in read_records(folder, light=True).values():
-        groups.setdefault(replace(record.run, seed=0, fold=0), []).append(record)
-    plans = read_plans(folder)
-    summaries = [_group(run, records, plans) for run, records in groups.items()]
-    return sorted(summaries, key=lambda s: (_place(s, plans), s.data))
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """What a store holds: the verdicts on the paper's claims, with the table of each, and the groups of its runs."""
+
+    claims: tuple[tuple[str, Verdict], ...]
+    groups: tuple[RunGroup, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        claims = [{"table": table, **verdict.to_dict()} for table, verdict in self.claims]
+        return {"claims": claims, "groups": [group.to_dict() for group in self.groups]}
+
+
+def overview(folder: str | PathLike[str]) -> Overview:
+    """Summarise a store or compact files, in the order of the plans."""
+    records = read_records(folder, light=True)
+    plans = plans_behind(folder, records)
+    named = [plan for plan in plans if paper.claims(plan.name)]
+    claims = tuple((plan.name, one) for plan in named for one in evaluate_claims(make_table(plan, records)))
+    return Overview(claims=claims, groups=tuple(_groups(records, plans)))
+
+
+def _groups(records: Mapping[str, RunRecord], plans: Sequence[Plan]) -> list[RunGroup]:
+    by_run: dict[Run, list[RunRecord]] = {}
+    for record in records.values():
+        by_run.setdefault(replace(record.run, seed=0, fold=0), []).append(record)
+    places: dict[Run, list[tuple[int, int, int]]] = {}  # of every group: numbers of plans, their columns and rows
+    for number, plan in enumerate(plans):
+        for cell in plan.cells:
+            for fingerprint in {run.fingerprint for run in by_run if run.data == cell.column}:
+                graphs: dict[str, Any] = {cell.column: SimpleNamespace(fingerprint=fingerprint)}
+                first = plan.runs_of(cell, graphs)[0]
+                place = number, plan.columns.index(cell.column), plan.rows.index(cell.row)
+                places.setdefault(replace(first, seed=0, fold=0), []).append(place)
+    ordered = sorted(by_run, key=lambda run: (places.get(run, [(len(plans),)])[0], run.data))
+    return [
+        _group(run, by_run[run], [(plans[k].name, plans[k].rows[row]) for k, _, row in places.get(run, ())])
+        for run in ordered
+    ]
 
 
 def differences(first: str | PathLike[str], second: str | PathLike[str]) -> list[Difference]:
@@ -78,11 +118,11 @@ def differences(first: str | PathLike[str], second: str | PathLike[str]) -> list
     Runs that are in no plan are matched by their settings. The paired test is over the seeds and folds that both
     have finished.
     """
-    others = overview(second)
+    others = overview(second).groups
     named = {(one.data, name): one for one in others for name in one.names}
     alike = {(one.data, one.settings): one for one in others}
     differences = []
-    for series in overview(first):
+    for series in overview(first).groups:
         names = [name for name in series.names if (series.data, name) in named]
         differences += [_difference(name, series, named[series.data, name]) for name in names]
         if not names and (series.data, series.settings) in alike:
@@ -112,19 +152,11 @@ def _size(plan: Mapping[str, Any]) -> int:
     return len(plan["cells"]) * len(plan["seeds"])
 
 
-def _group(run: Run, records: Sequence[RunRecord], plans: Sequence[Plan]) -> RunGroup:
+def _group(run: Run, records: Sequence[RunRecord], rows: Sequence[tuple[str, str]]) -> RunGroup:
     ordered = sorted(records, key=lambda r: (r.run.seed, r.run.fold))
     total = summarise(ordered, run.folds)
-    names = tuple(
-        f"{plan.name}: {cell.row}"
-        for plan in plans
-        for cell in plan.cells
-        if (plan.folds, plan.protocol, cell.column) == (run.folds, run.protocol, run.data)
-        and cell.model == run.model
-        and replace(cell.train, seed=0, threads=None) == run.train
-    )
     return RunGroup(
-        data=run.data, names=names or (_settings(run),), settings=_settings(run), test=total.mean,
+        data=run.data, rows=tuple(rows), settings=_settings(run), test=total.mean,
         over_seeds=total.over_seeds, over_folds=total.over_folds, validation=total.validation, seeds=total.seeds,
         folds=total.folds, failed=total.failed, of=run.folds, protocol=run.protocol,
         scores=total.values,
@@ -138,16 +170,9 @@ def _settings(run: Run) -> str:
             value = getattr(given, f.name)
             if f.name != "method" and value != getattr(default, f.name):
                 parts.append(f"{f.name} {value}")
+    if run.ensemble > 1:
+        parts.append(f"ensemble of {run.ensemble}")
     return ", ".join(parts)
-
-
-def _place(series: RunGroup, plans: Sequence[Plan]) -> tuple[int, int]:
-    """Sort key: the order of the plans and of their rows; groups in no plan come last."""
-    for number, plan in enumerate(plans):
-        for at, row in enumerate(plan.rows):
-            if f"{plan.name}: {row}" in series.names:
-                return number, at
-    return len(plans), 0
 
 
 def _difference(name: str, first: RunGroup, second: RunGroup) -> Difference:

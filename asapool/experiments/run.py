@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from asapool.errors import ConfigError, DataError, choose
@@ -120,6 +120,12 @@ def settings_of(config: ModelConfig | TrainConfig) -> dict[str, Any]:
     >>> "seed" in settings_of(TrainConfig()), settings_of(TrainConfig())["lr"]
     (False, 0.01)
     """
+    return dict(_settings_of(config))
+
+
+# cached, because the runs of a cell share their settings, and tables have thousands of runs
+@lru_cache(maxsize=4096)
+def _settings_of(config: ModelConfig | TrainConfig) -> dict[str, Any]:
     first, usual = (FIRST_MODEL, ModelConfig()) if isinstance(config, ModelConfig) else (FIRST_TRAIN, TrainConfig())
     default = usual.to_dict()
     return {

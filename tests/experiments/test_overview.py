@@ -7,7 +7,7 @@ import pytest
 from asapool.errors import DataError
 from asapool.experiments.experiment import read_plans
 from asapool.experiments.overview import differences, merge_folders, overview
-from asapool.experiments.plan import Plan
+from asapool.experiments.plan import Plan, load_plan
 from asapool.experiments.store import Store
 from asapool.files import write_json
 from tests.experiments.made_up import Prints, plan_of, records_of
@@ -27,7 +27,7 @@ PLAN = plan_of(("asap", "topk"))
 
 
 def test_a_line_per_cell_with_what_stands_behind_it(tmp_path):
-    asap, topk = overview(store_of(tmp_path, PLAN, VALUES))
+    asap, topk = overview(store_of(tmp_path, PLAN, VALUES)).groups
     assert (asap.data, asap.names, asap.settings) == ("NCI1", ("table2: asap",), "asap, hidden 8")
     assert asap.test == pytest.approx(0.7)
     assert asap.over_seeds == pytest.approx(0.2 / 2**0.5)  # of 0.6 and 0.8
@@ -40,11 +40,36 @@ def test_one_series_in_two_plans_is_one_line_and_without_plans_it_has_its_settin
     folder = store_of(tmp_path / "a", PLAN, VALUES)
     again = Plan(**vars(PLAN) | {"name": "x", "cells": (replace(PLAN.cells[0], row="both"),)})
     write_json(folder / "x.plan.json", again.to_dict())
-    assert [s.names for s in overview(folder)] == [("table2: asap", "x: both"), ("table2: topk",)]
+    assert [s.names for s in overview(folder).groups] == [("table2: asap", "x: both"), ("table2: topk",)]
     bare = store_of(tmp_path / "b", PLAN, VALUES, planned=False)
-    assert [s.names for s in overview(bare)] == [("asap, hidden 8",), ("asap, hidden 9",)]
+    assert [s.names for s in overview(bare).groups] == [("asap, hidden 8",), ("asap, hidden 9",)]
     result = differences(folder, bare)
     assert [(d.name, d.test["n"]) for d in result] == [("table2: asap", 6), ("table2: topk", 2)]
+
+
+def test_compact_records_are_named_by_the_plans_of_asapool(tmp_path):
+    plan = load_plan("table-edges", datasets=["NCI1"], seeds=2, folds=10)
+    absent, present = "absent", "present"
+    high = [0.8 + 0.001 * k for k in range(20)]
+    values = {(present, "NCI1"): high, (absent, "NCI1"): [one - 0.1 - 0.0005 * k for k, one in enumerate(high)]}
+    found = overview(store_of(tmp_path, plan, values, planned=False))
+    assert [(table, one.words, one.verdict) for table, one in found.claims] == [
+        ("table-edges", "Soft edge weights help", "holds")
+    ]
+    for row, group in zip(plan.rows, found.groups, strict=True):
+        assert ("table-edges", row) in group.rows
+    alone = overview(store_of(tmp_path / "alone", plan, {(absent, "NCI1"): high}, planned=False))
+    assert (alone.claims, alone.groups[0].rows) == ((), ())  # one row of a plan is no comparison
+
+
+def test_an_ensemble_is_a_group_of_its_own(tmp_path):
+    cells = (PLAN.cells[0], replace(PLAN.cells[0], row="three", ensemble=3))
+    plan = Plan(**vars(PLAN) | {"cells": cells})
+    values = {("asap", "NCI1"): [0.5, 0.6], ("three", "NCI1"): [0.6, 0.7]}
+    one, three = overview(store_of(tmp_path / "a", plan, values)).groups
+    assert (one.names, three.names) == (("table2: asap",), ("table2: three",))
+    bare = overview(store_of(tmp_path / "b", plan, values, planned=False)).groups
+    assert [group.names for group in bare] == [("asap, hidden 8",), ("asap, hidden 8, ensemble of 3",)]
 
 
 def test_differences_pair_the_trainings_that_both_have(tmp_path):
@@ -67,6 +92,6 @@ def test_merging_keeps_the_larger_plan(tmp_path):
     assert merge_folders([a, b], tmp_path / "all") == 2 + 1 + 3
     assert read_plans(tmp_path / "all") == [PLAN]
     assert merge_folders([a, b], tmp_path / "all") == 0
-    asap = overview(tmp_path / "all")[0]
+    asap = overview(tmp_path / "all").groups[0]
     assert [value for _, _, value in asap.scores] == [0.5, 0.6, 0.7]
     assert len(PLAN.runs(Prints(["NCI1"]))) == 12
