@@ -17,6 +17,7 @@ from asapool.models.encoders import HashedDropout, split_graph_attr
 from asapool.models.pools import asap
 from asapool.nn.convolutions import GIN, GINE, convolution
 from asapool.nn.counts import WLCounts
+from asapool.nn.hooks import apply_linear
 from asapool.nn.norms import NodeNorm, normalisation
 from asapool.nn.readout import Readout
 from asapool.nn.semantics import semantics_named
@@ -206,7 +207,7 @@ class PlusModel(GraphModel):
             given, d = split_graph_attr(graph_attr, r.size(0), buckets, self.shape.graph_channels)
             counts = given.to(r.dtype) if buckets else counts
         if self.count_lin is not None and self.count_norm is not None and counts is not None:
-            c = self.count_lin(self.count_dropout(counts.log1p()))
+            c = apply_linear(self.count_lin, self.count_dropout(counts.log1p()), self.config.kernels)
             parts.append(self.count_norm.activated(c, backend=self.config.kernels))
         if self.descriptors is not None:
             parts.append(self.descriptors(d).to(r.dtype))
@@ -214,7 +215,8 @@ class PlusModel(GraphModel):
 
     def logits_from(self, vectors: Tensor) -> Tensor:
         """The logits (B, C) of the vectors that `embed` returns."""
-        logits: Tensor = self.lin2(self.dropout(self.lin1(self.readout_dropout(vectors)).relu()))
+        h = apply_linear(self.lin1, self.readout_dropout(vectors), self.config.kernels).relu()
+        logits: Tensor = self.lin2(self.dropout(h))
         return logits
 
     def hierarchy(

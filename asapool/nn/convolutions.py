@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError, InputError, choose
 from asapool.kernels import Graph, Loops
-from asapool.nn.hooks import is_plain
+from asapool.nn.hooks import apply_linear, is_plain
 from asapool.nn.inputs import as_graph
 from asapool.nn.norms import NodeNorm
 
@@ -131,9 +131,9 @@ class _Network(nn.Module):
 
     def transform(self, y: Tensor, graph: Graph) -> Tensor:
         """h(y), (N, out)."""
-        y = self.first(y)
+        y = apply_linear(self.first, y, self.backend)
         y = y.relu() if self.norm is None else self.norm.activated(y, graph.pattern.ptr, backend=self.backend)
-        y = self.second(y)
+        y = apply_linear(self.second, y, self.backend)
         return y.relu() if self.relu else y
 
     def extra_repr(self) -> str:

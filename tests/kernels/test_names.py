@@ -17,5 +17,13 @@ def test_reference_and_fused_mirror_each_other(name):
 
 def test_the_dispatcher_offers_every_step():
     assert set(reference.__all__) <= set(kernels.__all__)
-    layers = {"PoolSpec", "convolve", "form", "Extras", "RunningStatistics", "batch_norm"}  # whole ones, eager only
+    layers = {
+        "PoolSpec",
+        "convolve",
+        "form",
+        "linear",
+        "Extras",
+        "RunningStatistics",
+        "batch_norm",
+    }  # whole ones, eager only
     assert set(fused.__all__) - set(reference.__all__) == layers

@@ -10,6 +10,7 @@ from asapool.kernels.fused.layers import PoolSpec, convolve, form
 from asapool.kernels.fused.members import join, share
 from asapool.kernels.fused.messages import sum_messages, sum_neighbours
 from asapool.kernels.fused.pattern import edges_valid, pack, pack_rows, reach
+from asapool.kernels.fused.products import linear
 from asapool.kernels.fused.propagate import activate, normalise, propagate
 from asapool.kernels.fused.readout import graph_norm, readout
 from asapool.kernels.fused.score import project, score
@@ -37,6 +38,7 @@ __all__ = [
     "graph_norm",
     "induce",
     "join",
+    "linear",
     "list_edges",
     "normalise",
     "pack",

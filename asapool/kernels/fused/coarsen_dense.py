@@ -13,8 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from asapool.kernels.fused.compiled import helper, inline
+from asapool.kernels.fused.row_sums import match_row, match_rows, sum_row
+from asapool.kernels.fused.vectors import at, pointer
 
-LANE = 32  # row widths are multiples of this, so that vectorised loops have no remainder
+LANE = 16  # row widths are multiples of this, so that rows are whole vectors
 # position of the only set bit of a word: the top six bits of word × DE_BRUIJN are different for each
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 PLACE = np.empty(64, np.int64)
@@ -30,7 +32,7 @@ def width(k):  # type: ignore[no-untyped-def]
 @helper
 def is_dense(n, k, E):  # type: ignore[no-untyped-def]
     """Whether dense rows are faster: they cost one unit per cluster, a walk about 32 units per step."""
-    return k * n <= 32 * E and n * width(k) <= max(2**20, 4 * E)
+    return k * n <= 48 * E and n * width(k) <= max(2**20, 4 * E)
 
 
 @inline
@@ -46,59 +48,6 @@ def emit(begin, end, base, bits, out, cols, values, size):  # type: ignore[no-un
             cols[size], values[size] = base + q, out[q]
             size += 1
     return size
-
-
-@inline
-def _sum_rows(begin, end, col, edge, value, first, X, T, j):  # type: ignore[no-untyped-def]
-    """T_j = Σ_e value_e X_col(e); `edge` has the position of an entry's value (empty: its own).
-
-    X and T are not sliced into rows: every view updates a reference count, which costs more than the row.
-    """
-    e, wide = begin, X.shape[1]
-    if e < end:  # the first term is assigned, so the row need not be zeroed
-        a, x = value[edge[e]] if edge.size else value[e], col[e] - first
-        for q in range(wide):
-            T[j, q] = a * X[x, q]
-        e += 1
-    else:
-        for q in range(wide):
-            T[j, q] = 0
-    while e + 3 < end:  # four at a time: a quarter of the loads and stores of T
-        if edge.size:
-            a, b, c, d = value[edge[e]], value[edge[e + 1]], value[edge[e + 2]], value[edge[e + 3]]
-        else:
-            a, b, c, d = value[e], value[e + 1], value[e + 2], value[e + 3]
-        x, y, z, u = col[e] - first, col[e + 1] - first, col[e + 2] - first, col[e + 3] - first
-        for q in range(wide):
-            T[j, q] += (a * X[x, q] + b * X[y, q]) + (c * X[z, q] + d * X[u, q])
-        e += 4
-    while e < end:
-        a, x = value[edge[e]] if edge.size else value[e], col[e] - first
-        for q in range(wide):
-            T[j, q] += a * X[x, q]
-        e += 1
-
-
-@inline
-def _match_rows(begin, end, col, first, X, T, j, out):  # type: ignore[no-untyped-def]
-    """out_e = X_col(e) · T_j."""
-    e, wide, zero = begin, X.shape[1], X.dtype.type(0)
-    while e + 3 < end:  # four at a time: T_j is loaded once for all of them
-        x, y, z, u = col[e] - first, col[e + 1] - first, col[e + 2] - first, col[e + 3] - first
-        a, b, c, d = zero, zero, zero, zero
-        for q in range(wide):
-            a += X[x, q] * T[j, q]
-            b += X[y, q] * T[j, q]
-            c += X[z, q] * T[j, q]
-            d += X[u, q] * T[j, q]
-        out[e], out[e + 1], out[e + 2], out[e + 3] = a, b, c, d
-        e += 4
-    while e < end:
-        x, a = col[e] - first, zero
-        for q in range(wide):
-            a += X[x, q] * T[j, q]
-        out[e] = a
-        e += 1
 
 
 @helper
@@ -142,16 +91,16 @@ def coarsen_dense(block, S, A, scratch, bit_scratch, cols, values, size, counts)
     wide, words = width(k), k // 64 + 1
     D, T = scratch[0, : n * wide].reshape(n, wide), scratch[1, : n * wide].reshape(n, wide)
     row = scratch[2, :wide]
-    rows = row.reshape(1, wide)
     met, met_twice, bits = bit_scratch
-    here = col[:0]
+    one, D_, T_ = value.dtype.type(1), pointer(D), pointer(T)
     _spread(block, S, D)
     _meet(block, S, A, met, met_twice)
     for j in range(n):
-        _sum_rows(a_rowptr[lo + j], a_rowptr[lo + j + 1], a_col, here, a_value, lo, D, T, j)
+        begin, end, t = a_rowptr[lo + j], a_rowptr[lo + j + 1], at(T_, j * wide)
+        sum_row(begin, end, pointer(a_col), None, pointer(a_value), lo, D_, wide, None, one, False, t)
     for p in range(k):
         begin, end = rowptr[perm[k0 + p]], rowptr[perm[k0 + p] + 1]
-        _sum_rows(begin, end, col, here, value, lo, T, rows, 0)
+        sum_row(begin, end, pointer(col), None, pointer(value), lo, T_, wide, None, one, False, pointer(row))
         bits[:words] = 0
         for e in range(begin, end):
             m = (col[e] - lo) * words
@@ -172,7 +121,7 @@ def coarsen_dense_backward(block, S, S_t, A, A_t, G, scratch, need, dalpha, dhat
     a_rowptr, a_col, a_value = A
     t_rowptr, t_col, t_edge = A_t
     g_rowptr, g_col, g_value = G
-    wide, here, zero = width(k), col[:0], value.dtype.type(0)
+    wide, one = width(k), value.dtype.type(1)
     D, T, U = (
         scratch[0, : n * wide].reshape(n, wide),
         scratch[1, : n * wide].reshape(n, wide),
@@ -186,18 +135,20 @@ def coarsen_dense_backward(block, S, S_t, A, A_t, G, scratch, need, dalpha, dhat
         for e in range(g_rowptr[k0 + p], g_rowptr[k0 + p + 1]):
             q = g_col[e] - k0
             G_[p, q], H_[q, p] = g_value[e], g_value[e]
+    D_, T_, U_ = pointer(D), pointer(T), pointer(U)
     if need[0]:
         for j in range(n):
-            _sum_rows(a_rowptr[lo + j], a_rowptr[lo + j + 1], a_col, here, a_value, lo, D, T, j)  # T = Â Ŝ
-            _sum_rows(t_rowptr[lo + j], t_rowptr[lo + j + 1], t_col, t_edge, a_value, lo, D, U, j)  # U = Âᵀ Ŝ
+            begin, end, t = a_rowptr[lo + j], a_rowptr[lo + j + 1], at(T_, j * wide)  # T = Â Ŝ
+            sum_row(begin, end, pointer(a_col), None, pointer(a_value), lo, D_, wide, None, one, False, t)
+            begin, end, u = t_rowptr[lo + j], t_rowptr[lo + j + 1], at(U_, j * wide)  # U = Âᵀ Ŝ
+            sum_row(begin, end, pointer(t_col), pointer(t_edge), pointer(a_value), lo, D_, wide, None, one, False, u)
         for p in range(k):
-            i = perm[k0 + p]
-            for e in range(rowptr[i], rowptr[i + 1]):
-                j, total = col[e] - lo, zero
-                for q in range(wide):
-                    total += T[j, q] * G_[p, q] + U[j, q] * H_[p, q]
-                dalpha[e] = total
+            begin, end = rowptr[perm[k0 + p]], rowptr[perm[k0 + p] + 1]
+            g, h = at(pointer(G_), p * wide), at(pointer(H_), p * wide)
+            match_rows(begin, end, pointer(col), lo, T_, U_, wide, g, h, pointer(dalpha))
     if need[1]:
         for j in range(n):
-            _sum_rows(s_rowptr[lo + j], s_rowptr[lo + j + 1], s_col, here, s_value, k0, G_, T, j)  # T = Ŝ G
-            _match_rows(a_rowptr[lo + j], a_rowptr[lo + j + 1], a_col, lo, D, T, j, dhat)
+            begin, end, t = s_rowptr[lo + j], s_rowptr[lo + j + 1], at(T_, j * wide)  # T = Ŝ G
+            sum_row(begin, end, pointer(s_col), None, pointer(s_value), k0, pointer(G_), wide, None, one, False, t)
+            begin, end = a_rowptr[lo + j], a_rowptr[lo + j + 1]
+            match_row(begin, end, pointer(a_col), lo, D_, wide, t, pointer(dhat))

@@ -24,6 +24,7 @@ from asapool.kernels.fused.attend import (
 )
 from asapool.kernels.fused.compiled import lookup_loop, run_rows
 from asapool.kernels.fused.operation import array, first_derivatives_only, fresh, scalar, without_autocast
+from asapool.kernels.fused.products import multiply, multiply_across, multiply_backward, project_to_few
 from asapool.kernels.fused.propagate import activate_backward, activate_rows, propagate_backward, propagate_rows
 from asapool.kernels.fused.score import project_backward, project_rows, score_backward, score_rows
 from asapool.kernels.fused.select import gather_backward, gather_rows, scatter_backward, select_graphs
@@ -141,11 +142,11 @@ class Convolve(torch.autograd.Function):
     ) -> Tensor:
         """first: multiply by W first."""
         if first:
-            h = torch.mm(x, W.t())
+            h = multiply(x, W)
             y = propagate_rows(rows, n, h, bias, relu)
         else:
             h = propagate_rows(rows, n, x, None, False)
-            y = torch.mm(h, W.t())
+            y = multiply(h, W)
             if relu and bias is not None:
                 y = activate_rows(y, bias)
             else:
@@ -166,16 +167,16 @@ class Convolve(torch.autograd.Function):
         if ctx.first:
             need = [needs_n, needs_x or needs_W, needs_b]
             dn, dh, db = propagate_backward(ctx.rows, g, n, h, y if ctx.relu else h, ctx.relu, need)
-            dW = torch.mm(dh.t(), x) if needs_W else None
-            dx = torch.mm(dh, W) if needs_x else None
+            dW = multiply_across(dh, x) if needs_W else None
+            dx = multiply_backward(dh, W) if needs_x else None
         else:
             if ctx.relu:
                 g, db = activate_backward(g, y, [True, True])
             elif needs_b:
                 db = g.sum(0)
-            dW = torch.mm(g.t(), h) if needs_W else None
+            dW = multiply_across(g, h) if needs_W else None
             if needs_n or needs_x:
-                dh = torch.mm(g, W)
+                dh = multiply_backward(g, W)
                 dn, dx, _ = propagate_backward(ctx.rows, dh, n, x, x, False, [needs_n, needs_x, False])
         return (None, dn if needs_n else None, dx if needs_x else None, dW, db if needs_b else None, None, None)
 
@@ -223,12 +224,12 @@ class Form(torch.autograd.Function):
         """
         inner, h = x, None
         if W is not None and n is not None:
-            h = torch.mm(x, W.t())
+            h = multiply(x, W)
             inner = propagate_rows(spec.edges, n, h, b, False)
         m, query = None, None
         if Q is not None and q_b is not None and T is not None:
             m = cluster_max_rows(spec.clusters, inner)
-            query, token = torch.addmm(q_b, m, Q.t()), torch.mm(inner, T.t())
+            query, token = multiply(m, Q, q_b), multiply(inner, T)
             power = dynamic_scores(spec.clusters, query, token, w, spec.slope)
         else:
             token = project_rows(inner, w, spec.slope_token)
@@ -236,7 +237,7 @@ class Form(torch.autograd.Function):
                 m = cluster_max_rows(spec.clusters, inner)
                 query = project_rows(m, v, 1.0).add_(c)
             power = scores(spec.clusters, query, token, spec.slope)
-        u = torch.mm(x, U)
+        u = project_to_few(x, U)
         soft, alpha, gathered = form_memberships(spec.clusters, power, mask, u, u_b)
         phi = score_rows(spec.edges, A if spec.weighted else None, gathered, spec.loops).view(-1).sigmoid_()
         perm, kept = select_graphs(phi, spec.ptr, spec.keep, fittest_first=False)
@@ -288,8 +289,8 @@ class Form(torch.autograd.Function):
         dm = None
         if dynamic:
             dq, dt, out["w"] = dynamic_backward(spec.clusters, ds, query, token, w, spec.slope)
-            out["Q"], out["q_b"], out["T"] = torch.mm(dq.t(), m), dq.sum(0), torch.mm(dt.t(), features)
-            d_inner, dm = torch.mm(dt, T), torch.mm(dq, Q)
+            out["Q"], out["q_b"], out["T"] = multiply_across(dq, m), dq.sum(0), multiply_across(dt, features)
+            d_inner, dm = multiply_backward(dt, T), multiply_backward(dq, Q)
         else:
             d_inner, out["w"] = project_backward(dt, features, w, spec.slope_token, [True, True])
             if dq is not None:
@@ -301,9 +302,10 @@ class Form(torch.autograd.Function):
         if W is not None:
             need = [needs["n"], True, needs["b"]]
             out["n"], d_inner, out["b"] = propagate_backward(spec.edges, d_inner, n, h, h, False, need)
-            out["W"] = torch.mm(d_inner.t(), x)
+            out["W"] = multiply_across(d_inner, x)
             if needs["x"]:
-                dx = torch.mm(d_inner, W) if dx is None else dx.addmm_(d_inner, W)
+                through = multiply_backward(d_inner, W)
+                dx = through if dx is None else dx.add_(through)
         else:
             dx = d_inner if dx is None else dx.add_(d_inner)
         out["x"] = dx

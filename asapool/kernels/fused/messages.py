@@ -15,29 +15,22 @@ from torch import Tensor
 from asapool.kernels.fused.compiled import BLOCK, Loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh, scalar
 from asapool.kernels.fused.propagate import propagate_backward
+from asapool.kernels.fused.row_sums import sum_row
+from asapool.kernels.fused.vectors import at, pointer
 from asapool.kernels.graph import Array, Pattern, Rows
 
 
 @Loop
 def _neighbour_rows(start, stop, rowptr, col, edge, weight, x, scale, y):  # type: ignore[no-untyped-def]
     """y_i = Σ_j w_ij x_j + scale x_i; `edge` has the position of an entry's weight (empty: its own)."""
-    F, zero = x.shape[1], x.dtype.type(0)
+    F = x.shape[1]
+    entries, w, x_, y_ = pointer(col), pointer(weight), pointer(x), pointer(y)
     for i in range(start, stop):
-        e, end = rowptr[i], rowptr[i + 1]
-        for f in range(F):
-            y[i, f] = zero
-        while e + 1 < end:  # two neighbours at a time: half as many loads and stores of y
-            a, b = (weight[edge[e]], weight[edge[e + 1]]) if edge.size else (weight[e], weight[e + 1])
-            j, k = col[e], col[e + 1]
-            for f in range(F):
-                y[i, f] += a * x[j, f] + b * x[k, f]
-            e += 2
-        if e < end:
-            a, j = weight[edge[e]] if edge.size else weight[e], col[e]
-            for f in range(F):
-                y[i, f] += a * x[j, f]
-        for f in range(F):
-            y[i, f] += scale * x[i, f]
+        begin, end, x_i, y_i = rowptr[i], rowptr[i + 1], at(x_, i * F), at(y_, i * F)
+        if edge.size:
+            sum_row(begin, end, entries, pointer(edge), w, 0, x_, F, x_i, scale, False, y_i)
+        else:
+            sum_row(begin, end, entries, None, w, 0, x_, F, x_i, scale, False, y_i)
 
 
 @Loop

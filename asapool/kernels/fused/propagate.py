@@ -8,6 +8,8 @@ from torch import Tensor
 
 from asapool.kernels.fused.compiled import BLOCK, Loop, lookup_loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh
+from asapool.kernels.fused.row_sums import match_row, sum_row
+from asapool.kernels.fused.vectors import at, pointer
 from asapool.kernels.graph import Array, Pattern, Rows
 
 
@@ -99,41 +101,24 @@ def normalise(pattern: Pattern, hat: Tensor) -> Tensor:
 @Loop
 def _sum_rows(start, stop, rowptr, col, edge, weight, x, bias, relu, y):  # type: ignore[no-untyped-def]
     """y_i = Σ_j w_ij x_j + bias, then max(·, 0); `edge` has the position of an entry's weight (empty: its own)."""
-    F, zero = x.shape[1], x.dtype.type(0)
+    F, one = x.shape[1], x.dtype.type(1)
+    entries, w, x_, y_ = pointer(col), pointer(weight), pointer(x), pointer(y)
     for i in range(start, stop):
-        e, end = rowptr[i], rowptr[i + 1]
-        if bias.size:
-            for f in range(F):
-                y[i, f] = bias[f]
+        begin, end, y_i = rowptr[i], rowptr[i + 1], at(y_, i * F)
+        if edge.size:
+            sum_row(begin, end, entries, pointer(edge), w, 0, x_, F, None, one, relu, y_i)
+        elif bias.size:
+            sum_row(begin, end, entries, None, w, 0, x_, F, pointer(bias), one, relu, y_i)
         else:
-            for f in range(F):
-                y[i, f] = zero
-        while e + 1 < end:  # two neighbours at a time: half as many loads and stores of y
-            a, b = (weight[edge[e]], weight[edge[e + 1]]) if edge.size else (weight[e], weight[e + 1])
-            j, k = col[e], col[e + 1]
-            for f in range(F):
-                y[i, f] += a * x[j, f] + b * x[k, f]
-            e += 2
-        if e < end:
-            a, j = weight[edge[e]] if edge.size else weight[e], col[e]
-            for f in range(F):
-                y[i, f] += a * x[j, f]
-        if relu:
-            for f in range(F):
-                y[i, f] = zero if y[i, f] < zero else y[i, f]  # in this order NaN stays NaN
+            sum_row(begin, end, entries, None, w, 0, x_, F, None, one, relu, y_i)
 
 
 @Loop
 def _match_rows(start, stop, rowptr, col, x, g, dw):  # type: ignore[no-untyped-def]
     """dw_ij = g_i · x_j."""
-    F, zero = x.shape[1], x.dtype.type(0)
+    F = x.shape[1]
     for i in range(start, stop):
-        g_i = g[i]
-        for e in range(rowptr[i], rowptr[i + 1]):
-            x_j, total = x[col[e]], zero
-            for f in range(F):
-                total += x_j[f] * g_i[f]
-            dw[e] = total
+        match_row(rowptr[i], rowptr[i + 1], pointer(col), 0, pointer(x), F, at(pointer(g), i * F), pointer(dw))
 
 
 @Loop

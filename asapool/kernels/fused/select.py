@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.custom_op import register
-from asapool.kernels.fused.compiled import Loop, run_rows
+from asapool.kernels.fused.compiled import Loop, lookup_loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh
+from asapool.kernels.fused.row_sums import match_row, scale_row, sum_row
+from asapool.kernels.fused.vectors import at, pointer
 from asapool.kernels.graph import Array, Pattern, Rows
 
 
@@ -105,34 +107,24 @@ def _gate_rows_backward(start, stop, x, fitness, perm, g, dx, dphi):  # type: ig
 @Loop
 def _gather_rows(start, stop, rowptr, col, alpha, x, fitness, perm, out):  # type: ignore[no-untyped-def]
     """out_p = φ_i Σ_j α_ij x_j for i = perm[p]."""
-    F, zero = x.shape[1], x.dtype.type(0)
+    F, one, entries, a, x_ = x.shape[1], x.dtype.type(1), pointer(col), pointer(alpha), pointer(x)
     for p in range(start, stop):
-        i = perm[p]
-        phi, e, end = fitness[i], rowptr[i], rowptr[i + 1]
-        for f in range(F):
-            out[p, f] = zero
-        while e + 1 < end:
-            a, b, j, k = phi * alpha[e], phi * alpha[e + 1], col[e], col[e + 1]
-            for f in range(F):
-                out[p, f] += a * x[j, f] + b * x[k, f]
-            e += 2
-        if e < end:
-            a, j = phi * alpha[e], col[e]
-            for f in range(F):
-                out[p, f] += a * x[j, f]
+        i, row = perm[p], at(pointer(out), p * F)
+        sum_row(rowptr[i], rowptr[i + 1], entries, None, a, 0, x_, F, None, one, False, row)
+        scale_row(row, F, fitness[i])
 
 
-@Loop
+@lookup_loop
 def _gather_rows_backward(start, stop, rowptr, col, alpha, x, fitness, perm, g, dalpha, dphi):  # type: ignore[no-untyped-def]
     """∂α_ij = φ_i (g_p · x_j) and ∂φ_i = Σ_j α_ij (g_p · x_j)."""
+    F = x.shape[1]
     for p in range(start, stop):
         i, slope = perm[p], x.dtype.type(0)
-        for e in range(rowptr[i], rowptr[i + 1]):
-            j, match = col[e], x.dtype.type(0)
-            for f in range(x.shape[1]):
-                match += g[p, f] * x[j, f]
-            dalpha[e] = fitness[i] * match
-            slope += alpha[e] * match
+        begin, end, phi = rowptr[i], rowptr[i + 1], fitness[i]
+        match_row(begin, end, pointer(col), 0, pointer(x), F, at(pointer(g), p * F), pointer(dalpha))
+        for e in range(begin, end):
+            slope += alpha[e] * dalpha[e]
+            dalpha[e] *= phi
         dphi[i] = slope
 
 
@@ -143,7 +135,7 @@ def _scatter_rows_backward(start, stop, columns, alpha, fitness, place, g, dx): 
     Whether a cluster was kept is unpredictable for the processor, so the kept ones are first listed without a branch.
     """
     rowptr_t, col_t, edge_t = columns
-    F, zero, most = g.shape[1], g.dtype.type(0), 0
+    F, one, most = g.shape[1], g.dtype.type(1), 0
     for j in range(start, stop):
         most = max(most, rowptr_t[j + 1] - rowptr_t[j])
     kept, share = np.empty(most + 1, np.int64), np.empty(most + 1, g.dtype)
@@ -153,12 +145,8 @@ def _scatter_rows_backward(start, stop, columns, alpha, fitness, place, g, dx): 
             i = col_t[e]
             kept[n], share[n] = place[i], alpha[edge_t[e]] * fitness[i]
             n += 1 if place[i] >= 0 else 0
-        for f in range(F):
-            dx[j, f] = zero
-        for k in range(n):
-            p, a = kept[k], share[k]
-            for f in range(F):
-                dx[j, f] += a * g[p, f]
+        row = at(pointer(dx), j * F)
+        sum_row(0, n, pointer(kept), None, pointer(share), 0, pointer(g), F, None, one, False, row)
 
 
 def _gate(x: Tensor, fitness: Tensor, perm: Tensor) -> Tensor:
