@@ -17,6 +17,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 SECTIONS = {
     "step": speed.step_section,
     "step-avx2": speed.older_processor_section,
+    "step-intel": speed.intel_section,
     "step-epyc": speed.other_processor_section,
     "plus_step": speed.plus_section,
     "epoch": speed.epoch_section,
@@ -65,7 +66,7 @@ NOTES = """
 - x^c W = S (x W): the fitness needs only three numbers per node along the edges, and only the kept clusters are
   formed.
 - A graph is read by row in the forward pass and by column in the backward pass, so that threads never write to the same
-  place: results are bitwise identical for any number of threads (except torch's matrix products).
+  place: results are bitwise identical for any number of threads (except torch's matrix products, where those are used).
 - SᵀAS of a small or dense graph is computed in dense rows, eight numbers at a time, with its sparsity pattern as a
   bitmap; that of a large sparse graph along the edges, with one dense row as scratch. The cheaper way is chosen for
   each graph, for the gradient as well.
@@ -78,6 +79,10 @@ NOTES = """
 - Imported before torch, asapool sets `GOMP_SPINCOUNT=2000` (unless you set it or `OMP_WAIT_POLICY`), so that torch's
   idle threads do not occupy the cores that our kernels need next, and `THP_MEM_ALLOC_ENABLE=1`, which puts large
   tensors in huge pages.
+- A sum over neighbours stays in registers until it is complete, 16 numbers per register, instead of going through memory
+  after every neighbour.
+- On AMD processors with AVX-512, matrix products whose long side is the nodes are computed in tiles that fit the
+  registers: torch's library, MKL, uses half of such a processor's width.
 - Sums that look up scattered entries add them in order: if they may be regrouped, the compiler vectorises them with
   gather instructions, which are slower for rows of a few entries.
 - The last level of a classifier pools no edges, because nothing reads them.
