@@ -79,8 +79,8 @@ NOTES = """
 - Imported before torch, asapool sets `GOMP_SPINCOUNT=2000` (unless you set it or `OMP_WAIT_POLICY`), so that torch's
   idle threads do not occupy the cores that our kernels need next, and `THP_MEM_ALLOC_ENABLE=1`, which puts large
   tensors in huge pages.
-- A sum over neighbours stays in registers until it is complete, 16 numbers in each; otherwise it would go through memory
-  for every neighbour.
+- A sum over neighbours stays in registers until it is complete, 16 numbers in each; otherwise it would go through
+  memory for every neighbour.
 - On AMD processors with AVX-512, matrix products whose long side is the nodes are computed in tiles that fit the
   registers: torch's library, MKL, uses half of such a processor's width.
 - Sums that look up scattered entries add them in order: if they may be regrouped, the compiler vectorises them with
