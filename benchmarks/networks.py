@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -13,8 +14,10 @@ from torch import Tensor, nn
 from torch_geometric.nn import ASAPooling, GCNConv, global_max_pool, global_mean_pool
 
 from asapool.data import Batch
+from asapool.models import GraphClassifier
 from asapool.nn import ASAPooling as OurPooling
 from asapool.nn.step import Pooled
+from asapool.training.adam import Adam
 
 
 @dataclass(frozen=True)
@@ -100,17 +103,22 @@ class TGPNetwork(nn.Module):
 
 
 def training_step(model: nn.Module, loss: Callable[[], Tensor]) -> Callable[[], None]:
-    """Forward, backward, Adam.
+    """Forward, backward, Adam: asapool's own around torch's kernel for its networks, torch.optim.Adam for the others.
 
     The rate is zero, which spares Adam nothing: a network that learns keeps other nodes, with more or fewer edges
     between them, and then the sides would no longer do the same work, nor the same in every round.
     """
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.0, weight_decay=5e-4, fused=True)
+    if isinstance(model, GraphClassifier):
+        adam = Adam(model.parameters(), weight_decay=5e-4)
+        zero_grad, update = adam.zero_grad, partial(adam.step, lr=0.0)
+    else:
+        optimiser = torch.optim.Adam(model.parameters(), lr=0.0, weight_decay=5e-4, fused=True)
+        zero_grad, update = optimiser.zero_grad, optimiser.step
 
     def step() -> None:
-        optimiser.zero_grad(set_to_none=True)
+        zero_grad()
         loss().backward()
-        optimiser.step()
+        update()
 
     return step
 

@@ -109,10 +109,9 @@ class Graph:
         return self.cached("hat", loops, self._hat)
 
     def _hat(self, loops: Loops) -> Tensor:
-        diag = self.pattern.diag
-        present = self.weight[diag]
-        extra = torch.ones_like(present) if loops == "add" else (present == 0).to(present.dtype)
-        return self.weight.index_add(0, diag, extra)
+        diag, weight = self.pattern.diag, self.weight
+        extra = weight.new_ones(diag.numel()) if loops == "add" else (weight[diag] == 0).to(weight.dtype)
+        return weight.index_add(0, diag, extra)
 
     def cached(self, name: str, loops: Loops, make: Callable[[Loops], Tensor]) -> Tensor:
         """make(loops), computed once as long as the weights do not change."""

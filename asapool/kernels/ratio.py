@@ -45,5 +45,5 @@ def kept_count(nodes: Counts, ratio: float | int) -> Counts:
     # in whole billionths: precise enough for any ratio, and no overflow below 4·10⁹ nodes
     share = max(1, round(ratio * BILLION))
     # a third is not a whole number of billionths: up to half a billionth per node may be rounding, and is ignored
-    count: Counts = (2 * nodes * share - nodes + (2 * BILLION - 1)) // (2 * BILLION)
+    count: Counts = (nodes * (2 * share - 1) + (2 * BILLION - 1)) // (2 * BILLION)
     return count

@@ -19,6 +19,7 @@ from asapool.kernels.rng import dropout
 from asapool.models.config import LevelShape, ModelConfig
 from asapool.nn.baselines import Coarse, DiffPooling
 from asapool.nn.convolutions import convolution
+from asapool.nn.hooks import apply_linear
 from asapool.nn.norms import NodeNorm
 from asapool.nn.semantics import semantics_named
 from asapool.nn.step import PoolStep
@@ -80,10 +81,11 @@ class Head(nn.Module):
         self.lin1 = nn.Linear(in_channels, config.hidden)
         self.dropout = Dropout(config.dropout)
         self.lin2 = nn.Linear(config.hidden, num_classes)
+        self.backend = config.kernels
 
     def forward(self, r: Tensor) -> Tensor:
         """r (B, in); returns the logits (B, C)."""
-        logits: Tensor = self.lin2(self.dropout(self.lin1(r).relu()))
+        logits: Tensor = self.lin2(self.dropout(apply_linear(self.lin1, r, self.backend).relu()))
         return logits
 
 

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from asapool import kernels
+from asapool.kernels.fused.compiled import BLOCK
+from asapool.kernels.fused.score import project_pool_backward
 from tests.kernels.chain import GRAPHS
 
 WIDTHS = (1, 2, 3, 5, 8, 13, 15, 16, 17, 23, 31, 32, 33, 48, 64, 65, 90, 128, 130)  # vectors have 16 or 8 numbers
@@ -61,6 +63,24 @@ def test_gins_sums_and_features_of_clusters(width, dtype):
         (y.square().sum() + kept.pow(3).sum()).backward()
         results.append([y, kept, *(t.grad for t in inputs)])
     compare(results, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("token", [True, False])
+def test_gradients_of_the_projections_in_pooling(width, dtype, token):
+    """Three columns and the token of the score are projected from the same rows, which are more than one block."""
+    N, g = BLOCK + 7, torch.Generator().manual_seed(width)
+    x, U, w, du, dt, before = (
+        torch.randn(*shape, generator=g, dtype=torch.float64).to(dtype)
+        for shape in ((N, width), (width, 3), (width,), (N, 3), (N,), (N, width))
+    )
+    x_, U_, w_ = leaves(x, U, w)
+    projected = torch.nn.functional.leaky_relu(x_, 0.2) @ w_ if token else torch.zeros(N, dtype=dtype)
+    ((x_ @ U_ * du).sum() + (projected * dt).sum()).backward()
+    dx = before.clone()
+    dU, dw = project_pool_backward(x, U, du, (w, 0.2, dt) if token else None, dx)
+    compare([[dx, dU, dw], [before + x_.grad, U_.grad, w_.grad if token else torch.zeros_like(w)]], dtype)
 
 
 @pytest.mark.parametrize("width", [3, 16, 40])

@@ -26,7 +26,13 @@ from asapool.kernels.fused.compiled import lookup_loop, run_rows
 from asapool.kernels.fused.operation import array, first_derivatives_only, fresh, scalar, without_autocast
 from asapool.kernels.fused.products import multiply, multiply_across, multiply_backward, project_to_few
 from asapool.kernels.fused.propagate import activate_backward, activate_rows, propagate_backward, propagate_rows
-from asapool.kernels.fused.score import project_backward, project_rows, score_backward, score_rows
+from asapool.kernels.fused.score import (
+    project_backward,
+    project_pool_backward,
+    project_rows,
+    score_backward,
+    score_rows,
+)
 from asapool.kernels.fused.select import gather_backward, gather_rows, scatter_backward, select_graphs
 from asapool.kernels.graph import Array, Pattern, Rows
 
@@ -282,20 +288,20 @@ class Form(torch.autograd.Function):
         score_inputs = (None, torch.zeros_like(phi), 1.0) if dynamic else (query, token, spec.slope)
         ds, dq, dt, du = form_memberships_backward(spec.clusters, *score_inputs, soft, mask, alpha, u, dg, kept, other)
         out["u_b"] = dg.sum(0) if needs["u_b"] else None
-        out["U"] = torch.mm(du.t(), x).t()  # a product with three rows is faster than one with three columns
-        if needs["x"]:
-            dx = torch.mm(du, U.t()) if dx is None else dx.addmm_(du, U.t())
+        dx = torch.zeros_like(x) if dx is None else dx
         features = x if inner is None else inner
-        dm = None
+        own = None if dynamic or W is not None else (w, spec.slope_token, dt)  # ∂token that goes straight to x
+        out["U"], out["w"] = project_pool_backward(x, U, du, own, dx)
+        d_inner, dm = dx, None
         if dynamic:
             dq, dt, out["w"] = dynamic_backward(spec.clusters, ds, query, token, w, spec.slope)
             out["Q"], out["q_b"], out["T"] = multiply_across(dq, m), dq.sum(0), multiply_across(dt, features)
             d_inner, dm = multiply_backward(dt, T), multiply_backward(dq, Q)
-        else:
+        elif W is not None:
             d_inner, out["w"] = project_backward(dt, features, w, spec.slope_token, [True, True])
-            if dq is not None:
-                dm, out["v"] = project_backward(dq, m, v, 1.0, [True, True])
-                out["c"] = dq.sum().view(1)
+        if not dynamic and dq is not None:
+            dm, out["v"] = project_backward(dq, m, v, 1.0, [True, True])
+            out["c"] = dq.sum().view(1)
         if dm is not None:
             d_inner = d_inner.add_(cluster_max_backward(spec.clusters, dm, features, m, [True]))
             del dm
@@ -304,10 +310,9 @@ class Form(torch.autograd.Function):
             out["n"], d_inner, out["b"] = propagate_backward(spec.edges, d_inner, n, h, h, False, need)
             out["W"] = multiply_across(d_inner, x)
             if needs["x"]:
-                through = multiply_backward(d_inner, W)
-                dx = through if dx is None else dx.add_(through)
-        else:
-            dx = d_inner if dx is None else dx.add_(d_inner)
+                dx.add_(multiply_backward(d_inner, W))
+        elif d_inner is not dx:
+            dx.add_(d_inner)
         out["x"] = dx
         return tuple(out.get(name) if needs[name] else None for name in INPUTS)
 

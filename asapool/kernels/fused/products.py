@@ -207,6 +207,8 @@ def multiply_backward(g: Tensor, W: Tensor) -> Tensor:
 def multiply_across(g: Tensor, x: Tensor) -> Tensor:
     """∂W = gᵀ x, summed over the rows."""
     (n, m), k = g.shape, x.size(1)
+    if k < m and not _fits(n, k, g, x):  # a few rows times many columns is faster than many rows times a few columns
+        return multiply_across(x, g).t()
     if not _fits(n, k, g, x):
         return torch.mm(g.t(), x)
     parts = fresh(-(-n // PART), m, k, like=x)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from asapool.kernels.fused.compiled import BLOCK, Loop, lookup_loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh, scalar
+from asapool.kernels.fused.vectors import at, choose, fill, lanes, load, plus, pointer, store, times
 from asapool.kernels.graph import Pattern, Rows
 
 
@@ -39,6 +40,43 @@ def _project_blocks_backward(start, stop, x, w, slope, g, dx, dw):  # type: igno
                 dw[b, f] += x[i, f] * (above if x[i, f] > zero else below)
 
 
+@Loop
+def _project_pool_blocks_backward(start, stop, x, columns, g, token, dx, sums):  # type: ignore[no-untyped-def]
+    """∂x_i += Σ_c g_ic column_c + t_i σ'(x_i) w and, for each block, Σ_i g_ic x_i and Σ_i t_i σ(x_i).
+
+    columns: three, and w. token: σ's slope and t. A block is walked once for every 64 bytes of a row, so that its sums
+    stay in registers.
+    """
+    (slope, t), (N, F), zero = token, x.shape, x.dtype.type(0)
+    x_, dx_, u = pointer(x), pointer(dx), pointer(columns)
+    L, nil = lanes(x_), fill(x_, zero)
+    for block in range(start, stop):
+        lo, hi, sums_ = block * BLOCK, min((block + 1) * BLOCK, N), at(pointer(sums), block * 4 * F)
+        for f in range(0, F // L * L, L):
+            u_0, u_1, u_2, w = load(u, f), load(u, F + f), load(u, 2 * F + f), load(u, 3 * F + f)
+            s_0, s_1, s_2, s_3 = nil, nil, nil, nil
+            for i in range(lo, hi):
+                x_i = load(x_, i * F + f)
+                a, b, c = fill(x_, g[i, 0]), fill(x_, g[i, 1]), fill(x_, g[i, 2])
+                d = choose(x_i, fill(x_, t[i]), fill(x_, t[i] * slope))
+                step = plus(plus(times(a, u_0), times(b, u_1)), plus(times(c, u_2), times(d, w)))
+                store(dx_, i * F + f, plus(load(dx_, i * F + f), step))
+                s_0, s_1 = plus(s_0, times(a, x_i)), plus(s_1, times(b, x_i))
+                s_2, s_3 = plus(s_2, times(c, x_i)), plus(s_3, times(d, x_i))
+            store(sums_, f, s_0)
+            store(sums_, F + f, s_1)
+            store(sums_, 2 * F + f, s_2)
+            store(sums_, 3 * F + f, s_3)
+        for f in range(F // L * L, F):
+            s_0, s_1, s_2, s_3 = zero, zero, zero, zero
+            for i in range(lo, hi):
+                v, a, b, c, d = x[i, f], g[i, 0], g[i, 1], g[i, 2], t[i]
+                d = d if v > zero else d * slope
+                dx[i, f] += a * columns[0, f] + b * columns[1, f] + c * columns[2, f] + d * columns[3, f]
+                s_0, s_1, s_2, s_3 = s_0 + a * v, s_1 + b * v, s_2 + c * v, s_3 + d * v
+            sums_[f], sums_[F + f], sums_[2 * F + f], sums_[3 * F + f] = s_0, s_1, s_2, s_3
+
+
 def project_rows(x: Tensor, w: Tensor, slope: float) -> Tensor:
     """token of all rows."""
     x_, token = array(x), fresh(x.size(0), like=x)
@@ -52,6 +90,19 @@ def project_backward(g: Tensor, x: Tensor, w: Tensor, slope: float, need: list[b
     dx, dw = np.empty_like(x_), fresh(blocks, x.size(1), like=x)
     run_rows(_project_blocks_backward, blocks, 3 * x_.size, x_, array(w), scalar(slope, x), g.numpy(), dx, dw)
     return torch.from_numpy(dx), torch.from_numpy(dw.sum(0))
+
+
+def project_pool_backward(
+    x: Tensor, U: Tensor, g: Tensor, token: tuple[Tensor, float, Tensor] | None, dx: Tensor
+) -> tuple[Tensor, Tensor]:
+    """∂U (F, 3) and ∂w from ∂(x U) and, unless token is None, from (w, slope, ∂token); ∂x is added to dx."""
+    (N, F), blocks = x.shape, -(-x.size(0) // BLOCK)
+    w, slope, t = (x.new_zeros(F), 1.0, x.new_zeros(N)) if token is None else token
+    columns, sums = torch.cat([U.detach().t(), w.detach().view(1, F)]), fresh(blocks, 4, F, like=x)
+    arrays = (array(x), columns.numpy(), array(g), (scalar(slope, x), array(t)), dx.numpy(), sums)
+    run_rows(_project_pool_blocks_backward, blocks, 8 * N * F, *arrays)
+    total = torch.from_numpy(sums.sum(0))
+    return total[:3].t(), total[3]
 
 
 _project_op = differentiable(

@@ -136,6 +136,17 @@ larger = _combination("v where it is larger than u or NaN, u elsewhere.", _large
 
 
 @generated
+def choose(typing: Any, x: Any, u: Any, v: Any) -> Any:
+    """u where x is above zero, v elsewhere."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x, u, v = args
+        return builder.select(builder.fcmp_ordered(">", x, ir.Constant(x.type, None)), u, v)
+
+    return u(x, u, u), generate
+
+
+@generated
 def total(typing: Any, v: Any) -> Any:
     """The sum of a vector's numbers, by halves."""
 
