@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -14,10 +13,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import ASAPooling, GCNConv, global_max_pool, global_mean_pool
 
 from asapool.data import Batch
-from asapool.models import GraphClassifier
 from asapool.nn import ASAPooling as OurPooling
 from asapool.nn.step import Pooled
-from asapool.training.adam import Adam
 
 
 @dataclass(frozen=True)
@@ -103,22 +100,17 @@ class TGPNetwork(nn.Module):
 
 
 def training_step(model: nn.Module, loss: Callable[[], Tensor]) -> Callable[[], None]:
-    """Forward, backward, Adam: asapool's own around torch's kernel for its networks, torch.optim.Adam for the others.
+    """Forward, backward, Adam.
 
     The rate is zero, which spares Adam nothing: a network that learns keeps other nodes, with more or fewer edges
     between them, and then the sides would no longer do the same work, nor the same in every round.
     """
-    if isinstance(model, GraphClassifier):
-        adam = Adam(model.parameters(), weight_decay=5e-4)
-        zero_grad, update = adam.zero_grad, partial(adam.step, lr=0.0)
-    else:
-        optimiser = torch.optim.Adam(model.parameters(), lr=0.0, weight_decay=5e-4, fused=True)
-        zero_grad, update = optimiser.zero_grad, optimiser.step
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.0, weight_decay=5e-4, fused=True)
 
     def step() -> None:
-        zero_grad()
+        optimiser.zero_grad(set_to_none=True)
         loss().backward()
-        update()
+        optimiser.step()
 
     return step
 

@@ -181,9 +181,9 @@ def large_set_section(result: dict[str, Any]) -> str:
         f"from the memory map, `asap+` with width 64 and batches of {epochs[0]['batch_size']} graphs (goals: 4,000 graphs a second, "
         "2,048 MiB per process):\n\n"
         + table(["training graphs", "epoch s", "graphs per s", "µs per graph", "largest process"], rows)
-        + f"\nThe cost per graph grows {growth:.3f}× from {epochs[0]['graphs']:,} to {epochs[-1]['graphs']:,} graphs "
-        f"(goal: at most 1.15×, to a million{'' if growth <= 1.15 else '; not reached'}), and the goal of 4,000 graphs a second is "
-        f"{'reached' if least >= 4000 else 'not reached'} by the slowest.\n"
+        + f"\nFrom {epochs[0]['graphs']:,} to {epochs[-1]['graphs']:,} graphs the cost per graph changes by a factor of {growth:.3f} "
+        f"(goal: at most 1.15, to a million{'' if growth <= 1.15 else '; not reached'}). The goal of 4,000 graphs a second is "
+        f"{'reached with every size' if least >= 4000 else 'not reached with every size'}.\n"
         + (f"\nIn this run {result['note']}.\n" if "note" in result else "")
         + measured_on(result)
     )

@@ -45,8 +45,7 @@ def step_section(result: dict[str, Any]) -> str:
         "batch. The floor is the dense matrix products of the same step alone, computed by torch. On AMD processors with "
         "AVX-512 asapool computes them itself in half the time (MKL does not use the whole width there), so that a step can "
         "come close to the floor or below. asapool and torch_geometric pool with the same weights, which do not change during "
-        "timing. asapool's network is trained with asapool's Adam, the others with torch.optim.Adam(fused=True): the same "
-        "kernel of torch.\n\n"
+        "timing.\n\n"
     )
     if pool:
         head += ["torch-geometric-pool ms", "paper faster"]
