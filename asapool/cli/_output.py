@@ -114,7 +114,7 @@ class _Escaping:
 
 
 def print_grid(title: str, head: Sequence[str], lines: Sequence[Sequence[str]], *, left: int = 1) -> None:
-    """Print a table; the first `left` columns are names, the others numbers."""
+    """Print a table below its title; the first `left` columns are names, the others numbers."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -122,11 +122,12 @@ def print_grid(title: str, head: Sequence[str], lines: Sequence[Sequence[str]], 
     console = Console()
     if not console.is_terminal:
         console = Console(width=200)  # nothing is cut off in a file or a pipe
-    grid = Table(title=Text(clean(title)), title_justify="left")
+    grid = Table()
     for number, name in enumerate(head):
         grid.add_column(Text(clean(name)), justify="left" if number < left else "right", overflow="fold")
     for line in lines:
         grid.add_row(*(Text(clean(cell)) for cell in line))
+    console.print(Text(clean(title), style="italic"), soft_wrap=True)  # a title above a narrow table is not cut up
     console.print(grid)
 
 
