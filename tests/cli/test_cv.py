@@ -40,7 +40,7 @@ def test_compare_tests_the_others_against_the_first(tmp_path):
     output = call("compare", *SMALL, "--methods", "mlp,none", "--out", tmp_path, "--seed", 3)
     assert "difference to" in output.stdout
     assert "p (corrected t)" in output.stdout
-    assert "3 folds, seed 3 " in output.stdout
+    assert "3 folds, seed 3\n" in output.stdout
     table = json.loads((tmp_path / "cv.json").read_text())
     assert table["reference"] == "mlp"
     assert [cell["against"] and cell["against"]["n"] for cell in table["cells"]] == [None, 3]
