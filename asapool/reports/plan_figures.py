@@ -43,17 +43,18 @@ def plan_figure(table: Table) -> Any | None:
     lines = kind.lines(table) if kind else []
     if kind is None or not lines:
         return None
-    figure = new_figure(6.0, 3.8)
+    figure = new_figure(6.0, 3.6 + 0.2 * len(lines))
     axes = figure.add_subplot(xlabel=kind.x, ylabel=f"{table.metric} accuracy, %", title=table.title)
     axes.spines[["top", "right"]].set_visible(False)
     for k, line in enumerate(lines):
         colour = PRINTED[k % len(PRINTED)]
         axes.plot(line.x, line.y, label=line.name, color=colour, marker="o" if line.dots else None)
-        low, high = ([y + sign * b for y, b in zip(line.y, line.band, strict=True)] for sign in (-1, 1))
+        low = [max(y - b, 0.0) for y, b in zip(line.y, line.band, strict=True)]
+        high = [min(y + b, 100.0) for y, b in zip(line.y, line.band, strict=True)]
         axes.fill_between(line.x, low, high, color=colour, alpha=0.16, linewidth=0)
     measured = sorted({x for line in lines if line.dots for x in line.x})
     axes.set_xticks(measured, [f"{x:g}" for x in measured])
-    axes.legend(frameon=False)
+    figure.legend(loc="outside lower center", frameon=False)  # a legend inside would cover lines and bands
     return figure
 
 
