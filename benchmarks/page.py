@@ -16,6 +16,7 @@ from benchmarks.measuring import RESULTS
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 SECTIONS = {
     "step": speed.step_section,
+    "step-repeat": speed.repeated_section,
     "step-avx2": speed.older_processor_section,
     "step-intel": speed.intel_section,
     "step-epyc": speed.other_processor_section,
