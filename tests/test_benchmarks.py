@@ -94,7 +94,9 @@ def test_the_page_of_speed_is_that_of_the_committed_results():
 
 
 def test_the_speeds_in_the_readme_are_those_of_the_results():
-    files = [ROOT / "benchmarks" / "results" / f"{name}.json" for name in ("step", "step-repeat", "step-intel", "step-epyc")]
+    files = [
+        ROOT / "benchmarks" / "results" / f"{name}.json" for name in ("step", "step-repeat", "step-intel", "step-epyc")
+    ]
     runs = [run for file in files for run in json.loads(file.read_text())["runs"]]
     readme = (ROOT / "README.md").read_text()
     for side in ("asapool paper", "asapool drop-in"):
