@@ -17,10 +17,28 @@ Structure = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]  # rowptr, col
 STRUCTURE = ", ".join(["Tensor"] * 6)  # in a schema
 
 
+def distinct(run: Run) -> Run:
+    """The same function with outputs that share no memory, as a custom op must return."""
+
+    def separate(*args: Any) -> Any:
+        outputs = run(*args)
+        if isinstance(outputs, Tensor):
+            return outputs
+        seen: set[int] = set()
+        result = []
+        for one in outputs:
+            shared = one.numel() > 0 and one.data_ptr() in seen
+            seen.add(one.data_ptr())
+            result.append(one.clone() if shared else one)
+        return tuple(result)
+
+    return separate
+
+
 def register(name: str, run: Run, fake: Run, *, inputs: str, outputs: str, device: str | None = "cpu") -> Run:
     """Register an operation on tensors without gradient; inputs and outputs as in a torch.library schema."""
     schema = f"({inputs}) -> {outputs}"
-    op = torch.library.custom_op(f"asapool::{name}", run, mutates_args=(), device_types=device, schema=schema)
+    op = torch.library.custom_op(f"asapool::{name}", distinct(run), mutates_args=(), device_types=device, schema=schema)
     op.register_fake(fake)
 
     def call(*args: Any) -> Any:

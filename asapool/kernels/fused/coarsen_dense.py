@@ -113,6 +113,22 @@ def coarsen_dense(block, S, A, scratch, bit_scratch, cols, values, size, counts)
 
 
 @helper
+def _is_symmetric(block, A, A_t):  # type: ignore[no-untyped-def]
+    """Whether the graph's Â equals its transpose to rounding, as every A^p of an undirected graph does."""
+    lo, n, _, _ = block
+    rowptr, col, value = A
+    t_rowptr, t_col, edge = A_t
+    bound, differ = 64 * np.finfo(value.dtype).eps, 0
+    for i in range(lo, lo + n):
+        if rowptr[i] != t_rowptr[i] or rowptr[i + 1] != t_rowptr[i + 1]:
+            return False
+    for e in range(rowptr[lo], rowptr[lo + n]):
+        a, b = value[e], value[edge[e]]
+        differ |= (col[e] != t_col[e]) | (abs(a - b) > bound * (abs(a) + abs(b)))
+    return differ == 0
+
+
+@helper
 def coarsen_dense_backward(block, S, S_t, A, A_t, G, scratch, need, dalpha, dhat):  # type: ignore[no-untyped-def]
     """Gradients of the graph's memberships and edges, each if needed. S_t, A_t: Ŝ and Â by column."""
     lo, n, k0, k = block
@@ -128,24 +144,33 @@ def coarsen_dense_backward(block, S, S_t, A, A_t, G, scratch, need, dalpha, dhat
         scratch[2, : n * wide].reshape(n, wide),
     )
     G_, H_ = scratch[3, : k * wide].reshape(k, wide), scratch[4, : k * wide].reshape(k, wide)
+    symmetric = need[0] and _is_symmetric(block, A, A_t)
     _spread(block, S, D)
     G_[:] = 0
-    H_[:] = 0
+    H_[:] = 0  # Gᵀ, or G + Gᵀ if U = T
     for p in range(k):
         for e in range(g_rowptr[k0 + p], g_rowptr[k0 + p + 1]):
-            q = g_col[e] - k0
-            G_[p, q], H_[q, p] = g_value[e], g_value[e]
+            q, g = g_col[e] - k0, g_value[e]
+            G_[p, q] = g
+            H_[q, p] += g
+            if symmetric:
+                H_[p, q] += g
     D_, T_, U_ = pointer(D), pointer(T), pointer(U)
     if need[0]:
         for j in range(n):
             begin, end, t = a_rowptr[lo + j], a_rowptr[lo + j + 1], at(T_, j * wide)  # T = Â Ŝ
             sum_row(begin, end, pointer(a_col), None, pointer(a_value), lo, D_, wide, None, one, False, t)
+            if symmetric:
+                continue
             begin, end, u = t_rowptr[lo + j], t_rowptr[lo + j + 1], at(U_, j * wide)  # U = Âᵀ Ŝ
             sum_row(begin, end, pointer(t_col), pointer(t_edge), pointer(a_value), lo, D_, wide, None, one, False, u)
         for p in range(k):
             begin, end = rowptr[perm[k0 + p]], rowptr[perm[k0 + p] + 1]
             g, h = at(pointer(G_), p * wide), at(pointer(H_), p * wide)
-            match_rows(begin, end, pointer(col), lo, T_, U_, wide, g, h, pointer(dalpha))
+            if symmetric:
+                match_row(begin, end, pointer(col), lo, T_, wide, h, pointer(dalpha))
+            else:
+                match_rows(begin, end, pointer(col), lo, T_, U_, wide, g, h, pointer(dalpha))
     if need[1]:
         for j in range(n):
             begin, end, t = s_rowptr[lo + j], s_rowptr[lo + j + 1], at(T_, j * wide)  # T = Ŝ G

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from asapool.errors import AsapoolError
-from asapool.kernels.custom_op import Run
+from asapool.kernels.custom_op import Run, distinct
 from asapool.kernels.graph import Array, Rows
 
 PATTERN_FIELDS = ("rowptr", "col", "rowptr_t", "col_t", "edge_t")
@@ -34,7 +34,7 @@ def _library(name: str, run: Run, fake: Run, patterns: int, schema: str) -> Any:
         rows = [Rows(*(t.numpy() for t in args[5 * k : 5 * k + 5])) for k in range(patterns)]
         return run(*rows, *args[5 * patterns :])
 
-    op = torch.library.custom_op(f"asapool::{name}", flat, mutates_args=(), device_types="cpu", schema=schema)
+    op = torch.library.custom_op(f"asapool::{name}", distinct(flat), mutates_args=(), device_types="cpu", schema=schema)
 
     def flat_fake(*args: Any) -> Any:
         rows = [Rows(*args[5 * k : 5 * k + 5]) for k in range(patterns)]

@@ -35,6 +35,30 @@ def _transpose(rowptr, col, rowptr_t, col_t, edge_t, diag):  # type: ignore[no-u
 
 
 @Loop
+def _mirror(rowptr, col, edge_t, diag):  # type: ignore[no-untyped-def]
+    """The position of every entry's mirror image, and of the diagonal; False if an entry has no mirror image.
+
+    place[j] is the first entry of row j that has not met its mirror image. When the walk comes to row i, the entries
+    before its diagonal have met theirs, and those behind it meet the next entry of row j.
+    """
+    N = rowptr.size - 1
+    place = rowptr[:N].copy()
+    for i in range(N):
+        first = place[i]
+        if first >= rowptr[i + 1] or col[first] != i:
+            return False
+        diag[i], edge_t[first] = first, first
+        for e in range(first + 1, rowptr[i + 1]):
+            j = col[e]
+            k = place[j]
+            if k >= rowptr[j + 1] or col[k] != i:
+                return False
+            edge_t[e], edge_t[k] = k, e
+            place[j] = k + 1
+    return True
+
+
+@Loop
 def _pack(source, target, N, slot, rowptr):  # type: ignore[no-untyped-def]
     """Counting sort by source, then by target; repeated edges are merged, and missing diagonal entries added."""
     E = source.size
@@ -136,12 +160,16 @@ def _reach_rows(start, stop, rowptr, col, hops, counts):  # type: ignore[no-unty
 
 
 def complete(rowptr: Tensor, col: Tensor) -> Structure:
-    """Compute the rest of a structure from its rows and columns: the diagonal and the entries by column."""
-    N = rowptr.numel() - 1
-    diag, rowptr_t = np.empty(N, np.int64), np.zeros(N + 1, np.int64)
-    col_t, edge_t = np.empty(col.numel(), np.int64), np.empty(col.numel(), np.int64)  # numpy uses huge pages
+    """Compute the rest of a structure from its rows and columns: the diagonal and the entries by column.
+
+    The columns of a symmetric structure are its rows, and share their memory.
+    """
+    N, as_tensor = rowptr.numel() - 1, torch.from_numpy
+    diag, edge_t = np.empty(N, np.int64), np.empty(col.numel(), np.int64)  # numpy uses huge pages
+    if _mirror(rowptr.numpy(), col.numpy(), edge_t, diag):
+        return rowptr, col, as_tensor(diag), rowptr.detach(), col.detach(), as_tensor(edge_t)
+    rowptr_t, col_t = np.zeros(N + 1, np.int64), np.empty_like(edge_t)
     _transpose(rowptr.numpy(), col.numpy(), rowptr_t, col_t, edge_t, diag)
-    as_tensor = torch.from_numpy
     return rowptr, col, as_tensor(diag), as_tensor(rowptr_t), as_tensor(col_t), as_tensor(edge_t)
 
 

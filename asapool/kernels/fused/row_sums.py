@@ -94,32 +94,34 @@ def scale_row(y, F, scale):  # type: ignore[no-untyped-def]
 @helper
 def match_row(begin, end, col, first, x, F, g, out):  # type: ignore[no-untyped-def]
     """out_e = x_col(e) · g for the entries begin … end; x points to a matrix with rows of F numbers, g to a row."""
-    L, nought, f = lanes(x), zero(x), 0
+    L, nought = lanes(x), zero(x)
     if F == L:
         a = load(g, 0)
         for e in range(begin, end):
             out[e] = total(times(a, load(x, (col[e] - first) * F)))
-        return
-    while f + 4 * L <= F:
-        a, b, c, d = load(g, f), load(g, f + L), load(g, f + 2 * L), load(g, f + 3 * L)
+    elif F == 4 * L:
+        a, b, c, d = load(g, 0), load(g, L), load(g, 2 * L), load(g, 3 * L)
         for e in range(begin, end):
-            j, before = (col[e] - first) * F + f, out[e] if f else nought
+            j = (col[e] - first) * F
             v = plus(times(a, load(x, j)), times(b, load(x, j + L)))
             w = plus(times(c, load(x, j + 2 * L)), times(d, load(x, j + 3 * L)))
-            out[e] = before + total(plus(v, w))
-        f += 4 * L
-    while f + L <= F:
-        a = load(g, f)
+            out[e] = total(plus(v, w))
+    else:
+        nil = fill(x, nought)
         for e in range(begin, end):
-            before = out[e] if f else nought
-            out[e] = before + total(times(a, load(x, (col[e] - first) * F + f)))
-        f += L
-    if f < F:
-        for e in range(begin, end):
-            j, rest = (col[e] - first) * F, out[e] if f else nought
-            for k in range(f, F):
-                rest += g[k] * x[j + k]
-            out[e] = rest
+            j, f, rest = (col[e] - first) * F, 0, nought
+            v, w = nil, nil
+            while f + 2 * L <= F:
+                v = plus(v, times(load(g, f), load(x, j + f)))
+                w = plus(w, times(load(g, f + L), load(x, j + f + L)))
+                f += 2 * L
+            if f + L <= F:
+                v = plus(v, times(load(g, f), load(x, j + f)))
+                f += L
+            while f < F:
+                rest += g[f] * x[j + f]
+                f += 1
+            out[e] = rest + total(plus(v, w)) if F > L else rest
 
 
 @helper
