@@ -1,13 +1,11 @@
-"""Edges and their mirror images: entries by column, and gradients of pooled edges of undirected graphs."""
+"""Edges and their mirror images, the entries by column."""
 
 import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_array
 
-from asapool import kernels
 from asapool.kernels.fused.pattern import complete
-from tests.graphs import random_batch
 
 
 def structure(there):
@@ -54,36 +52,3 @@ def test_entries_by_column_are_those_of_the_transposed_matrix(kind, seed):
     loops = np.flatnonzero(there.diagonal())
     assert diag[loops].tolist() == [e for e in range(len(col)) if col[e] == np.repeat(range(n), np.diff(rowptr))[e]]
     assert shares_memory(structure(there)) == (len(loops) == n and bool((there == there.T).all()))
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("weights", ["symmetric", "one differs", "any"])
-def test_gradients_of_pooled_edges_of_undirected_graphs(weights, seed):
-    """Â as large as its mirror image needs half of the sums; against the formula on the dense matrix."""
-    draw = torch.Generator().manual_seed(seed)
-    x, edge_index, _, _ = random_batch(seed, graphs=1, most=9)
-    n = len(x)
-    ptr = torch.tensor([0, n])
-    pattern, _ = kernels.pack(edge_index, ptr, n)
-    P = pattern
-    there = torch.zeros(n, n, dtype=torch.bool)
-    there[P.row, P.col] = True
-    A = torch.rand(n, n, generator=draw, dtype=torch.float64) - 0.3
-    if weights != "any":
-        A = A + A.t()
-    if weights == "one differs":
-        edge = (P.row != P.col).nonzero()[:1]
-        A[P.row[edge], P.col[edge]] += 1e-6
-    hat, alpha = A[P.row, P.col].requires_grad_(), torch.rand(P.col.numel(), generator=draw, dtype=torch.float64)
-    alpha.requires_grad_()
-    perm = torch.randperm(n, generator=draw)[: (n + 1) // 2]
-    pooled, value = kernels.coarsen(P, alpha, P, hat, perm, torch.tensor([0, len(perm)]))
-    g = torch.rand(value.numel(), generator=draw, dtype=torch.float64) - 0.5
-    ours = torch.autograd.grad(value, (alpha, hat), g)
-
-    zero = torch.zeros(n, n, dtype=torch.float64)
-    S_t = zero.index_put((P.row, P.col), alpha)[perm]  # a row for each kept cluster
-    formula = (S_t @ zero.index_put((P.row, P.col), hat) @ S_t.t())[pooled.row, pooled.col]
-    torch.testing.assert_close(value, formula)
-    for one, other in zip(ours, torch.autograd.grad(formula, (alpha, hat), g), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)

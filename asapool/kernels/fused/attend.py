@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.compiled import BLOCK, Loop, lookup_loop, run_rows
-from asapool.kernels.fused.operation import array, differentiable, empty, fresh, scalar
+from asapool.kernels.fused.operation import array, differentiable, empty, fresh, fresh_like, scalar
 from asapool.kernels.graph import Array, Pattern, Rows
 
 
@@ -106,7 +106,7 @@ def _add_rows(start, stop, rowptr, edge, value, total):  # type: ignore[no-untyp
 def cluster_max_rows(rows: Rows, x: Tensor) -> Tensor:
     """m_i = max_{j∈c(i)} x_j of all rows."""
     x_ = array(x)
-    m = np.empty_like(x_)
+    m = fresh_like(x_)
     run_rows(_max_rows, x_.shape[0], rows.col.size * (x_.shape[1] + 40), rows.rowptr, rows.col, x_, m)
     return torch.from_numpy(m)
 
@@ -114,7 +114,7 @@ def cluster_max_rows(rows: Rows, x: Tensor) -> Tensor:
 def cluster_max_backward(rows: Rows, g: Tensor, x: Tensor, m: Tensor, need: list[bool]) -> Tensor:
     """∂x from ∂m."""
     x_, m_ = array(x), array(m)
-    share, dx, work = np.empty_like(x_), np.empty_like(x_), rows.col.size * (x_.shape[1] + 40)
+    share, dx, work = fresh_like(x_), fresh_like(x_), rows.col.size * (x_.shape[1] + 40)
     run_rows(_tie_shares, x_.shape[0], work, rows.rowptr, rows.col, x_, m_, g.numpy(), share)
     run_rows(_cluster_max_rows_backward, x_.shape[0], work, rows.rowptr_t, rows.col_t, x_, m_, share, dx)
     return torch.from_numpy(dx)
@@ -267,7 +267,7 @@ def dynamic_backward(
     """∂query, ∂token and ∂w from ∂s."""
     q, t, w_, (N, F) = array(query), array(token), array(w), token.shape
     blocks, work, bend = -(-N // BLOCK), ds.size * (3 * F + 40), scalar(slope, token)
-    dq, dt, dw = np.empty_like(q), np.empty_like(t), fresh(blocks, F, like=token)
+    dq, dt, dw = fresh_like(q), fresh_like(t), fresh(blocks, F, like=token)
     by_row, by_column = (rows.rowptr, rows.col, rows.edge_t[:0]), rows[2:]
     run_rows(_dynamic_blocks_backward, blocks, work, by_row, q, t, w_, bend, ds, dq, dw)
     run_rows(_dynamic_blocks_backward, blocks, work, by_column, t, q, w_, bend, ds, dt, dw[:0])

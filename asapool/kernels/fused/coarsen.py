@@ -11,7 +11,7 @@ from torch import Tensor
 from asapool.kernels.custom_op import STRUCTURE, fake_structure
 from asapool.kernels.fused.coarsen_dense import LANE, coarsen_dense, coarsen_dense_backward, is_dense, width
 from asapool.kernels.fused.coarsen_sparse import alpha_backward, by_node, coarsen_sparse, grow, hat_backward
-from asapool.kernels.fused.compiled import Loop, helper, run_rows
+from asapool.kernels.fused.compiled import Loop, helper, run_rows, scratch_rows
 from asapool.kernels.fused.operation import PATTERN_FIELDS, array, differentiable, empty
 from asapool.kernels.fused.pattern import complete, rows_from
 from asapool.kernels.fused.thinning import mutual, one_graph, thinned_graphs, with_pairs
@@ -70,7 +70,7 @@ def _dense_units(start, stop, units, S, A, counts):  # type: ignore[no-untyped-d
     """Rows of Ŝᵀ Â Ŝ if all graphs are dense: the same as `_coarsen_units`, but compiled in half the time."""
     kind = S[2].dtype
     numbers, words, _, _ = _largest(start, stop, units)
-    scratch, bit_scratch = np.empty((3, numbers), kind), np.empty((3, words), np.uint64)
+    scratch, bit_scratch = scratch_rows(3, numbers, S[2]), np.empty((3, words), np.uint64)
     room = 64 + 32 * (units[stop - 1, 6] - units[start, 5])
     cols, values, size = np.empty(room, np.int64), np.empty(room, kind), np.int64(0)  # 0 alone is another numba type
     for u in range(start, stop):
@@ -86,7 +86,7 @@ def _coarsen_units(start, stop, units, S, A, T, most, counts):  # type: ignore[n
     """Rows of Ŝᵀ Â Ŝ, unit by unit; most: entries that a row of a thinned graph keeps, None if no graph is thinned."""
     kind = S[2].dtype
     numbers, words, n, k = _largest(start, stop, units)
-    scratch, bit_scratch = np.empty((3, numbers), kind), np.empty((3, words), np.uint64)
+    scratch, bit_scratch = scratch_rows(3, numbers, S[2]), np.empty((3, words), np.uint64)
     lists, bits = (np.empty(n + 1, np.int64), np.empty(k + 1, np.int64)), np.zeros(k // 64 + 1, np.uint64)
     sparse_scratch = (np.zeros(n, kind), np.zeros(k, kind), *lists, np.ones(n, np.uint8), np.ones(k, np.uint8), bits)
     room = 64 + 32 * (units[stop - 1, 6] - units[start, 5])
@@ -113,7 +113,7 @@ def _coarsen_units(start, stop, units, S, A, T, most, counts):  # type: ignore[n
 def _dense_units_backward(start, stop, units, S, S_t, A, A_t, G, need, dalpha, dhat):  # type: ignore[no-untyped-def]
     """Gradients of the graphs in dense rows."""
     numbers, _, _, _ = _largest(start, stop, units)
-    scratch = np.empty((5, numbers), S[2].dtype)
+    scratch = scratch_rows(5, numbers, S[2])
     for u in range(start, stop):
         block = (units[u, 0], units[u, 1], units[u, 2], units[u, 3])
         coarsen_dense_backward(block, S, S_t, A, A_t, G, scratch, need, dalpha, dhat)

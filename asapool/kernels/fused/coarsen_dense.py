@@ -13,14 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from asapool.kernels.fused.compiled import helper, inline
-from asapool.kernels.fused.row_sums import match_row, match_rows, sum_row
-from asapool.kernels.fused.vectors import at, pointer
+from asapool.kernels.fused.row_sums import match_row, match_rows, sum_row, unite
+from asapool.kernels.fused.vectors import at, first_bit, pointer
 
 LANE = 16  # row widths are multiples of this, so that rows are whole vectors
-# position of the only set bit of a word: the top six bits of word × DE_BRUIJN are different for each
-DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-PLACE = np.empty(64, np.int64)
-PLACE[[((1 << k) * int(DE_BRUIJN) % 2**64) >> 58 for k in range(64)]] = np.arange(64)
 
 
 @inline
@@ -42,9 +38,8 @@ def emit(begin, end, base, bits, out, cols, values, size):  # type: ignore[no-un
     for word in range(begin, end):
         w = bits[word]
         while w:
-            lowest = w & (~w + one)
-            q = (word << 6) + PLACE[(lowest * DE_BRUIJN) >> np.uint64(58)]
-            w ^= lowest
+            q = (word << 6) + first_bit(w)
+            w &= w - one
             cols[size], values[size] = base + q, out[q]
             size += 1
     return size
@@ -70,16 +65,13 @@ def _meet(block, S, A, met, met_twice):  # type: ignore[no-untyped-def]
     a_rowptr, a_col, _ = A
     words, one = k // 64 + 1, np.uint64(1)
     met[: n * words] = 0
-    met_twice[: n * words] = 0
     for p in range(k):
         i, word, bit = perm[k0 + p], p >> 6, one << np.uint64(p & 63)
         for e in range(rowptr[i], rowptr[i + 1]):
             met[(col[e] - lo) * words + word] |= bit
     for j in range(n):
-        for e in range(a_rowptr[lo + j], a_rowptr[lo + j + 1]):
-            m = (a_col[e] - lo) * words
-            for w in range(words):
-                met_twice[j * words + w] |= met[m + w]
+        begin, end = a_rowptr[lo + j], a_rowptr[lo + j + 1]
+        unite(begin, end, pointer(a_col), lo, pointer(met), words, at(pointer(met_twice), j * words))
 
 
 @helper
@@ -91,7 +83,7 @@ def coarsen_dense(block, S, A, scratch, bit_scratch, cols, values, size, counts)
     wide, words = width(k), k // 64 + 1
     D, T = scratch[0, : n * wide].reshape(n, wide), scratch[1, : n * wide].reshape(n, wide)
     row = scratch[2, :wide]
-    met, met_twice, bits = bit_scratch
+    met, met_twice, bits = bit_scratch[0], bit_scratch[1], bit_scratch[2]
     one, D_, T_ = value.dtype.type(1), pointer(D), pointer(T)
     _spread(block, S, D)
     _meet(block, S, A, met, met_twice)
@@ -101,11 +93,7 @@ def coarsen_dense(block, S, A, scratch, bit_scratch, cols, values, size, counts)
     for p in range(k):
         begin, end = rowptr[perm[k0 + p]], rowptr[perm[k0 + p] + 1]
         sum_row(begin, end, pointer(col), None, pointer(value), lo, T_, wide, None, one, False, pointer(row))
-        bits[:words] = 0
-        for e in range(begin, end):
-            m = (col[e] - lo) * words
-            for w in range(words):
-                bits[w] |= met_twice[m + w]
+        unite(begin, end, pointer(col), lo, pointer(met_twice), words, pointer(bits))
         before = size
         size = emit(0, words, k0, bits, row, cols, values, size)
         counts[k0 + p] = size - before

@@ -7,6 +7,7 @@ pattern is five tensors. Both run the same forward and backward.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from asapool.errors import AsapoolError
 from asapool.kernels.custom_op import Run, distinct
+from asapool.kernels.fused.vectors import BYTES
 from asapool.kernels.graph import Array, Rows
 
 PATTERN_FIELDS = ("rowptr", "col", "rowptr_t", "col_t", "edge_t")
@@ -151,7 +153,26 @@ def without_autocast(method: Run) -> Run:
 
 def fresh(*shape: int, like: Tensor) -> Array:
     """An uninitialised array; faster to allocate than a tensor and its numpy view."""
-    return np.empty(shape, np.float32 if like.dtype == torch.float32 else np.float64)
+    return _aligned(shape, np.float32 if like.dtype == torch.float32 else np.float64)
+
+
+def fresh_like(a: Array) -> Array:
+    """An uninitialised array with the same shape and dtype."""
+    return _aligned(a.shape, a.dtype)
+
+
+def _aligned(shape: tuple[int, ...], dtype: Any) -> Array:
+    """An array whose rows start where vectors do, as those of torch's tensors; numpy's own start at 16 bytes.
+
+    Otherwise every vector that is read or written lies on two lines of the cache. Columns are read number by number,
+    and small arrays are in the cache anyway.
+    """
+    size = math.prod(shape)
+    if size < 1024 or len(shape) < 2 or shape[-1] < 16:
+        return np.empty(shape, dtype)
+    room = np.empty(size + BYTES // 4, dtype)
+    start = -room.__array_interface__["data"][0] % BYTES // room.itemsize
+    return room[start : start + size].reshape(shape)
 
 
 def empty(like: Tensor) -> Tensor:

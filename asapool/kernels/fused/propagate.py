@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.compiled import BLOCK, Loop, lookup_loop, run_rows
-from asapool.kernels.fused.operation import array, differentiable, empty, fresh
+from asapool.kernels.fused.operation import array, differentiable, empty, fresh, fresh_like
 from asapool.kernels.fused.row_sums import match_row, sum_row
 from asapool.kernels.fused.vectors import at, pointer
 from asapool.kernels.graph import Array, Pattern, Rows
@@ -213,7 +213,7 @@ def propagate(
 
 def _masked(g: Array, y: Array) -> tuple[Array, Array]:
     """The gradient before ReLU, and its sum over all rows."""
-    dh, db = np.empty_like(g), np.empty((-(-g.shape[0] // BLOCK), g.shape[1]), g.dtype)
+    dh, db = fresh_like(g), np.empty((-(-g.shape[0] // BLOCK), g.shape[1]), g.dtype)
     run_rows(_activate_blocks_backward, db.shape[0], 5 * g.size, g, y, dh, db)
     total: Array = db.sum(0)
     return dh, total
@@ -222,7 +222,7 @@ def _masked(g: Array, y: Array) -> tuple[Array, Array]:
 def activate_rows(h: Tensor, bias: Tensor) -> Tensor:
     """max(h + bias, 0) of all rows."""
     h_ = array(h)
-    y = np.empty_like(h_)
+    y = fresh_like(h_)
     run_rows(_activate_rows, h_.shape[0], 3 * h_.size, h_, array(bias), y)
     return torch.from_numpy(y)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from asapool.kernels.fused.checks import check_pointer
 from asapool.kernels.fused.compiled import Loop, run_rows
-from asapool.kernels.fused.operation import array, differentiable, fresh, scalar
+from asapool.kernels.fused.operation import array, differentiable, fresh, fresh_like, scalar
 
 
 @Loop
@@ -91,7 +91,7 @@ def _readout(x: Tensor, ptr: Tensor, parts: str) -> Tensor:
 
 def _readout_backward(g: Tensor, x: Tensor, ptr: Tensor, r: Tensor, parts: str, need: list[bool]) -> Tensor:
     x_ = array(x)
-    dx = np.empty_like(x_)
+    dx = fresh_like(x_)
     arrays = (x_, ptr.numpy(), _places(parts, x.size(1)), array(r), g.numpy(), dx)
     run_rows(_readout_graphs_backward, r.size(0), 4 * x_.size, *arrays)
     return torch.from_numpy(dx)
@@ -182,7 +182,7 @@ def _graph_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     B, F, x_ = ptr.numel() - 1, x.size(1), array(x)
     check_pointer("ptr", array(ptr), len(x_))
-    y, shift, scale = np.empty_like(x_), fresh(B, F, like=x), fresh(B, F, like=x)
+    y, shift, scale = fresh_like(x_), fresh(B, F, like=x), fresh(B, F, like=x)
     params = (array(weight), array(bias), array(mean_scale), scalar(eps, x))
     run_rows(_norm_graphs, B, 5 * x_.size, x_, array(ptr), *params, shift, scale, y)
     return torch.from_numpy(y), torch.from_numpy(shift), torch.from_numpy(scale)
@@ -193,7 +193,7 @@ def _graph_norm_backward(
     need: list[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     x_, B, F = array(x), *shift.shape
-    dx, dparams = np.empty_like(x_), (fresh(B, F, like=x), fresh(B, F, like=x), fresh(B, F, like=x))
+    dx, dparams = fresh_like(x_), (fresh(B, F, like=x), fresh(B, F, like=x), fresh(B, F, like=x))
     params, stats = (array(weight), array(mean_scale)), (array(shift), array(scale))
     run_rows(_norm_graphs_backward, B, 8 * x_.size, x_, ptr.numpy(), params, *stats, g.numpy(), dx, dparams)
     dweight, dbias, dmean_scale = (torch.from_numpy(d.sum(0)) for d in dparams)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from asapool.kernels.fused.compiled import BLOCK, Loop, lookup_loop, run_rows
-from asapool.kernels.fused.operation import array, differentiable, empty, fresh, scalar
+from asapool.kernels.fused.operation import array, differentiable, empty, fresh, fresh_like, scalar
 from asapool.kernels.fused.vectors import at, choose, fill, lanes, load, plus, pointer, store, times
 from asapool.kernels.graph import Pattern, Rows
 
@@ -87,7 +87,7 @@ def project_rows(x: Tensor, w: Tensor, slope: float) -> Tensor:
 def project_backward(g: Tensor, x: Tensor, w: Tensor, slope: float, need: list[bool]) -> tuple[Tensor, Tensor]:
     """∂x and ∂w from ∂token."""
     x_, blocks = array(x), -(-x.size(0) // BLOCK)
-    dx, dw = np.empty_like(x_), fresh(blocks, x.size(1), like=x)
+    dx, dw = fresh_like(x_), fresh(blocks, x.size(1), like=x)
     run_rows(_project_blocks_backward, blocks, 3 * x_.size, x_, array(w), scalar(slope, x), g.numpy(), dx, dw)
     return torch.from_numpy(dx), torch.from_numpy(dw.sum(0))
 

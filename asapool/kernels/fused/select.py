@@ -205,7 +205,7 @@ def gather_backward(
 def scatter_backward(clusters: Rows, g: Tensor, alpha: Tensor, fitness: Tensor, place: Array) -> Tensor:
     """∂x."""
     alpha_, phi, g_ = array(alpha), array(fitness), g.numpy()
-    dx = np.empty((phi.size, g_.shape[1]), g_.dtype)
+    dx = fresh(phi.size, g_.shape[1], like=g)
     run_rows(
         _scatter_rows_backward,
         phi.size,

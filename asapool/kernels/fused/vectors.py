@@ -175,3 +175,13 @@ def zero(typing: Any, x: Any) -> Any:
     """0 in the dtype of what x points to."""
     number = vector_of(x).dtype
     return number(x), lambda context, builder, signature, args: context.get_constant(number, 0.0)
+
+
+@generated
+def first_bit(typing: Any, word: Any) -> Any:
+    """Position of the lowest set bit of a word that is not 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return TYPES.int64(TYPES.uint64), generate
