@@ -17,6 +17,7 @@ from asapool.nn.attention import Assignment, ClusterAttention, DynamicAttention,
 from asapool.nn.convolutions import GCN
 from asapool.nn.edge_masks import mask_memberships, unweighted
 from asapool.nn.hooks import has_hooks, is_plain
+from asapool.nn.inner import check_result, make_gnn
 from asapool.nn.inputs import check_belongs, check_features, check_hops, pack_batch
 from asapool.nn.leconv import BasicLEConv, LEConv
 from asapool.nn.semantics import is_pyg_gcn, semantics_named, translate
@@ -111,7 +112,7 @@ class ASAPooling(nn.Module):
             return GCN(F, F, **{"loops": self.rules.loops, "backend": self.backend, **kwargs})
         if is_pyg_gcn(GNN) and not kwargs:  # GCNConv with its defaults equals asapool's GCN, which is faster
             return GCN(F, F, loops=self.rules.loops, backend=self.backend)
-        return GNN(F, F, **kwargs)
+        return make_gnn(GNN, F, kwargs)
 
     def _make_attention(self, attention: str, master: str, negative_slope: float, dropout: float) -> ClusterAttention:
         choose("attention", attention, tuple(ATTENTIONS))
@@ -283,7 +284,8 @@ class ASAPooling(nn.Module):
             out = self.inner(x, graph)
         else:
             edge_index = torch.stack([graph.pattern.col, graph.pattern.row])
-            out = self.inner(x=x, edge_index=edge_index, edge_weight=graph.hat(self.rules.loops))
+            y = self.inner(x=x, edge_index=edge_index, edge_weight=graph.hat(self.rules.loops))
+            out = check_result(y, x, self.inner)
         return out
 
     def _phi(self, x: Tensor, graph: Graph, clusters: Pattern, alpha: Tensor, mask: Tensor | None) -> Tensor:

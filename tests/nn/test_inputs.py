@@ -185,3 +185,62 @@ def test_wrong_options(options, message):
 def test_no_channels(make):
     with pytest.raises(AsapoolError, match="at least"):
         make()
+
+
+class NoWeights(torch.nn.Linear):
+    """A convolution without edge weights."""
+
+    def forward(self, x, edge_index):
+        return super().forward(x)
+
+
+class IgnoresWeights(torch.nn.Linear):
+    """A convolution that takes edge weights and ignores them."""
+
+    def forward(self, x, edge_index, edge_weight=None):
+        return super().forward(x)
+
+
+@pytest.mark.parametrize(
+    ("GNN", "message"),
+    [
+        (
+            NoWeights,
+            r"GNN=NoWeights cannot be called with .* unexpected keyword argument 'edge_weight'; use a convolution with",
+        ),
+        (
+            torch.nn.Linear,
+            "GNN=Linear cannot be called with x=, edge_index= and edge_weight=: missing a required argum",
+        ),
+        ("GCNConv", "GNN must be a class such as torch_geometric.nn.GraphConv, got 'GCNConv'"),
+        (IgnoresWeights(2, 2), r"GNN must be a class such as torch_geometric.nn.GraphConv, got IgnoresWeights\("),
+        (lambda *channels: torch.ones(channels), "GNN must be a class of modules, but .* makes Tensor"),
+    ],
+)
+def test_a_gnn_that_cannot_be_called_is_refused_when_the_layer_is_made(GNN, message):
+    with pytest.raises(AsapoolError, match=message):
+        ASAPooling(2, GNN=GNN)
+
+
+@pytest.mark.parametrize("semantics", ["paper", "authors", "pyg"])
+def test_a_gnn_with_another_width_is_refused(semantics, backend):
+    """The compiled loops would read beyond the end of the attention's weights."""
+    x = X4.repeat(1, 2)
+    assert ASAPooling(4, GNN=IgnoresWeights, semantics=semantics, backend=backend).double()(x, PATH4).x.shape == (2, 4)
+    for width in (2, 8):
+        layer = ASAPooling(
+            4, GNN=lambda i, o, width=width: IgnoresWeights(i, width), semantics=semantics, backend=backend
+        )
+        with pytest.raises(
+            AsapoolError, match=rf"GNN=IgnoresWeights must keep the shape of x, \(4, 4\), .* \(4, {width}\)"
+        ):
+            layer.double()(x, PATH4)
+
+
+def test_a_gnn_that_returns_a_pair_is_refused():
+    class Pair(IgnoresWeights):
+        def forward(self, x, edge_index, edge_weight=None):
+            return x, edge_weight
+
+    with pytest.raises(AsapoolError, match="GNN=Pair must return a tensor, got tuple"):
+        ASAPooling(2, GNN=Pair).double()(X4, PATH4)
