@@ -18,7 +18,7 @@ from asapool.nn.convolutions import GCN
 from asapool.nn.edge_masks import mask_memberships, unweighted
 from asapool.nn.hooks import has_hooks, is_plain
 from asapool.nn.inner import check_result, make_gnn
-from asapool.nn.inputs import check_belongs, check_features, check_hops, pack_batch
+from asapool.nn.inputs import check_belongs, check_dtype, check_features, check_hops, pack_batch
 from asapool.nn.leconv import BasicLEConv, LEConv
 from asapool.nn.semantics import is_pyg_gcn, semantics_named, translate
 from asapool.nn.step import Pooled, PooledWithFeatures, PoolStep
@@ -188,6 +188,7 @@ class ASAPooling(nn.Module):
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, edge_attr: Tensor | None
     ) -> PoolStep:
         packed = pack_batch(x, edge_index, edge_weight, batch, self.in_channels, self.backend, edge_attr)
+        check_dtype(packed.x, getattr(self.attention, "w", None))
         return self.step(packed.x, packed.graph, order=packed.order, mask=packed.mask)
 
     def step(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
 import torch
@@ -28,7 +29,7 @@ class Packed(NamedTuple):
 def check_features(x: Tensor, channels: int) -> Tensor:
     """x as (N, channels), or an InputError that says what is wrong with it."""
     if not isinstance(x, Tensor) or not x.is_floating_point():
-        raise InputError(f"x must be a floating point tensor, got {_kind(x)}; convert it with x.float()")
+        raise InputError(f"x must be a floating point tensor, got {_kind(x)}{_remedy(x, 'convert it with x.float()')}")
     if x.dim() == 1:
         x = x.unsqueeze(-1)
     if x.dim() != 2 or x.size(1) != channels:
@@ -41,6 +42,16 @@ def check_features(x: Tensor, channels: int) -> Tensor:
                 f"x must be finite, but node {int(bad[0])} has NaN or infinite features; clean the data first"
             )
     return x
+
+
+def check_dtype(x: Tensor, weight: Tensor | None) -> None:
+    """Check that features have the dtype of a layer's weights, unless autocast converts them."""
+    if weight is None or x.dtype == weight.dtype or torch.is_autocast_enabled(x.device.type):
+        return
+    raise InputError(
+        f"x is {x.dtype}, but the layer's weights are {weight.dtype}; convert one of them, "
+        f"x.to({weight.dtype}) or layer.to({x.dtype})"
+    )
 
 
 def check_hops(hops: int) -> int:
@@ -56,22 +67,28 @@ def check_edges(
     """Validate all edges, and return their weights as (E,) in the dtype of x."""
     N = x.size(0)
     if not isinstance(edge_index, Tensor) or edge_index.dtype != torch.int64:
-        raise InputError(
-            f"edge_index must be an int64 tensor, got {_kind(edge_index)}; convert it with edge_index.long()"
-        )
+        remedy = _remedy(edge_index, "convert it with edge_index.long()")
+        raise InputError(f"edge_index must be an int64 tensor, got {_kind(edge_index)}{remedy}")
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise InputError(f"edge_index must have the shape (2, edges), got {tuple(edge_index.shape)}")
     E = edge_index.size(1)
     if batch is not None:
         if not isinstance(batch, Tensor) or batch.dtype != torch.int64:
-            raise InputError(f"batch must be an int64 tensor, got {_kind(batch)}")
+            remedy = _remedy(batch, "convert it with batch.long()")
+            raise InputError(f"batch must be an int64 tensor, got {_kind(batch)}{remedy}")
         if tuple(batch.shape) != (N,):
             raise InputError(f"batch must name one graph per node, shape ({N},), got {tuple(batch.shape)}")
     if edge_weight is not None:
         if not isinstance(edge_weight, Tensor) or not edge_weight.is_floating_point():
-            raise InputError(f"edge_weight must be a floating point tensor, got {_kind(edge_weight)}")
+            remedy = _remedy(
+                edge_weight, "convert it with edge_weight.float(); ASAPooling takes the batch vector as batch="
+            )
+            raise InputError(f"edge_weight must be a floating point tensor, got {_kind(edge_weight)}{remedy}")
         if edge_weight.numel() != E or edge_weight.dim() not in (1, 2):
-            raise InputError(f"edge_weight must hold one number per edge, shape ({E},), got {tuple(edge_weight.shape)}")
+            raise InputError(
+                f"edge_weight must hold one number per edge, shape ({E},), got {tuple(edge_weight.shape)}"
+                + ("; ASAPooling takes edge features as edge_attr=" if edge_weight.size(0) == E else "")
+            )
         edge_weight = edge_weight.reshape(E).to(x.dtype)
     if not torch.compiler.is_compiling():
         _check_values(edge_index, edge_weight, batch, N, backend)
@@ -81,7 +98,8 @@ def check_edges(
 def check_edge_attr(edge_attr: Tensor, E: int) -> Tensor:
     """Edge features as (E, D), finite."""
     if not isinstance(edge_attr, Tensor) or not edge_attr.is_floating_point():
-        raise InputError(f"edge_attr must be a floating point tensor, got {_kind(edge_attr)}")
+        remedy = _remedy(edge_attr, "convert it with edge_attr.float()")
+        raise InputError(f"edge_attr must be a floating point tensor, got {_kind(edge_attr)}{remedy}")
     if edge_attr.dim() == 1:
         edge_attr = edge_attr.unsqueeze(-1)
     if edge_attr.dim() != 2 or edge_attr.size(0) != E or edge_attr.size(1) < 1:
@@ -129,6 +147,20 @@ def _kind(value: object) -> str:
     return f"{value.dtype}" if isinstance(value, Tensor) else type(value).__name__
 
 
+def _remedy(value: object, conversion: str) -> str:
+    """What to do about an argument of a wrong type: convert a tensor, or take the tensors out of what holds them."""
+    if isinstance(value, Tensor):
+        return f"; {conversion}"
+    if isinstance(value, (Mapping, tuple)) or hasattr(value, "to_homogeneous"):
+        return (
+            "; heterogeneous and bipartite graphs are not supported; torch_geometric's data.to_homogeneous() makes one "
+            "graph of all node types"
+        )
+    if hasattr(value, "__array__"):
+        return "; convert it with torch.as_tensor"
+    return "; pass data.x and data.edge_index" if hasattr(value, "edge_index") else ""
+
+
 def edges_of(edges: Any, edge_weight: Tensor | None, N: int) -> tuple[Tensor, Tensor | None]:
     """edge_index (2, E) and weights of edges, in either form that torch_geometric accepts.
 
@@ -154,6 +186,8 @@ def pack_batch(
     edge_attr: Tensor | None = None,
 ) -> Packed:  # fmt: skip
     """Check a batch in PyG's form and pack it; repeated edges are summed, and their features averaged by weight."""
+    if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        raise InputError("TorchScript cannot record asapool's layers; use torch.export (docs/semantics.md)")
     x = check_features(x, channels)
     edge_index, edge_weight = edges_of(edge_index, edge_weight, x.size(0))
     edge_weight = check_edges(edge_index, edge_weight, batch, x, backend)

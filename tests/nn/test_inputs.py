@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch_geometric.data import Data, HeteroData
 
 from asapool.errors import AsapoolError
 from asapool.nn import GCN, ASAPooling, LEConv, Master2Token, Readout
@@ -128,6 +129,21 @@ BATCH = torch.tensor([0, 0, 1, 1])
     [
         ((X4.long(), PATH4), "x must be a floating point tensor, got torch.int64"),
         ((X4.tolist(), PATH4), "x must be a floating point tensor, got list"),
+        ((X4.numpy(), PATH4), r"x must be a floating point tensor, got ndarray; convert it with torch.as_tensor$"),
+        (
+            ({"atom": X4}, PATH4),
+            r"got dict; heterogeneous and bipartite graphs are not supported; .*to_homogeneous\(\)",
+        ),
+        (((X4, X4), PATH4), "got tuple; heterogeneous and bipartite graphs are not supported"),
+        ((HeteroData(), PATH4), "got HeteroData; heterogeneous and bipartite graphs are not supported"),
+        (
+            (X4, Data(edge_index=PATH4)),
+            "edge_index must be an int64 tensor, got Data; pass data.x and data.edge_index$",
+        ),
+        (
+            (X4.float(), PATH4),
+            r"x is torch.float32, but the layer's weights are torch.float64; convert one of them, x.to",
+        ),
         ((X4[:, :1], PATH4), r"x must have the shape \(nodes, 2\), got \(4, 1\)"),
         ((X4[None], PATH4), r"x must have the shape \(nodes, 2\), got \(1, 4, 2\)"),
         ((X4 + torch.tensor([0, NAN]), PATH4), "x must be finite, but node 0"),
@@ -137,13 +153,14 @@ BATCH = torch.tensor([0, 0, 1, 1])
         ((X4, PATH4 + 1), "edge_index must name nodes 0 to 3, got node 4"),
         ((X4, PATH4 - 1), "edge_index must name nodes 0 to 3, got node -1"),
         ((X4, PATH4, torch.ones(3)), r"edge_weight must hold one number per edge, shape \(6,\), got \(3,\)"),
-        ((X4, PATH4, torch.ones(6).long()), "edge_weight must be a floating point tensor, got torch.int64"),
+        ((X4, PATH4, torch.ones(6, 3)), r"shape \(6,\), got \(6, 3\); ASAPooling takes edge features as edge_attr=$"),
+        ((X4, PATH4, BATCH), "got torch.int64; convert it with edge_weight.float.*takes the batch vector as batch=$"),
         ((X4, PATH4, -torch.ones(6)), "edge_weight must be finite and not negative, got -1.0 at edge 0"),
         ((X4, PATH4, torch.tensor([1, 1, INF, 1, 1, 1])), "finite and not negative, got inf at edge 2"),
         ((X4, PATH4, torch.tensor([1, NAN, 1, 1, 1, 1])), "finite and not negative, got nan at edge 1"),
         ((X4, PATH4, None, BATCH), r"edge 1 \(1 → 2\) leaves its graph: node 1 is in graph 0, node 2 in graph 1"),
         ((X4, PATH4, None, BATCH[:2]), r"batch must name one graph per node, shape \(4,\), got \(2,\)"),
-        ((X4, PATH4, None, BATCH.float()), "batch must be an int64 tensor, got torch.float32"),
+        ((X4, PATH4, None, BATCH.int()), r"batch must be an int64 tensor, got torch.int32; convert it with batch.long"),
         ((X4, PATH4, None, BATCH * 0 - 1), "batch must not be negative, got -1"),
     ],
 )
@@ -151,6 +168,13 @@ def test_wrong_tensors(arguments, message):
     with pytest.raises(ValueError, match=message) as caught:
         pool()(*arguments)
     assert isinstance(caught.value, AsapoolError)
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*torch.jit.trace:DeprecationWarning")
+def test_torchscript_is_refused(backend):
+    """The reference backend was recorded without an error, with the values of the example as constants."""
+    with pytest.raises(AsapoolError, match=r"TorchScript cannot record asapool's layers; use torch\.export"):
+        torch.jit.trace(pool(backend=backend), (X4, PATH4))
 
 
 @pytest.mark.parametrize(
