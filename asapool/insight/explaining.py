@@ -37,7 +37,7 @@ def explain(
     network, and `note` says why levels are missing.
 
     Args:
-        model: A trained model, or the path of its file or run folder.
+        model: A trained model, a fitted estimator, or the path of a model file or run folder.
         graph: A GraphSet, a PyG Data, a NetworkX graph, or a source that `asapool.load` reads.
         index: Number of the graph in a set, or a value of `asapool explain --graph`.
         target: The class or task to explain, by name or number; by default the predicted class, or the first task.

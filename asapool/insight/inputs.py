@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from torch import nn
 
 from asapool.data import GraphSet, load
 from asapool.data.csr import Ints
+from asapool.data.targets import Target
 from asapool.errors import CheckpointError, ConfigError, DataError
 from asapool.models import DirectModel, GraphModel, checkpoint
 from asapool.models.checkpoint import LoadedModel
@@ -72,15 +74,41 @@ def _networks(model: Any, command: str) -> tuple[LoadedModel | None, GraphModel]
     if isinstance(model, (str, PathLike)):
         folder = Path(model)
         model = checkpoint.load(folder / "model.safetensors" if folder.is_dir() else folder)
-    loaded = model if isinstance(model, LoadedModel) else getattr(model, "loaded", None)
+    loaded = model if isinstance(model, LoadedModel) else getattr(model, "loaded", None) or _fitted(model)
     plain = loaded.model if isinstance(loaded, LoadedModel) else model
     if isinstance(plain, EnsembleModel):  # each member pools differently: show the first
         plain = plain.models[0]
     if isinstance(plain, DirectModel):
         raise ConfigError(f"{command} works on networks, but the method {plain.config.method!r} is not one")
     if not isinstance(plain, GraphModel):
-        raise ConfigError(f"{command} takes a trained model or the path of its file, got {type(model).__name__}")
+        remedy = ""
+        if hasattr(type(plain), "__sklearn_tags__"):
+            remedy = " that is not fitted; call fit first"
+        elif isinstance(plain, nn.Module):
+            remedy = "; the pooling layers of your own model have a method explain(x, edge_index)"
+        raise ConfigError(
+            f"{command} takes a trained model or the path of its file, got {type(model).__name__}{remedy}"
+        )
     return (loaded if isinstance(loaded, LoadedModel) else None), plain
+
+
+def _fitted(estimator: Any) -> LoadedModel | None:
+    """The model inside a fitted ASAPClassifier or ASAPRegressor; None for anything else."""
+    model, recipe = getattr(estimator, "model_", None), getattr(estimator, "recipe_", None)
+    if not isinstance(model, GraphModel) or recipe is None:
+        return None
+    target: Target = estimator.target_
+    return LoadedModel(
+        model=model,
+        classes=tuple(map(str, target.output_names)),
+        target=target,
+        recipe=recipe,
+        summary={},
+        fingerprint=None,
+        versions={},
+        extra={},
+        path=Path(type(estimator).__name__),
+    )
 
 
 def _classes(loaded: LoadedModel | None, plain: GraphModel, graphs: GraphSet) -> tuple[str, ...]:

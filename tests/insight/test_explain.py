@@ -165,6 +165,18 @@ def test_the_smallest_graphs_have_an_explanation(nodes):
     assert reported.to_svg(1).startswith("<svg")
 
 
+def test_a_fitted_estimator_is_explained_as_the_model_that_it_saves(tmp_path):
+    estimator = asapool.ASAPClassifier(epochs=1, random_state=0).fit(GRAPHS)
+    estimator.save(tmp_path / "model.safetensors")
+    direct, saved = (asapool.explain(model, GRAPHS, 2) for model in (estimator, tmp_path / "model.safetensors"))
+    assert direct.to_json() == saved.to_json()
+    assert direct.answer == estimator.predict(GRAPHS.subset([2]))[0]
+    values = asapool.ASAPRegressor(epochs=1, random_state=0).fit(GRAPHS, np.arange(6.0))
+    assert set(asapool.explain(values, GRAPHS.to_pyg(2)).importance) == set(direct.importance)
+    with pytest.raises(CheckpointError, match="does not fit the model ASAPClassifier: its nodes have"):
+        asapool.explain(estimator, load("synthetic:cycles?graphs=6"), 0)
+
+
 def test_what_does_not_fit_is_refused_in_a_sentence(tmp_path):
     model = classifier()
     for args, error, says in (
@@ -172,6 +184,12 @@ def test_what_does_not_fit_is_refused_in_a_sentence(tmp_path):
         ((model, GRAPHS.to_pyg(0), 1), ConfigError, "index selects from a GraphSet"),
         ((model, 7), DataError, "explain takes a GraphSet"),
         ((7, GRAPHS, 0), ConfigError, "explain takes a trained model"),
+        ((asapool.ASAPClassifier(), GRAPHS, 0), ConfigError, "got ASAPClassifier that is not fitted; call fit first"),
+        (
+            (asapool.ASAPooling(4), GRAPHS, 0),
+            ConfigError,
+            r"got ASAPooling; .* own model have a method explain\(x, edge",
+        ),
         ((tmp_path / "no.safetensors", GRAPHS, 0), CheckpointError, "there is no such file"),
         ((build(ModelConfig(), 3, 2), GRAPHS, 0), CheckpointError, "features per node, but the model was trained on 3"),
     ):

@@ -44,7 +44,7 @@ def motifs(
     For methods without clusters, molecules are cut into BRICS fragments instead.
 
     Args:
-        model: A trained classifier, or the path of its file or run folder.
+        model: A trained classifier, a fitted ASAPClassifier, or the path of a model file or run folder.
         graphs: A GraphSet, or a source that `asapool.load` reads.
         query: A SMARTS pattern (for other graphs a hash from an earlier result): only this substructure; all its
             matches in a graph are removed at once, from every graph that contains it.
