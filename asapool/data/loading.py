@@ -279,14 +279,21 @@ def _folder(path: Path, options: ReadOptions) -> Reading:
 
 
 def _objects(source: Any, options: ReadOptions) -> Reading:
-    """A list of PyG or NetworkX graphs, or of SMILES."""
+    """A list of PyG or NetworkX graphs, or of SMILES; or a PyG Batch, or one PyG Data."""
+    if hasattr(source, "edge_index"):  # iterating over them would give their tensors
+        source = source.to_data_list() if hasattr(source, "to_data_list") else [source]
     if not isinstance(source, Iterable):
         raise DataError(
             f"a {type(source).__name__} is not a source of graphs. Expected {formats()}, or a list of graph objects"
         )
-    graphs = list(source)
+    graphs = [source] if hasattr(source, "to_homogeneous") else list(source)
     if not graphs:
         raise DataError("the list contains no graphs")
+    if hasattr(graphs[0], "to_homogeneous"):
+        raise DataError(
+            f"graph 0: a {type(graphs[0]).__name__} is not supported. torch_geometric's data.to_homogeneous() makes "
+            "one graph of all node types"
+        )
     if isinstance(graphs[0], str):
         from asapool.data.molecule_table import read_smiles_list
 

@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data, HeteroData
 
 from asapool.data import GraphSet, load, read
 from asapool.errors import DataError
@@ -26,6 +26,18 @@ def test_the_direction_of_an_edge_is_kept():
     assert graphs.to_pyg(0).edge_index.tolist() == [[0], [1]]
     assert list(graphs.to_networkx(0).edges) == [(0, 1)]
     assert graphs.class_names == ("3",)
+
+
+def test_a_pyg_batch_is_its_graphs_and_a_single_data_one_graph():
+    data = [Data(x=torch.eye(2) * k, edge_index=torch.tensor([[0], [1]]), y=torch.tensor([k])) for k in (1, 2)]
+    assert np.array_equal(load(Batch.from_data_list(data)).x, load(data).x)
+    assert len(load(data[0], labels="optional")) == 1
+
+
+@pytest.mark.parametrize("source", [HeteroData(), [HeteroData()]], ids=["one", "list"])
+def test_heterogeneous_graphs_are_refused(source):
+    with pytest.raises(DataError, match=r"graph 0: a HeteroData is not supported.*data\.to_homogeneous\(\)"):
+        load(source)
 
 
 def test_pyg_lists_through_load():
