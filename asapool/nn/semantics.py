@@ -89,28 +89,47 @@ def translate(state: dict[str, Any], prefix: str = "", inner: bool = False) -> s
 
 
 def pyg_state_dict(layer: nn.Module) -> dict[str, Tensor]:
-    """The parameters of an ASAPooling or LEConv under torch_geometric's names, for `load_state_dict` of its layer.
+    """The parameters of a layer, or of a model with such layers, under torch_geometric's names.
 
-    torch_geometric gives the numbers of `semantics="pyg"`; its `select.weight` becomes 1, which keeps the fittest.
+    They are for `load_state_dict` of torch_geometric's layer, or of the same model with torch_geometric's layers.
+    ASAPooling, LEConv, TopKPooling and SAGPooling are translated; everything else keeps its names. torch_geometric's
+    ASAPooling gives the numbers of `semantics="pyg"`; its `select.weight` becomes 1, which keeps the fittest.
 
     Args:
-        layer: an ASAPooling with its default attention and fitness, or an LEConv.
+        layer: any module. An ASAPooling in it has the default attention and fitness.
 
     Returns:
-        Copies of the parameters.
+        Copies of the parameters and buffers.
 
     >>> from asapool.nn import ASAPooling
     >>> sorted(pyg_state_dict(ASAPooling(4, semantics="pyg")))[:3]
     ['att.bias', 'att.weight', 'gnn_score.lin1.bias']
     """
     state = {name: value.detach().clone() for name, value in layer.state_dict().items()}
-    parts = [type(part).__name__ for part in (layer, *layer.children())]
-    if parts == ["LEConv"]:
+    for path, part in layer.named_modules(remove_duplicate=False):
+        prefix = f"{path}." if path else ""
+        own = {name.removeprefix(prefix): state.pop(name) for name in list(state) if name.startswith(prefix)}
+        state |= {prefix + name: value for name, value in _pyg_names(part, own).items()}
+    return state
+
+
+def _pyg_names(layer: nn.Module, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The parameters of one layer under torch_geometric's names; unchanged if it is none of those that differ."""
+    kinds = {kind.__name__ for kind in type(layer).__mro__ if kind.__module__.startswith("asapool.nn.")}
+    if "ASAPooling" in kinds:
+        return _pyg_asap(layer, state)
+    if "LEConv" in kinds and "W1" in state:
         return _pyg_leconv(state, "", "")
-    if parts[0] != "ASAPooling" or parts[-2:] != ["Master2Token", "LEConv"]:
-        raise ConfigError(
-            'only an LEConv, or an ASAPooling with attention="m2t" and fitness="leconv", has a torch_geometric form'
-        )
+    if "TopKPooling" in kinds:
+        return {"select.weight" if name == "p" else name: value.view(1, -1) for name, value in state.items()}
+    if "SAGPooling" in kinds:
+        return state | {"select.weight": state["gnn.lin.weight"].new_ones(1, 1)}
+    return state
+
+
+def _pyg_asap(layer: nn.Module, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    if [type(part).__name__ for part in layer.children()][-2:] != ["Master2Token", "LEConv"]:
+        raise ConfigError('only an ASAPooling with attention="m2t" and fitness="leconv" has a torch_geometric form')
     pyg = {name: state[PEERS[name]] for name in ("lin.weight", "lin.bias", "att.weight", "att.bias")}
     pyg["att.weight"] = pyg["att.weight"].view(1, -1)
     pyg |= _pyg_leconv(state, "fitness.", "gnn_score.")

@@ -7,9 +7,11 @@ import torch
 from torch_geometric.nn import ASAPooling as PyGPooling
 from torch_geometric.nn import GCNConv, GraphConv
 from torch_geometric.nn import LEConv as PyGLEConv
+from torch_geometric.nn import SAGPooling as PyGSAG
+from torch_geometric.nn import TopKPooling as PyGTopK
 
 from asapool.errors import ConfigError
-from asapool.nn import GCN, ASAPooling, LEConv, pyg_state_dict
+from asapool.nn import GCN, ASAPooling, LEConv, SAGPooling, TopKPooling, pyg_state_dict
 from tests.graphs import random_batch, with_random_parameters
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")  # torch_geometric uses torch's sparse tensors
@@ -108,6 +110,31 @@ def test_weights_can_be_loaded_by_torch_geometric(GNN):
     theirs.load_state_dict(pyg_state_dict(ours))  # strict: every name and shape
     x, edge_index, edge_weight, batch = random_batch(3, weighted=True, dtype=torch.float64)
     torch.testing.assert_close(ours(x, edge_index, edge_weight, batch)[0], theirs(x, edge_index, edge_weight, batch)[0])
+
+
+class Network(torch.nn.Module):
+    """A model that can be built with the layers of either library."""
+
+    def __init__(self, asap, topk, sag, le, **pyg):
+        super().__init__()
+        self.first = GCNConv(5, 5)
+        self.pools = torch.nn.ModuleList([asap(5, GNN=GCNConv), topk(5), sag(5, **pyg)])
+        self.conv, self.norm, self.lin = le(5, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 2)
+        self.again = self.pools[0]  # shared weights are in the state dict twice
+
+
+def test_weights_of_a_whole_model_go_both_ways():
+    theirs = with_random_parameters(Network(PyGPooling, PyGTopK, PyGSAG, PyGLEConv, GNN=GCNConv), 1)
+    ours = Network(ASAPooling, TopKPooling, SAGPooling, LEConv)
+    ours.load_state_dict(theirs.state_dict())
+    back = pyg_state_dict(ours)
+    expected = theirs.state_dict()
+    assert back.keys() == expected.keys()
+    for name, value in back.items():
+        if name.endswith("select.weight") and "pools.1." not in name:  # a random sign, and always 1 here
+            expected[name] = torch.ones_like(expected[name])
+        torch.testing.assert_close(value, expected[name])
+    assert pyg_state_dict(theirs).keys() == expected.keys()  # layers of torch_geometric keep their names
 
 
 def test_weights_of_leconv_go_back_and_other_forms_are_refused():
