@@ -151,18 +151,26 @@ def leader(table: Table, column: str) -> Leader | None:
     weakest = max(range(len(p)), key=lambda k: (adjusted[k], sign * (others[k].mean or 0.0)))
     name, value = others[weakest].row, p_value(adjusted[weakest])
     on = f"{column}: " if len(table.columns) > 1 else ""
+    means = number(best.mean), number(others[weakest].mean)
     if max(adjusted) < SURE:
-        whom = name if len(others) == 1 else "every other row"
+        whom = _named(others[weakest], table) if len(others) == 1 else "every other row"
         return Leader(best.row, True, f"{on}{best.row} is ahead of {whom} (p ≤ {value}, corrected paired t-test).")
-    if len(rows) == 1:
+    if sign * (best.mean or 0.0) < sign * (others[weakest].mean or 0.0) and means[0] != means[1]:  # a baseline is best
+        text = f"{best.row} is not ahead of the {name}: {means[0]} against {means[1]}."
+        if len(rows) > 1:
+            text = f"No row is ahead of the {name} ({means[1]}): {best.row} has the {score.best} mean, {means[0]}."
+    elif len(rows) == 1:
         text = f"{best.row} is not significantly ahead of the {name} (p = {value}, corrected paired t-test)."
     else:
-        text = (
-            f"No row is significantly ahead of all others: {best.row} has the {score.best} mean, {number(best.mean)}, "
-        )
-        text += f"but its lead over {name} ({number(others[weakest].mean)}) has p = {value} (corrected paired t-test, "
-        text += "Holm's adjustment)."
+        text = f"No row is significantly ahead of all others: {best.row} has the {score.best} mean, {means[0]}, "
+        text += f"but its lead over {_named(others[weakest], table)} ({means[1]}) has p = {value} "
+        text += "(corrected paired t-test, Holm's adjustment)."
     return Leader(best.row, False, f"{on}{text}")
+
+
+def _named(cell: TableCell, table: Table) -> str:
+    """The name of a row in a sentence."""
+    return cell.row if cell.row in table.rows else f"the {cell.row}"
 
 
 def worthless(table: Table, column: str) -> str | None:

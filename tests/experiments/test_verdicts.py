@@ -239,8 +239,12 @@ def test_a_method_is_ahead_only_where_the_tests_agree():
     assert (close.row, close.ahead) == ("b", False)
     assert close.sentence.startswith("No row is significantly ahead of all others: b has the highest mean, 90.00, but")
     assert "lead over a (89.00)" in close.sentence
-    assert ahead(high).sentence.startswith("a is ahead of majority class (p ≤ ")
+    assert ahead(high).sentence.startswith("a is ahead of the majority class (p ≤ ")
     assert "a is not significantly ahead of the majority class" in ahead([0.5 + n for n in noise]).sentence
+    behind, worse = ([level + n for n in noise] for level in (0.46, 0.4))  # the baseline has 50
+    assert ahead(behind) == ("a", False, "a is not ahead of the majority class: 46.00 against 50.00.")
+    sentence = "No row is ahead of the majority class (50.00): b has the highest mean, 46.00."
+    assert ahead(worse, behind) == ("b", False, sentence)
 
 
 def test_a_method_that_predicts_one_class_is_named():
