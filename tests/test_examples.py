@@ -24,6 +24,14 @@ def test_where_torch_geometric_departs():
     assert "move by 0 (σ inside" in lines["query"]
 
 
+def test_a_failing_export_prints_one_line():
+    done = run("peers.py", "export")
+    assert done.stdout.splitlines() == [
+        "export    torch.export: PyG fails (GuardOnDataDependentSymNode), asapool works"
+    ]
+    assert "def forward" not in done.stderr
+
+
 def test_an_unknown_show_gets_one_sentence():
     done = run("peers.py", "nothing")
     assert done.returncode == 2
