@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from asapool import kernels
-from asapool.errors import ConfigError, choose
+from asapool.errors import ConfigError, InputError, choose
 from asapool.kernels import Graph, Loops, Pattern
 from asapool.kernels.ratio import check_ratio
 from asapool.nn.convolutions import GCN, convolution
@@ -221,6 +221,11 @@ class DiffPooling(nn.Module):
         x (N, F): the input of the assignment; z (N, C): the features that are pooled, x if not given.
         A graph without nodes has no clusters.
         """
+        if isinstance(graph, Tensor):
+            raise InputError(
+                "DiffPooling takes a packed asapool.nn.Graph, got a tensor; for edge_index use torch_geometric.nn."
+                "dense_diff_pool, or method='diffpool' of a model of asapool"
+            )
         pattern = graph.pattern
         S = self.gnn(x, graph).softmax(dim=1)  # (N, K)
         AS = kernels.propagate(pattern, graph.weight, S, backend=self.backend)

@@ -211,6 +211,17 @@ def pack_batch(
     return Packed(x, graph, order, None if mask is None else pack_mask(mask, edge_index, graph.pattern, backend))
 
 
+def as_nodes(x: Tensor, nodes: Tensor | Pattern | None, channels: int) -> tuple[Tensor, Pattern]:
+    """For readouts: the features sorted by graph, and the pattern of a batch given as in torch_geometric.
+
+    A packed pattern is returned unchanged; its features were checked by the layers before.
+    """
+    if nodes is not None and not isinstance(nodes, Tensor):
+        return x, nodes
+    packed = pack_batch(x, torch.empty(2, 0, dtype=torch.int64, device=x.device), None, nodes, channels, "auto")
+    return packed.x, packed.graph.pattern
+
+
 def sorting(batch: Tensor) -> Tensor | None:
     """The nodes sorted by graph, None if they already are; compiled code cannot branch on data, and always sorts."""
     if torch.compiler.is_compiling() or bool((batch.diff() < 0).any()):

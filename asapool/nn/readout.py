@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import Pattern
-from asapool.nn.inputs import sorting
+from asapool.nn.inputs import as_nodes, sorting
 
 
 class Readout(nn.Module):
@@ -57,11 +57,12 @@ class Set2SetPool(nn.Module):
         super().__init__()
         from torch_geometric.nn import Set2Set  # imported only when needed, because it loads torch_geometric
 
-        self.out_channels = 2 * in_channels
+        self.in_channels, self.out_channels = in_channels, 2 * in_channels
         self.pool = Set2Set(in_channels, processing_steps=steps)
 
-    def forward(self, x: Tensor, pattern: Pattern) -> Tensor:
-        """x (N, F) of a packed batch; returns (B, 2F)."""
+    def forward(self, x: Tensor, pattern: Tensor | Pattern | None = None) -> Tensor:
+        """x (N, F) and batch (N,), or the pattern of a packed batch; returns (B, 2F)."""
+        x, pattern = as_nodes(x, pattern, self.in_channels)
         # in the precision of its weights: oneDNN has no bfloat16 LSTM for processors without AVX-512
         with torch.autocast(x.device.type, enabled=False):
             weights = self.pool.lstm.weight_ih_l0
@@ -79,12 +80,13 @@ class GlobalAttentionPool(nn.Module):
         super().__init__()
         from torch_geometric.nn import AttentionalAggregation
 
-        self.out_channels = in_channels
+        self.in_channels, self.out_channels = in_channels, in_channels
         h = nn.Linear(in_channels, in_channels) if transform else None
         self.pool = AttentionalAggregation(nn.Linear(in_channels, 1), h)
 
-    def forward(self, x: Tensor, pattern: Pattern) -> Tensor:
-        """x (N, F) of a packed batch; returns (B, F)."""
+    def forward(self, x: Tensor, pattern: Tensor | Pattern | None = None) -> Tensor:
+        """x (N, F) and batch (N,), or the pattern of a packed batch; returns (B, F)."""
+        x, pattern = as_nodes(x, pattern, self.in_channels)
         r: Tensor = self.pool(x, pattern.batch, dim_size=pattern.ptr.numel() - 1)
         return r
 
@@ -109,8 +111,9 @@ class SortPool(nn.Module):
         self.in_channels, self.K, self.out_channels = in_channels, K, K * in_channels
         self.backend = choose("backend", backend, kernels.BACKENDS)
 
-    def forward(self, x: Tensor, pattern: Pattern) -> Tensor:
-        """x (N, F) of a packed batch; returns (B, K·F)."""
+    def forward(self, x: Tensor, pattern: Tensor | Pattern | None = None) -> Tensor:
+        """x (N, F) and batch (N,), or the pattern of a packed batch; returns (B, K·F)."""
+        x, pattern = as_nodes(x, pattern, self.in_channels)
         B = pattern.ptr.numel() - 1
         if x.size(0) == 0:
             return x.new_zeros(B, self.out_channels)

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from asapool.errors import ConfigError
-from asapool.nn import GlobalAttentionPool, Set2SetPool, SortPool
+from asapool.errors import ConfigError, InputError
+from asapool.nn import DiffPooling, GlobalAttentionPool, Set2SetPool, SortPool
 from asapool.nn.inputs import pack_batch
 from tests.graphs import random_batch
 
@@ -102,3 +102,23 @@ def test_graphs_without_nodes_have_a_row(pool):
 def test_k_of_zero_gets_a_sentence():
     with pytest.raises(ConfigError, match="at least one node"):
         SortPool(3, 0)
+
+
+@pytest.mark.parametrize("make", [Set2SetPool, GlobalAttentionPool, lambda F: SortPool(F, 2)])
+def test_a_batch_vector_is_taken_as_in_torch_geometric(make):
+    layer, x = make(3), torch.randn(5, 3)
+    batch = torch.tensor([0, 0, 1, 1, 1])
+    expected = layer(x, pattern_of(2, 3))
+    torch.testing.assert_close(layer(x, batch), expected)
+    order = torch.tensor([3, 0, 2, 4, 1])
+    torch.testing.assert_close(layer(x[order], batch[order]), expected)
+    torch.testing.assert_close(layer(x), layer(x, torch.zeros(5, dtype=torch.int64)))
+    with pytest.raises(InputError, match=r"batch must name one graph per node, shape \(5,\), got \(4,\)"):
+        layer(x, batch[:4])
+
+
+def test_diffpool_says_that_it_needs_a_packed_graph():
+    with pytest.raises(
+        InputError, match=r"DiffPooling takes a packed asapool\.nn\.Graph, got a tensor; for edge_index use"
+    ):
+        DiffPooling(3, 2)(torch.randn(5, 3), torch.empty(2, 0, dtype=torch.int64))
