@@ -247,5 +247,5 @@ def ending(how: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        note(f"\nStopped. Resume with: {how}")
+        note(f"\nStopped. To resume: {how}")
         raise

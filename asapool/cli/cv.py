@@ -149,7 +149,7 @@ def cross_validate_methods(
     check_plan(graphs, plan)
     folder = cross.out or Path("runs") / f"{command}-{short_name(graphs, plan)}"
     by_name = {graphs.name: graphs}
-    with ending(f"the same command; finished folds are in {folder}"), Watch([plan], by_name) as watch:
+    with ending(f"run the same command again; finished folds are in {folder}"), Watch([plan], by_name) as watch:
         [table], records = carry_out(
             [plan], by_name, folder, worker, mix_versions=cross.mix_versions,
             on_start=watch.start, on_record=watch.record, on_progress=watch.progress, keep_models=keep_models,

@@ -102,7 +102,7 @@ def reproduce(
             note(f"{one.name}: {MISSING} was not found; Mutagenicity is used instead, under its own name")
     from asapool.cli._live import Watch
 
-    how = f"the same command; finished training runs are in {folder}"
+    how = f"run the same command again; finished training runs are in {folder}"
     with ending(how), Watch([one for one in plans if one.name in names], graphs) as watch:
         tables, records = r.reproduce(
             names, plans, graphs, folder, worker, mix_versions=mix_versions,

@@ -104,7 +104,7 @@ def tune(
     if space is None:  # what the command line fixes is not searched
         wanted = wanted.without(o.with_settings(tables, settings))
     folder = out or Path("runs") / f"tune-{_safe(graphs.name)}-{chosen.model.method}"
-    with ending(f"the same command; finished trials are in {folder}"), Store.open(folder) as store:
+    with ending(f"run the same command again; finished trials are in {folder}"), Store.open(folder) as store:
         tuner = Tuner(
             graphs=graphs, space=wanted, base=chosen.to_dict(), store=store, seed=seed, folds=folds, sampler=sampler,
             prune=not no_prune, metric=metric,
@@ -164,7 +164,7 @@ def nested(tables: dict[str, dict[str, Any]], words: str, cross: CrossOptions, e
         space = space.without(tables)
     folder = cross.out or Path("runs") / f"nested-{_safe(graphs.name)}-{chosen.model.method}"
     note(f"Searching {len(space.free)} settings in {trials} trials inside every fold")
-    with ending(f"the same command; finished trials are in {folder}"):
+    with ending(f"run the same command again; finished trials are in {folder}"):
         searches = tune_nested(
             graphs, folder, trials=trials, space=space, engine=worker, settings=chosen.to_dict(), seed=cross.seed or 0,
             on_trial=lambda trial, search: show_trial(trial, search, trials, f"fold {search.fold}, "),

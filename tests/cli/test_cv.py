@@ -101,7 +101,7 @@ def test_ctrl_c_ends_the_workers_and_the_same_command_goes_on(tmp_path):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it too
     code, out, err = finish(process)
     assert (code, out) == (130, "")
-    assert "Resume with: the same command" in err
+    assert "To resume: run the same command again" in err
     assert "Traceback" not in err
     assert 1 <= finished(tmp_path) < 4
     code, out, err = finish(begin(*args, "--json"))

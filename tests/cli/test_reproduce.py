@@ -101,7 +101,7 @@ def test_killed_worker_ctrl_c_killed_driver_and_a_torn_line_end_in_the_same_byte
     code, out, err = finish(process)
     assert (code, out) == (130, "")
     assert "failed in attempt 1: the process was ended by signal 9 (SIGKILL)" in err
-    assert f"Resume with: the same command; finished training runs are in {tmp_path}" in err
+    assert f"To resume: run the same command again; finished training runs are in {tmp_path}" in err
     assert "Traceback" not in err
     at = lines(tmp_path)
     assert 3 <= at < 13

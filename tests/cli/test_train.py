@@ -196,7 +196,7 @@ def test_ctrl_c_is_a_sentence_code_130_and_resumable_and_nobody_else_may_work_th
     assert f"process {process.pid} is working in this folder" in second[2]
     code, out, err = finish(process)
     assert (code, out) == (130, "")
-    assert f"Stopped. Resume with: asapool train --resume {folder}" in err
+    assert f"Stopped. To resume: asapool train --resume {folder}" in err
     assert "Traceback" not in err
     code, _, err = finish(begin("train", "--resume", folder, "--no-report"))
     assert code == 0, err
