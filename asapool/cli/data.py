@@ -12,6 +12,7 @@ from asapool.cli import _options as o
 from asapool.cli._groups import Command, CommandGroup, grouped
 from asapool.cli._output import note, note_reading, plain, show, working
 from asapool.errors import ConfigError
+from asapool.files import refuse_overwriting
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet
@@ -141,6 +142,7 @@ def convert(
     suffix = out.suffix.lower()
     if suffix not in (".graphs", ".npz", ".jsonl"):
         raise ConfigError(f"{out}: expected a name that ends with .graphs, .npz or .jsonl")
+    refuse_overwriting(source, out)
     if suffix == ".graphs":
         _convert_to_map(source, out, options, json)
         return
@@ -196,6 +198,7 @@ def split(
     """
     from asapool.training.settings import SplitConfig, overlay
 
+    refuse_overwriting(source, out)
     if old_method is not None or old_given is not None:
         split = _renamed(old_method, old_given)
     shares = {"val": val, "test": test, "seed": seed, "fold": fold, "folds": folds}

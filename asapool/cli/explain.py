@@ -82,6 +82,7 @@ def explain(
     """Show which nodes decided a prediction and which clusters the model formed, on an HTML page that works offline."""
     from asapool.data import read
     from asapool.errors import ConfigError, choose
+    from asapool.files import refuse_overwriting
     from asapool.insight import check_importance, contrast
     from asapool.insight import explain as explain_graph
     from asapool.insight.explaining import refuse_contrast
@@ -106,6 +107,7 @@ def explain(
         raise ConfigError("--check and --against write different pages. Run the command once for each")
     if others and not check and (against is not None or len(others) > 1 or out.suffix.lower() != ".html"):
         raise ConfigError("--with shows one other model beside the first, on a page. Give it once, with -o FILE.html")
+    refuse_overwriting(source, out)
     if check:
         kind = check_kind(out)
     else:
@@ -213,6 +215,7 @@ def motifs(
     without clusters, molecules are cut into BRICS fragments.
     """
     from asapool.data import read
+    from asapool.files import refuse_overwriting
     from asapool.insight import motifs as find_motifs
     from asapool.insight.substructures.results import motifs_kind
     from asapool.models import checkpoint
@@ -220,6 +223,7 @@ def motifs(
     from asapool.training.device import resolve_device
 
     kind = motifs_kind(out)
+    refuse_overwriting(source, out)
     trained = checkpoint.load(o.model_file(model))
     trained.model.to(resolve_device(device or "cpu"))
     with working(f"Reading {source}"):

@@ -13,6 +13,7 @@ from asapool.cli import _options as o
 from asapool.cli._output import ReadingNotes, note, show, terminal_safe, working
 from asapool.cli._scores import score_rows
 from asapool.errors import ConfigError
+from asapool.files import refuse_overwriting
 
 if TYPE_CHECKING:
     from asapool.data import Reading
@@ -83,6 +84,7 @@ def predict(
     source = one_source(sources)
     if out is not None:
         writer_for(out)  # refuses an unknown ending before any work
+        refuse_overwriting(source, out)
     trained = checkpoint.load(o.model_file(model))
     notes = ReadingNotes()
     trained.model.to(resolve_device(device or "cpu"))
@@ -191,6 +193,7 @@ def embed(
     source = one_source(sources)
     if out is not None:
         vector_writer(out)  # refuses an unknown ending before any work
+        refuse_overwriting(source, out)
     trained = checkpoint.load(o.model_file(model))
     notes = ReadingNotes()
 

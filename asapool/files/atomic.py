@@ -17,7 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from asapool.errors import WriteError
+from asapool.errors import ConfigError, WriteError
 
 NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # errors of file systems without fsync for folders
 
@@ -56,6 +56,22 @@ def write_text(path: str | PathLike[str], text: str, *, durable: bool = False) -
     content = text.encode("utf-8")
     with writing(path, durable=durable) as out:
         out.write(content)
+
+
+def refuse_overwriting(source: str | PathLike[str], out: str | PathLike[str]) -> None:
+    """Refuse to write the output over the file or folder that is being read.
+
+    Raises:
+        ConfigError: both names mean the same file or folder.
+
+    >>> refuse_overwriting("molecules.csv", "predictions.csv")
+    """
+    try:
+        same = os.path.samefile(source, out) and (os.path.isfile(out) or os.path.isdir(out))  # not a terminal
+    except (OSError, ValueError):  # a source need not be a file: SMILES, a synthetic set
+        return
+    if same:
+        raise ConfigError(f"{Path(out)}: is the source, and would be overwritten. Choose another name")
 
 
 def remove(path: str | PathLike[str]) -> None:

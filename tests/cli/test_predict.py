@@ -198,6 +198,30 @@ def test_another_ending_is_refused_before_any_work(folder, tmp_path, name):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("predict", "run", "new.csv", "-o", "new.csv"),
+        ("predict", "run", "new.csv", "-o", "link.csv"),
+        ("embed", "run", "new.csv", "-o", "new.csv"),
+        ("motifs", "run", "new.csv", "-o", "new.csv"),
+        ("explain", "run", "graphs.json", "-o", "graphs.json"),
+        ("data", "convert", "graphs.jsonl", "graphs.jsonl"),
+        ("data", "split", "new.csv", "new.csv"),
+    ],
+)
+def test_the_source_is_never_overwritten(folder, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").symlink_to(folder / "run")
+    for name in ("new.csv", "graphs.json", "graphs.jsonl"):
+        (tmp_path / name).write_text((folder / "train.csv").read_text())
+    (tmp_path / "link.csv").symlink_to(tmp_path / "new.csv")
+    before = {file: file.read_bytes() for file in tmp_path.glob("*.*")}
+    with pytest.raises(ConfigError, match="is the source, and would be overwritten"):
+        call(*words)
+    assert before == {file: file.read_bytes() for file in tmp_path.glob("*.*")}
+
+
 def test_names_cannot_control_the_terminal(tmp_path):
     bad = "\x1b[2Ja\u202eb\x9b1m"
     rows = "".join(f"n{k},{'C' * (k % 5 + 1)}{'ON'[k % 2]},{('ok', bad)[k % 2]}\n" for k in range(12))
