@@ -15,8 +15,8 @@ from asapool.errors import AsapoolError
 from asapool.models import checkpoint
 from asapool.models.checkpoint import LoadedModel
 from asapool.serve.neighbours import Neighbours
-from asapool.serve.requests import MoleculeRequest, Refusal
-from asapool.serve.settings import ServeSettings
+from asapool.serve.requests import LONGEST, MoleculeRequest, Refusal
+from asapool.serve.settings import ServeSettings, check_servable
 from asapool.training.answering import Answering, Wanted
 from asapool.training.prediction_files import columns_of, json_rows
 from asapool.training.trust import KEY
@@ -34,6 +34,7 @@ class Answers:
     def __init__(self, settings: ServeSettings) -> None:
         self.settings = settings
         self.model: LoadedModel = checkpoint.load(settings.model)
+        check_servable(self.model)
         self.answering = Answering(self.model, self._wanted())
         self.neighbours = None if settings.neighbours is None else Neighbours(self.model, settings.neighbours)
 
@@ -95,14 +96,19 @@ class Answers:
         """The molecules that can be read and are not too large; and the reasons for rejecting the others."""
         from asapool.data.molecules import read_smiles
 
-        errors: dict[int, str] = {}
+        long = {k: len(text) for k, text in enumerate(smiles) if len(text) > LONGEST}
+        short = ["" if k in long else text for k, text in enumerate(smiles)]
         try:
-            reading = read(smiles, recipe=self.model.recipe, labels="ignored", skip_invalid=True)
+            reading = read(short, recipe=self.model.recipe, labels="ignored", skip_invalid=True)
             graphs: GraphSet | None = reading.graphs
             errors = {row.line: row.reason for row in reading.skipped}
-        except AsapoolError:  # none of them can be read
+        except AsapoolError:
             graphs = None
-            errors = dict(read_smiles(smiles).failed)
+            errors = dict(read_smiles(short).failed)
+            if len(errors) < len(smiles):  # some can be read, so the error is another one
+                raise
+        for place, length in long.items():
+            errors[place] = f"the SMILES has {length} characters; at most {LONGEST} are allowed"
         if graphs is not None:
             sizes = np.diff(graphs.ptr)
             large = sizes > self.settings.max_nodes
@@ -145,8 +151,8 @@ class Answers:
         from asapool.insight.importance import KINDS
 
         graphs, errors = self.graphs_of(job)
-        if graphs is None:
-            raise Refusal(422, errors.get(0, "there is no graph to explain"))
+        if graphs is None or 0 in errors:
+            raise Refusal(422, errors[0])
         if target is not None and not (isinstance(target, str) and target in self.model.classes):
             raise Refusal(422, f"target must be one of {', '.join(self.model.classes)[:300]}")
         kinds = ["attention", "gradient"] + ["occlusion"] * occlusion

@@ -6,8 +6,12 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from asapool.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from asapool.models.checkpoint import LoadedModel
 
 VARIABLE = "ASAPOOL_SERVE"  # environment variable through which the settings reach the workers
 
@@ -69,6 +73,19 @@ class ServeSettings:
         return cls(**json.loads(os.environ[VARIABLE]))
 
 
+def check_servable(model: LoadedModel) -> None:
+    """Refuse a model whose inputs a request cannot contain."""
+    from asapool.data.descriptors import descriptor_columns
+    from asapool.data.reading import ReadOptions
+
+    columns = descriptor_columns(ReadOptions(recipe=model.recipe))
+    if columns:
+        raise ConfigError(
+            f"{model.path}: needs the descriptor {columns[0]!r} of every molecule, which requests cannot contain. "
+            "Use asapool predict with a table, or train without --descriptors"
+        )
+
+
 def run(settings: ServeSettings, host: str, port: int, workers: int, log_level: str = "info") -> None:
     """Serve until a signal arrives: SIGTERM and Ctrl-C let running requests finish, for up to ten seconds.
 
@@ -85,6 +102,7 @@ def run(settings: ServeSettings, host: str, port: int, workers: int, log_level: 
 
     settings.api_key()  # report errors before a worker starts
     model = checkpoint.load(settings.model)
+    check_servable(model)
     if settings.neighbours is not None and workers > 1:  # a single worker is this process and checks it itself
         Neighbours(model, settings.neighbours)
     if not 0 <= port <= 65535:

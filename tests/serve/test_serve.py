@@ -14,6 +14,7 @@ import pytest
 
 import asapool
 from asapool.data import load
+from asapool.errors import ConfigError
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.models.batches import edge_channels
 from asapool.serve.settings import ServeSettings
@@ -83,11 +84,33 @@ def test_predictions_are_those_of_the_model(path, client):
 
 
 def test_a_molecule_that_cannot_be_read_costs_only_its_row(client):
-    rows = client.post("/predict", json={"smiles": ["CCO", "xx", "C" * 41]}).json()["results"]
+    rows = client.post("/predict", json={"smiles": ["CCO", "xx", "C" * 41, "C" * 4001]}).json()["results"]
     assert "predicted" in rows[0]
     assert "not SMILES" in rows[1]["error"]
     assert rows[2]["error"] == "the molecule has 41 atoms; at most 40 are allowed"
+    assert rows[3]["error"] == "the SMILES has 4001 characters; at most 4000 are allowed"
+    assert rows[3]["smiles"] == "C" * 4001
     assert "error" in client.post("/predict", json={"smiles": "xx"}).json()["results"][0]
+
+
+def test_an_explanation_is_of_the_first_molecule_or_refused(client):
+    answer = client.post("/explain", json={"smiles": ["xx", "CCO"]})
+    assert answer.status_code == 422
+    assert "'xx' is not SMILES" in answer.json()["error"]
+
+
+def test_a_model_that_reads_columns_of_a_table_is_refused_before_it_serves(tmp_path):
+    from asapool.serve.answers import Answers
+
+    (tmp_path / "m.csv").write_text("smiles,label,pH\nCCO,a,7\nCCN,b,5\nCCC,a,6\n")
+    graphs = load(tmp_path / "m.csv", target="label", descriptors=("pH",))
+    model = build(
+        ModelConfig(hidden=8, levels=1), graphs.num_features, 2, seed=0, edge_channels=edge_channels(graphs),
+        graph_channels=1,
+    )  # fmt: skip
+    checkpoint.save(tmp_path / "m.safetensors", model, classes=["a", "b"], recipe=graphs.recipe)
+    with pytest.raises(ConfigError, match="needs the descriptor 'pH' of every molecule"):
+        Answers(ServeSettings(model=str(tmp_path / "m.safetensors")))
 
 
 def test_requests_that_wait_go_through_the_model_together(client):
@@ -136,7 +159,6 @@ def test_embeddings_and_explanations(path, client):
         (b'{"smiles": []}', 422, "no graph"),
         (b'{"smiles": "C", "ids": ["a", "b"]}', 422, "ids"),
         (json.dumps({"smiles": ["C"] * 51}).encode(), 413, "50 are allowed"),
-        (json.dumps({"smiles": "C" * 5000}).encode(), 422, "4000 are allowed"),
         (b" " * 30_000, 413, "larger than 20,000 bytes"),
         (b'{"graphs": [{"edges": [[0, 1]], "nodes": 2}]}', 422, "kind 'smiles'"),
         (b'{"graphml": "<!DOCTYPE x><a/>"}', 422, "GraphML"),
