@@ -209,6 +209,13 @@ def test_classes_that_are_missing_or_measured_are_refused(graphs, y, says):
         ASAPClassifier(**QUICK).fit(graphs, y)
 
 
+@pytest.mark.parametrize("tasks", [2, 3])
+def test_scikit_learn_scores_the_probabilities_of_several_tasks(graphs, tasks):
+    y = np.stack([graphs.y, 1 - graphs.y, graphs.y], axis=1)[:, :tasks]
+    scores = cross_val_score(ASAPClassifier("histogram", random_state=0), graphs, y, cv=2, scoring="roc_auc")
+    assert (scores > 0.5).all()
+
+
 def test_columns_of_pandas_are_taken_and_wider_tables_refused():
     pd = pytest.importorskip("pandas")
     y = pd.Series([1] * 16 + [0] * 16, dtype=object)
@@ -296,7 +303,7 @@ def test_several_yes_no_columns_with_gaps_are_tasks(graphs):
     p = asap.predict_proba(graphs)
     assert p.shape == (40, 2)
     assert np.array_equal(asap.predict(graphs), (p >= 0.5).astype(int))
-    assert asap.classes_.tolist() == [0, 1]
+    assert [classes.tolist() for classes in asap.classes_] == [[0, 1], [0, 1]]
     with pytest.raises(InputError, match="0, 1 or NaN"):
         ASAPClassifier(**QUICK).fit(graphs, y * 2)
 

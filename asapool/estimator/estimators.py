@@ -39,7 +39,7 @@ class ASAPClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             set_params and searches can set single ones as model__NAME and train__NAME.
         random_state: an integer makes fits reproducible to the byte.
 
-    After fit: classes_ (C,) (of yes/no tasks their numbers, (T,)), model_ (the torch module), target_, history_,
+    After fit: classes_ (C,) (of yes/no tasks a list of T arrays, [0, 1]), model_ (the torch module), target_, history_,
     n_iter_, best_epoch_, recipe_, n_features_in_.
 
     >>> from asapool import load
@@ -100,7 +100,9 @@ class ASAPClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         seed = self._begin()
         classes, graphs = with_classes(self._read(X, y), y)
         self._learn(graphs, sample_weight, seed, weights_by_name(self.class_weight, _classes_of(classes, graphs)))
-        self.classes_ = classes
+        tasks = graphs.target.noun == "tasks"
+        # as scikit-learn has it for several outputs: its scorers take two numbers for the classes of a single one
+        self.classes_ = [np.array([0, 1]) for _ in classes] if tasks else classes
         return self
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
