@@ -86,6 +86,24 @@ def number_classes(
     return np.fromiter((-1 if label is None else number[label] for label in labels), np.int64, len(labels)), names
 
 
+def differing_in_case(names: Sequence[str]) -> list[str]:
+    """A note if names of classes differ only in upper and lower case.
+
+    >>> differing_in_case(["No", "Yes", "no"])
+    ["the classes 'No', 'no' differ only in case and are kept apart. Correct the file if they are the same class"]
+    """
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(name.casefold(), []).append(name)
+    groups = [", ".join(map(repr, group)) for group in alike.values() if len(group) > 1]
+    if not groups:
+        return []
+    return [
+        f"the classes {' and '.join(groups)} differ only in case and are kept apart. "
+        "Correct the file if they are the same class"
+    ]
+
+
 def check_labels(y: Ints, where: str, labels: Labels) -> None:
     """Refuse a set to learn from if it has no labels, or only one class."""
     if labels != "required":

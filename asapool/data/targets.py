@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.classes import UNLABELLED, Labels, check_labels, number_classes
+from asapool.data.classes import UNLABELLED, Labels, check_labels, differing_in_case, number_classes
 from asapool.errors import AsapoolError, DataError, choose
 
 Kind = Literal["classification", "regression", "multilabel"]
@@ -155,12 +155,39 @@ def read_targets(
         ((name, cells),) = columns.items()
         y, names = number_classes(cells, where, classes, lines)
         check_labels(y, where, rule)
+        if classes is None:
+            notes += [f"{where}: {text}" for text in differing_in_case(names)]
         return Labelled(y, Target(names=(name,), classes=names), tuple(notes))
     words = _yes_no(columns, where, lines) if kind == "multilabel" and known is None else known.classes if known else ()
     values = np.stack([_numbers(name, cells, kind, words, where, lines) for name, cells in columns.items()], axis=1)
     _check_values(values, list(columns), where, rule)
+    if kind == "regression" and known is None:
+        notes += [f"{where}: {text}" for text in _wide_ranges(values, list(columns))]
     target = known or Target(kind=kind, names=tuple(columns), classes=tuple(words))  # type: ignore[arg-type]
     return Labelled(values, target, tuple(notes))
+
+
+WIDE = 100  # ratio of the 95th to the 5th percentile; it is 19 if values are spread evenly from 0
+
+
+def _wide_ranges(values: npt.NDArray[np.float64], names: Sequence[str]) -> list[str]:
+    """A note for every task whose values are positive and span orders of magnitude, such as concentrations.
+
+    >>> _wide_ranges(np.array([[1.0, 1.0], [10.0, 2.0], [1e5, 3.0]]), ["IC50", "pIC50"])[0][:43]
+    "the values of 'IC50' span several orders of"
+    """
+    notes = []
+    for name, column in zip(names, values.T, strict=True):
+        present = column[~np.isnan(column)]
+        if len(present) and present.min() > 0:
+            low, high = np.quantile(present, (0.05, 0.95))
+            if high > WIDE * low:
+                notes.append(
+                    f"the values of {name!r} span several orders of magnitude ({present.min():.3g} to "
+                    f"{present.max():.3g}), so the largest decide what is learned. Their logarithm, such as pIC50 for "
+                    "IC50, is usually easier to predict"
+                )
+    return notes
 
 
 def empty_values(target: Target, G: int) -> npt.NDArray[Any]:

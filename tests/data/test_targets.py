@@ -275,3 +275,19 @@ def test_what_several_columns_are_taken_for_is_said():
     assert read_targets(binary, "t").notes == (
         "t: the 2 targets hold yes or no and are treated as yes/no tasks (multilabel)",
     )
+
+
+def test_a_note_about_concentrations_and_one_about_names_in_two_cases(tmp_path):
+    def notes(name, cells):
+        rows = "".join(f"{'C' * (k % 9 + 1)},{cell}\n" for k, cell in enumerate(cells))
+        (tmp_path / "t.csv").write_text(f"smiles,{name}\n{rows}")
+        return [note.partition("t.csv: ")[2] for note in read(tmp_path / "t.csv").notes]
+
+    assert notes("label", ["Yes", "no", "yes", "no"]) == [
+        "the classes 'Yes', 'yes' differ only in case and are kept apart. Correct the file if they are the same class"
+    ]
+    assert notes("IC50", [10.0**k for k in range(7)])[1].startswith(
+        "the values of 'IC50' span several orders of magnitude (1 to 1e+06)"
+    )
+    assert len(notes("share", [k / 1000 for k in range(1, 1000)])) == 1  # evenly spread: only the kind of task is noted
+    assert len(notes("logS", [-6.5, -3.0, 0.001, 2.0, 3.0, 4.0, 5.0])) == 1
