@@ -121,6 +121,8 @@ def _read(source: Any, options: ReadOptions) -> Reading:
     if not isinstance(source, (str, PathLike)):
         return _objects(source, options)
     text = fspath(source)
+    if not text:
+        raise DataError(f"the name of the source is empty. Expected {formats()}")
     if text == "-":
         with standard_input() as file:
             reading = _read(file, options)
@@ -253,9 +255,19 @@ def _with_descriptors(reading: Reading, options: ReadOptions) -> Reading:
     return reading
 
 
+SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+
+
 def _reader(path: Path) -> Reader:
     reader = reader_of(path)
     if reader is None:
+        if path.suffix.lower() in SPREADSHEETS:
+            raise DataError(f"{path}: is a spreadsheet. Save its sheet as CSV (in UTF-8), and give that file")
+        if path.suffix.lower() in (".txt", ".dat"):
+            raise DataError(
+                f"{path}: the ending {path.suffix} says nothing about the format. Rename a table of molecules to .csv "
+                "(commas, semicolons and tabs are recognised), and a list of SMILES to .smi"
+            )
         raise DataError(f"{path}: no reader for {path.suffix or 'a file without a suffix'}. Expected {formats()}")
     return reader
 

@@ -324,7 +324,9 @@ def _check_folds(n: int, fold: int, folds: int) -> None:
 
 def _check_shares(val: float, test: float) -> None:
     if not (0 < val < 1 and 0 < test < 1 and val + test < 1):
-        raise ConfigError(f"val and test must be positive and add up to less than 1, got {val} and {test}")
+        merge = "--set split.merge_validation=true trains on the validation part too"
+        advice = f". {merge}" if val == 0 and test > 0 else ""
+        raise ConfigError(f"val and test must be positive and add up to less than 1, got {val} and {test}{advice}")
 
 
 def _check_classes(graphs: GraphSet, fewest: int, why: str, remedy: str) -> None:

@@ -205,23 +205,23 @@ def _guarded(rows: Rows, path: Path, encoding: str) -> Rows:
     except csv.Error as error:
         raise DataError(f"{path}, after line {line}: not a table ({error}). Save it again as CSV") from None
     except UnicodeError:
-        wrong, byte = _undecodable(path, encoding)
+        wrong, byte, likely = _undecodable(path, encoding)
         raise DataError(
             f"{path}, line {wrong}: byte 0x{byte:02x} is not {encoding} text. "
-            "Save the file as UTF-8, or name its encoding, such as encoding='latin-1' (--encoding latin-1)"
+            f"Save the file as UTF-8, or name its encoding, such as encoding={likely!r} (--encoding {likely})"
         ) from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
-def _undecodable(path: Path, encoding: str) -> tuple[int, int]:
+def _undecodable(path: Path, encoding: str) -> tuple[int, int, str]:
     with open_bytes(path) as stream:
         for line, text in enumerate(stream, start=1):
             try:
                 text.decode(encoding)
             except UnicodeDecodeError as error:
-                return line, text[error.start]
-    return line, 0
+                return line, text[error.start], "utf-16" if text[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
+    return line, 0, "latin-1"
 
 
 def _open_parquet(path: Path) -> tuple[list[str], Rows]:

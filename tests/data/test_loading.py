@@ -45,9 +45,18 @@ def test_a_mistyped_smiles_is_never_sent_to_a_server(tmp_path, monkeypatch, sour
 
 
 def test_files_and_folders_without_a_reader(tmp_path):
+    (tmp_path / "a.xyz").write_text("")
+    with pytest.raises(DataError, match=r"a.xyz: no reader for .xyz\. Expected"):
+        load(tmp_path / "a.xyz")
     (tmp_path / "a.xlsx").write_text("")
-    with pytest.raises(DataError, match=r"a.xlsx: no reader for .xlsx\. Expected"):
+    with pytest.raises(DataError, match=r"a.xlsx: is a spreadsheet\. Save its sheet as CSV"):
         load(tmp_path / "a.xlsx")
+    (tmp_path / "a.txt").write_text("smiles\tlabel\nC\t1\nCC\t0\n")
+    with pytest.raises(DataError, match=r"a.txt: the ending .txt says nothing .* Rename a table of molecules to .csv"):
+        load(tmp_path / "a.txt")
+    assert len(load((tmp_path / "a.txt").rename(tmp_path / "a.csv"))) == 2
+    with pytest.raises(DataError, match="the name of the source is empty"):  # not the current folder
+        load("")
     (tmp_path / "plain").write_text("")
     with pytest.raises(DataError, match="no reader for a file without a suffix"):
         load(tmp_path / "plain")

@@ -143,6 +143,10 @@ def test_a_latin_1_table_is_refused_and_can_be_named(tmp_path):
     with pytest.raises(DataError, match=r"m.csv, line 3: byte 0xfc is not utf-8 text. Save the file as UTF-8, or name"):
         load(path)
     assert load(path, encoding="latin-1").class_names == ("sauer", "süß")
+    spreadsheet = write(tmp_path / "u.csv", "smiles,label\nC,sauer\nCC,süß\n", "utf-16")
+    with pytest.raises(DataError, match="such as encoding='utf-16'"):
+        load(spreadsheet)
+    assert load(spreadsheet, encoding="utf-16").class_names == ("sauer", "süß")
     with pytest.raises(DataError, match="'klingon' is not the name of a text encoding"):
         load(path, encoding="klingon")
 

@@ -145,6 +145,8 @@ def test_settings_that_make_no_sense(graphs):
         splits.authors_folds(graphs, 0, 0, 61)
     with pytest.raises(ConfigError, match="val and test must be positive"):
         splits.stratified_split(graphs, 0, val=0.5, test=0.5)
+    with pytest.raises(ConfigError, match=r"split\.merge_validation=true trains on the validation part too"):
+        splits.stratified_split(graphs, 0, val=0, test=0.1)
     with pytest.raises(DataError, match="class 'cycle' has 2 graphs, too few for 3 folds"):
         splits.stratified_folds(graphs.subset([0, 1, 2, 3, 5]), 0, 0, 3)
     with pytest.raises(DataError, match=r"too few for 3 folds\. Use fewer folds, or merge classes"):
