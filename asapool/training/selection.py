@@ -52,16 +52,18 @@ class Selection:
     ) -> Selection:  # fmt: skip
         """The rule for these parts.
 
-        If the validation part has only one class, or equal values, the loss replaces a score that compares them. If the
-        validation graphs have different weights (`uneven`), it replaces every score: the loss is weighted, scores are
-        not.
+        Without validation graphs the last epoch is kept. If the validation part has only one class, or equal values,
+        the loss replaces a score that compares them. If the validation graphs have different weights (`uneven`), it
+        replaces every score: the loss is weighted, scores are not.
         """
         name = resolve_rule(select_by, task, y_train, weighted)
+        if not len(y_val):
+            return cls("last", task, target)
         if uneven and name not in ("loss", "last"):
             label = "accuracy" if name == "paper" else ALL_METRICS[name].label
             note = f"the graphs have different weights, so the epoch is chosen by the weighted loss, not by {label}"
             return cls("loss", task, target, note)
-        if name in task.metrics and len(y_val) > 0 and not task.defined(name, y_val, target):
+        if name in task.metrics and not task.defined(name, y_val, target):
             note = f"the validation part has only {task.alike}, so the epoch is chosen by the loss, not by"
             return cls("loss", task, target, f"{note} {ALL_METRICS[name].label}")
         return cls(name, task, target)

@@ -222,6 +222,7 @@ def test_a_run_without_a_validation_part_keeps_the_last_epoch_and_can_be_repeate
     settings, graphs = resolve(TABLES | {"split": {"merge_validation": True}})
     metrics = start(settings, graphs, tmp_path / "one")
     assert (metrics["parts"]["val"], metrics["best_epoch"], metrics["validation"]) == (0, 4, None)
+    assert metrics["selected_by"] == "last"  # no validation score chose it
     assert metrics["parts"]["train"] + metrics["parts"]["test"] == 40
     assert RunSettings.from_file(tmp_path / "one" / "config.toml").split.merge_validation
     with pytest.raises(ConfigError, match="merge_validation must be true or false"):
