@@ -73,7 +73,9 @@ class LEConv(nn.Module):
 
     def stacked(self) -> tuple[Tensor, Tensor | None]:
         """W1 ‖ W2 ‖ W3, (in, 3·out), and the concatenated biases, (3·out,)."""
-        W = torch.cat([self.W1, self.W2, self.W3], dim=1)
+        # reshaped, gradients of a single column have the strides of the weights, as DDP wants them
+        rows = [W.reshape(1, -1) if W.size(1) == 1 else W.t() for W in (self.W1, self.W2, self.W3)]
+        W = torch.cat(rows).t()
         if self.b1 is None or self.b2 is None:
             return W, None
         return W, torch.cat([self.b1, self.b2, torch.zeros_like(self.b1)])

@@ -95,3 +95,9 @@ def test_features_of_another_graph(rows):
             call(x, graph)
     with pytest.raises(InputError, match=f"x must have one row per node, 3, got {rows}"):
         Master2Token(8)(x, pattern)
+
+
+def test_weights_of_another_width_are_refused(backend):
+    """The loop would read beyond their end."""
+    with pytest.raises((InputError, RuntimeError), match=r"w must have 4 numbers, one per column of x, got 3|size"):
+        kernels.project(torch.ones(2, 4), torch.ones(3), backend=backend)

@@ -117,3 +117,14 @@ def test_members_that_share_the_maximum_share_its_gradient(backend):
     assert m.view(-1).tolist() == [2.0, 2.0, 2.0]
     m[1].backward()  # the middle cluster holds 2, 1, 2
     assert x.grad.view(-1).tolist() == [0.5, 0.0, 0.5]
+
+
+@pytest.mark.parametrize("options", [{}, {"GNN": GCN}, {"attention": "dynamic"}])
+def test_gradients_have_the_strides_of_the_weights(options, backend):
+    """DistributedDataParallel warns of others."""
+    pool = ASAPooling(5, backend=backend, **options).double()
+    out = pool(*random_batch(8))
+    (out.x.sum() + out.edge_weight.sum()).backward()
+    strides = {name: (p.grad.stride(), p.stride()) for name, p in pool.named_parameters() if p.grad is not None}
+    assert len(strides) > 5
+    assert {name: pair for name, pair in strides.items() if pair[0] != pair[1]} == {}

@@ -135,7 +135,9 @@ def differentiable(
 def first_derivatives_only() -> None:
     """Refuse a backward pass that is to be differentiated."""
     if torch.is_grad_enabled():
-        raise AsapoolError("asapool's operators have only first derivatives; leave out create_graph=True")
+        raise AsapoolError(
+            'asapool\'s operators have only first derivatives; leave out create_graph=True, or use backend="reference"'
+        )
 
 
 def without_autocast(method: Run) -> Run:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from asapool.errors import InputError
 from asapool.kernels.fused.compiled import BLOCK, Loop, lookup_loop, run_rows
 from asapool.kernels.fused.operation import array, differentiable, empty, fresh, fresh_like, scalar
 from asapool.kernels.fused.vectors import at, choose, fill, lanes, load, plus, pointer, store, times
@@ -79,6 +80,8 @@ def _project_pool_blocks_backward(start, stop, x, columns, g, token, dx, sums): 
 
 def project_rows(x: Tensor, w: Tensor, slope: float) -> Tensor:
     """token of all rows."""
+    if x.size(1) != w.numel():
+        raise InputError(f"w must have {x.size(1)} numbers, one per column of x, got {w.numel()}")
     x_, token = array(x), fresh(x.size(0), like=x)
     run_rows(_project_rows, x_.shape[0], 2 * x_.size, x_, array(w), scalar(slope, x), token)
     return torch.from_numpy(token)
