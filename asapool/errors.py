@@ -102,3 +102,12 @@ def choose(name: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise ConfigError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return value
+
+
+def plural(count: int, noun: str) -> str:
+    """A number with its noun, for messages.
+
+    >>> plural(1, "graph"), plural(1200, "graph")
+    ('1 graph', '1,200 graphs')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

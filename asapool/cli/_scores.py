@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from asapool.errors import plural
+
 if TYPE_CHECKING:
     from asapool.data.targets import Target
 
@@ -36,8 +38,8 @@ def run_rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
         + (f" ({metrics['stopped']})" if metrics["stopped"] else ""),
     }
     if metrics["validation"] is not None:
-        label = ALL_METRICS[task.headline].label
-        shown[f"validation {label}"] = number(metrics["validation"][task.headline])
+        first = ALL_METRICS[task.headline]
+        shown[f"validation {first.label}"] = first.text(metrics["validation"][task.headline])
     if metrics["test"] is not None:
         trivial = metrics.get("trivial") or {}
         shown |= score_rows(
@@ -103,14 +105,14 @@ def score_rows(
     undefined: dict[str, list[str]] = {}  # reason → scores of several tasks
     spans = spans or scores.get("intervals") or {}
     for name in task.shown:
-        label, value = ALL_METRICS[name].label, scores.get(name)
-        text, notes = number(value), []
+        metric, value = ALL_METRICS[name], scores.get(name)
+        label, text, notes = metric.label, metric.text(value), []
         span = spans.get(name)
         if value is not None and span:
             lead = "95 % interval " if name == task.shown[0] else ""  # the others follow
-            notes.append(f"{lead}{number(span[0])} to {number(span[1])}")
+            notes.append(f"{lead}{metric.text(span[0])} to {metric.text(span[1])}")
         if trivial and trivial.get(name) is not None:
-            notes.append(f"trivial {number(trivial[name])}")
+            notes.append(f"trivial {metric.text(trivial[name])}")
         why = scores["notes"].get(name)
         if why and len(scores.get("tasks") or {}) > 1:
             undefined.setdefault(why, []).append(label)
@@ -146,13 +148,13 @@ def task_rows(
     tasks, shown, rows = scores.get("tasks") or {}, task_of(target).shown[:3], dict[str, str]()
     for name, one in list(tasks.items())[:TASKS] if len(tasks) > 1 else ():
         texts = []
-        for key in shown:
-            span, base = ((table or {}).get(name, {}).get(key) for table in (spans, trivial))
-            notes = [f"{number(span[0])} to {number(span[1])}"] if span else []
-            notes += [f"trivial {number(base)}"] if base is not None else []
-            more = f" ({'; '.join(notes)})" if notes and key == shown[0] else ""
-            texts.append(f"{ALL_METRICS[key].label} {number(one[key])}{more}")
-        rows[f"  {name}"] = f"{', '.join(texts)}; {one['entries']:,} values"
+        for metric in (ALL_METRICS[key] for key in shown):
+            span, base = ((table or {}).get(name, {}).get(metric.name) for table in (spans, trivial))
+            notes = [f"{metric.text(span[0])} to {metric.text(span[1])}"] if span else []
+            notes += [f"trivial {metric.text(base)}"] if base is not None else []
+            more = f" ({'; '.join(notes)})" if notes and metric.name == shown[0] else ""
+            texts.append(f"{metric.label} {metric.text(one[metric.name])}{more}")
+        rows[f"  {name}"] = f"{', '.join(texts)}; {plural(one['entries'], 'value')}"
     if len(tasks) > TASKS:
         rows["  …"] = f"{len(tasks) - TASKS} more tasks; --json has all of them"
     return rows
@@ -178,14 +180,12 @@ def confusion_text(names: Sequence[str], matrix: Sequence[Sequence[int]]) -> str
 
 
 def number(value: float | None) -> str:
-    """Four decimals, four digits for large and tiny numbers, or a dash for None.
+    """A share with four decimals, or a dash for None.
 
-    >>> number(0.5), number(12345.678), number(None)
-    ('0.5000', '1.235e+04', '–')
+    >>> number(0.5), number(None)
+    ('0.5000', '–')
     """
-    if value is None:
-        return "–"
-    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.4g}"
+    return "–" if value is None else f"{value:.4f}"
 
 
 def _classes(metrics: Mapping[str, Any]) -> Target:

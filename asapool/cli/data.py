@@ -11,7 +11,7 @@ import typer
 from asapool.cli import _options as o
 from asapool.cli._groups import Command, CommandGroup, grouped
 from asapool.cli._output import note, note_reading, plain, show, working
-from asapool.errors import ConfigError
+from asapool.errors import ConfigError, plural
 from asapool.files import refuse_overwriting
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _describe(values: dict[str, float]) -> str:
     if "mean" not in values:
         return "no values"
     numbers = "mean {mean:.4g}, standard deviation {std:.4g}, {min:.4g} to {max:.4g}".format(**values)
-    return f"{values['count']:,} values, {numbers}"
+    return f"{plural(int(values['count']), 'value')}, {numbers}"
 
 
 @data.command("list", cls=Command)

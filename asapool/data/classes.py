@@ -112,9 +112,10 @@ def check_labels(y: Ints, where: str, labels: Labels) -> None:
     if missing == len(y):
         raise DataError(f"{where}: there are no class labels. Add them {UNLABELLED}")
     if len(np.unique(y[y >= 0])) == 1:
+        known = len(y) - missing
+        same = "only one graph is labelled" if known == 1 else f"all {known} labelled graphs are of one class"
         raise DataError(
-            f"{where}: all {len(y) - missing} labelled graphs are of one class, and a classifier needs two. "
-            f"Add graphs of another class {UNLABELLED}"
+            f"{where}: {same}, and a classifier needs two classes. Add graphs of another class {UNLABELLED}"
         )
 
 

@@ -15,7 +15,7 @@ from asapool.data.batch import Batch, Cutter
 from asapool.data.check import check
 from asapool.data.csr import Bytes, Floats, Ints, pointer, spans
 from asapool.data.targets import Target
-from asapool.errors import DataError
+from asapool.errors import DataError, plural
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -239,7 +239,7 @@ class GraphSet:
             return chosen
         if chosen.min() < -len(self) or chosen.max() >= len(self):
             worst = chosen.max() if chosen.max() >= len(self) else chosen.min()
-            raise DataError(f"graph {worst} was requested, but {self.name} has {len(self)} graphs")
+            raise DataError(f"graph {worst} was requested, but {self.name} has {plural(len(self), 'graph')}")
         return np.where(chosen < 0, chosen + len(self), chosen)
 
     # conversion to and from other libraries

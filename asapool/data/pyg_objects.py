@@ -12,7 +12,7 @@ from asapool.data.assemble import Record, assemble, refuse_duplicate_ids
 from asapool.data.classes import as_text
 from asapool.data.reading import ReadOptions
 from asapool.data.targets import FEW
-from asapool.errors import DataError
+from asapool.errors import DataError, plural
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -152,7 +152,7 @@ def span(graphs: GraphSet, i: int) -> tuple[int, int, int, int]:
     """First and last node, first and last edge of graph i; the last ones are exclusive."""
     if not -len(graphs) <= i < len(graphs):
         # IndexError, not DataError: Python's for loop ends a sequence on it
-        raise IndexError(f"graph {i} was requested, but {graphs.name} has {len(graphs)} graphs")
+        raise IndexError(f"graph {i} was requested, but {graphs.name} has {plural(len(graphs), 'graph')}")
     i %= len(graphs)
     a, b = int(graphs.ptr[i]), int(graphs.ptr[i + 1])
     return a, b, int(graphs.rowptr[a]), int(graphs.rowptr[b])

@@ -15,7 +15,7 @@ import numpy as np
 from asapool.data.csr import Ints
 from asapool.data.graphset import GraphSet
 from asapool.data.strata import merge_small, part_sizes
-from asapool.errors import ConfigError, DataError
+from asapool.errors import ConfigError, DataError, plural
 from asapool.files import read_json, writing
 
 VERSION = 1
@@ -183,8 +183,8 @@ def scaffold_split(graphs: GraphSet, val: float = 0.1, test: float = 0.1, seed: 
         if share > 0 and not parts[part]:
             raise DataError(
                 f"{graphs.name}: a scaffold split leaves no molecule for the {WORDS[part]} part: the {n} molecules "
-                f"have {len(ordered)} scaffold(s), the most frequent one {len(max(ordered, key=len))} times. Make "
-                "that part larger, or use a stratified split"
+                f"have {plural(len(ordered), 'scaffold')} in all, {len(max(ordered, key=len))} of them the same one. "
+                "Make that part larger, or use a stratified split"
             )
     joined: dict[str, Any] = {
         part: np.sort(np.array([i for group in parts[part] for i in group], np.int64)) for part in PARTS
@@ -332,11 +332,15 @@ def _check_shares(val: float, test: float) -> None:
 def _check_classes(graphs: GraphSet, fewest: int, why: str, remedy: str) -> None:
     if bool((graphs.y < 0).any()):
         raise DataError(
-            f"{graphs.name}: {int((graphs.y < 0).sum())} graphs have no label. Leave them out before a stratified split"
+            f"{graphs.name}: {plural(missing, 'graph')} {have} no label. A stratified split needs one for every graph, "
+            "so leave out those without"
         )
     counts = np.bincount(graphs.y, minlength=graphs.num_classes).tolist()
     for name, count in zip(graphs.class_names, counts, strict=True):
         if 0 < count < fewest:
             raise DataError(
-                f"{graphs.name}: class {name!r} has {count} graphs, too few for {why}. {remedy}, or merge classes"
+                f"{graphs.name}: class {name!r} has {plural(count, 'graph')}, too few for {why}. {remedy}, or merge "
+                "classes"
             )
+        missing = int((graphs.y < 0).sum())
+        have = "has" if missing == 1 else "have"

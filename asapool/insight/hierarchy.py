@@ -84,6 +84,12 @@ class Hierarchy:
         return self.answer if self.confidence is None else f"{self.answer} (p = {self.confidence:.3f})"
 
     @property
+    def shown_label(self) -> str | None:
+        """The true class, or a measured value with as many digits as the prediction."""
+        measured = self.kind == "regression" and self.label is not None
+        return f"{float(str(self.label)):.4g}" if measured else self.label
+
+    @property
     def about(self) -> str:
         """What importance refers to: a class or task, or one class rather than another."""
         name = self.classes[self.target]

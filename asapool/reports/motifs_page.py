@@ -97,7 +97,7 @@ def motifs_page(motifs: Motifs, graphs: GraphSet, links: Mapping[int, str] | Non
         Fact("graphs", f"{motifs.graphs:,}"),
         Fact("substructures", f"{len(motifs):,}", f"{alone:,} without variants"),
         *(
-            Fact(words.raises.format(name), f"{sum(m.strength(c) > 0 for m in motifs):,}", "95% interval above 0")
+            Fact(words.raises.format(name), f"{sum(m.strength(c) > 0 for m in motifs):,}", "95 % interval above 0")
             for c, name in enumerate(motifs.outputs[:4])
         ),
     ]

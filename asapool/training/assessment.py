@@ -157,9 +157,11 @@ def warnings_for(
         return []
     texts = []
     present, answers = np.unique(truth), np.unique(p.argmax(axis=1))
-    if len(present) == 1:
+    if len(truth) == 1:
+        texts.append(f"there is only one {part} graph, of class {class_names[present[0]]!r}")
+    elif len(present) == 1:
         texts.append(f"all {len(truth)} {part} graphs are of class {class_names[present[0]]!r}")
-    if len(answers) == 1:
+    if len(answers) == 1 and len(truth) > 1:
         texts.append(f"the model predicts {class_names[answers[0]]!r} for all {len(truth)} {part} graphs")
     if trivial.get("better") is False:
         tests = [f"p = {trivial[k]:.2g} for {label}" for k, label in _TESTS if trivial.get(k) is not None]
@@ -228,7 +230,12 @@ def warnings_of_tasks(parts: Sequence[Part], part: str, trivial: Mapping[str, An
     """
     equal = [one for one in parts if len(one.y) and len(np.unique(one.y)) == 1]
     flat = [one for one in parts if len(one.y) > 1 and _flat(one.p)]
-    texts = [f"all {len(one.y)} {part} values of {one.name!r} are equal" for one in equal[:SHOWN]]
+    texts = [
+        f"all {len(one.y)} {part} values of {one.name!r} are equal"
+        if len(one.y) > 1
+        else f"there is only one {part} value of {one.name!r}"
+        for one in equal[:SHOWN]
+    ]
     texts += [
         f"the model predicts the same value of {one.name!r} for all {len(one.y)} {part} graphs" for one in flat[:SHOWN]
     ]
@@ -254,9 +261,9 @@ def constant_tasks(y: npt.NDArray[Any], names: Sequence[str]) -> list[str]:
         if len(known) == 0:
             texts.append(f"no training graph has a value of {name!r}, so the model cannot learn it")
         elif len(np.unique(known)) == 1:
-            texts.append(
-                f"all {len(known)} training values of {name!r} are equal ({known[0]:g}), so the model cannot learn it"
-            )
+            same = f"all {len(known)} training values of {name!r} are equal"
+            one = f"there is only one training value of {name!r}"
+            texts.append(f"{one if len(known) == 1 else same} ({known[0]:g}), so the model cannot learn it")
     return texts[:SHOWN] + [f"and {len(texts) - SHOWN} more tasks like these"] * (len(texts) > SHOWN)
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from asapool.data import GraphSet
-from asapool.errors import ConfigError, GraphTooLargeError, TrainingError
+from asapool.errors import ConfigError, GraphTooLargeError, TrainingError, plural
 from asapool.kernels.rng import drawing_from
 from asapool.kernels.shards import Shard, all_rows, sharing_batches
 from asapool.kernels.threads import flush_denormals
@@ -290,8 +290,10 @@ def _labelled(graphs: GraphSet, indices: Any, part: str) -> Ints:
     chosen: Ints = np.asarray(indices, dtype=np.int64)
     missing = int((~graphs.labelled[chosen]).sum())
     if missing:
+        have = "has" if missing == 1 else "have"
         raise TrainingError(
-            f"{graphs.name}: {missing} graphs of the {part} part have no label. Leave them out of the split"
+            f"{graphs.name}: {plural(missing, 'graph')} of the {part} part {have} no label. "
+            "Leave graphs without a label out of the split"
         )
     return chosen
 

@@ -31,6 +31,7 @@ class Metric:
         greater: whether greater is better.
         compares: it compares classes, so it is undefined if only one occurs.
         resampled: a bootstrap over graphs gives an interval of it.
+        unit: it is in the unit of the target, so it may be of any size.
     """
 
     name: str
@@ -39,6 +40,18 @@ class Metric:
     greater: bool = True
     compares: bool = True
     resampled: bool = True
+    unit: bool = False
+
+    def text(self, value: float | None) -> str:
+        """Four decimals; four digits for large numbers, and for tiny ones in a unit; a dash for None.
+
+        >>> METRICS["mcc"].text(0.5), METRICS["mcc"].text(-8.6e-6), METRICS["mcc"].text(None)
+        ('0.5000', '0.0000', '–')
+        """
+        if value is None:
+            return "–"
+        tiny = self.unit and 0 < abs(value) < 1e-3
+        return f"{value:.4g}" if tiny or abs(value) >= 1e4 else f"{value:z.4f}"
 
 
 def confusion_matrix(y: Ints, p: Floats, w: Ints | None = None) -> npt.NDArray[np.int64]:
@@ -197,7 +210,8 @@ def score(y: npt.ArrayLike, probability: npt.ArrayLike, class_names: Sequence[st
     support = confusion.sum(axis=1)
     present, notes = np.flatnonzero(support), {}
     if len(present) == 1:
-        only = f"all {G} graphs are of class {class_names[present[0]]!r}, but the score compares classes"
+        which = "the only graph is" if G == 1 else f"all {G} graphs are"
+        only = f"{which} of class {class_names[present[0]]!r}, but the score compares classes"
         notes = dict.fromkeys(_COMPARING, only)
     if 1 < len(present) < C:
         absent = ", ".join(repr(class_names[c]) for c in range(C) if support[c] == 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from asapool.training.calibration import too_few_graphs
 from asapool.training.fitting import Fit
 from asapool.training.prediction_files import write_predictions
 from asapool.training.predictions import predict
+from asapool.training.selection import ALL_METRICS
 from asapool.training.settings import RunSettings
 from asapool.training.state import Epoch
 from asapool.training.tasks import task_of
@@ -170,7 +171,8 @@ def model_card(metrics: Mapping[str, Any], settings: Mapping[str, Mapping[str, A
         trivial = (metrics.get("trivial") or {}).get("scores") or {}
         lines += ["| score | value | 95 % interval | trivial baseline |", "|---|---|---|---|"]
         for key in shown:
-            cells = key.replace("_", " "), _number(test[key]), _interval(intervals.get(key)), _number(trivial.get(key))
+            text = ALL_METRICS[key].text
+            cells = key.replace("_", " "), text(test[key]), _interval(intervals.get(key), text), text(trivial.get(key))
             lines.append(f"| {' | '.join(cells)} |")
         lines += _trust_lines(metrics, target)
     else:
@@ -209,13 +211,9 @@ def _trust_lines(metrics: Mapping[str, Any], target: Target) -> list[str]:
     return lines
 
 
-def _number(value: Any) -> str:
-    return f"{value:.4f}" if isinstance(value, (int, float)) else "–"
-
-
-def _interval(pair: Any) -> str:
+def _interval(pair: Any, text: Callable[[float], str]) -> str:
     numbers = list(pair) if isinstance(pair, (list, tuple)) else []
-    return f"{numbers[0]:.4f} to {numbers[1]:.4f}" if len(numbers) == 2 and None not in numbers else "–"
+    return f"{text(numbers[0])} to {text(numbers[1])}" if len(numbers) == 2 and None not in numbers else "–"
 
 
 def _y(value: Any) -> str:

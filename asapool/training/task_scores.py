@@ -77,8 +77,8 @@ def _ranks(values: Floats) -> npt.NDArray[np.float64]:
 REGRESSION_METRICS = {
     metric.name: metric
     for metric in (
-        Metric(name="rmse", label="RMSE", compute=rmse, greater=False, compares=False),
-        Metric(name="mae", label="MAE", compute=mae, greater=False, compares=False),
+        Metric(name="rmse", label="RMSE", compute=rmse, greater=False, compares=False, unit=True),
+        Metric(name="mae", label="MAE", compute=mae, greater=False, compares=False, unit=True),
         Metric(name="r2", label="R²", compute=r2),
         Metric(name="pearson", label="Pearson r", compute=pearson),
         Metric(name="spearman", label="Spearman ρ", compute=spearman),

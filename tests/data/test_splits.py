@@ -153,6 +153,8 @@ def test_settings_that_make_no_sense(graphs):
         splits.stratified_folds(graphs.subset([0, 1, 2, 3, 5]), 0, 0, 3)
     with pytest.raises(DataError, match=r"has 2 graphs, too few for three parts\. Add graphs of that class, or merge"):
         splits.stratified_split(graphs.subset([0, 1, 2, 3, 5]), 0)
+    with pytest.raises(DataError, match="class 'cycle' has 1 graph, too few for 3 folds"):
+        splits.stratified_folds(graphs.subset([0, 1, 3, 5]), 0, 0, 3)
     with pytest.raises(DataError, match="20 graphs have no label"):
         splits.stratified_split(load("synthetic:paths"), 0)
     with pytest.raises(DataError, match=r"gone.json: cannot be read \(No such file"):

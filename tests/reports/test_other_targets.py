@@ -1,6 +1,7 @@
 """Pages and explanations of measured values and yes/no tasks: what an atom adds, and which charts a run has."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,6 +71,8 @@ def test_the_json_of_a_value_has_the_keys_of_a_value():
     again = Hierarchy.from_json(json.dumps(plain))
     assert (again.classes, again.target, again.label) == (("a", "b [m]"), 1, "4.25")
     assert json.loads(again.to_json()) == plain
+    view = explorer_view(replace(again, label="23.099999999999998"), "m0")
+    assert (view["label"], again.label) == ("23.1", "4.25")  # the page has the digits of the prediction, JSON all
     assert json.loads(explain(model, graphs, 0, target="b [m]").to_json())["measured"] is None
     # files written before these keys are still read
     old = {"classes": ["a", "b [m]"], "probability": value.tolist(), "target": 1, "label": "4.25", "against": None}

@@ -6,11 +6,13 @@ import pytest
 from asapool.data.targets import Target
 from asapool.training.assessment import (
     against_trivial,
+    constant_tasks,
     intervals,
     intervals_by_task,
     intervals_of,
     intervals_over_runs,
     warnings_for,
+    warnings_of_tasks,
     win_text,
 )
 from asapool.training.metrics import METRICS
@@ -105,3 +107,13 @@ def test_the_p_value_of_a_win_is_corrected_for_the_number_of_tests():
         "better than the mean value for 2 of 4 tasks, each p < 0.05 after correction"
     )
     assert win_text({"better": False, "tasks": tasks}, "the mean value") == win_text({}, "the mean value") == ""
+
+
+def test_warnings_of_one_value_say_that_there_is_one():
+    texts = warnings_for([1], [[0.9, 0.1]], ["no", "yes"], "test", {})
+    assert texts == ["there is only one test graph, of class 'yes'"]
+    one = Part("logS", np.zeros(1, int), np.ones(1), np.ones(1))
+    assert warnings_of_tasks([one], "validation", {}) == ["there is only one validation value of 'logS'"]
+    assert constant_tasks(np.array([[2.0], [np.nan]]), ["logS"]) == [
+        "there is only one training value of 'logS' (2), so the model cannot learn it"
+    ]

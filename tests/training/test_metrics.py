@@ -6,6 +6,7 @@ from sklearn import metrics as sk
 
 from asapool.errors import InputError
 from asapool.training.metrics import METRICS, calibration_error, score
+from asapool.training.selection import ALL_METRICS
 
 NAMES = ["no", "yes"]
 
@@ -110,3 +111,13 @@ def test_metrics_are_sklearns_and_counts_repeat_graphs(C):
         for metric in METRICS.values():
             repeated = metric.compute(np.repeat(y, w), np.repeat(p, w, axis=0), None)
             assert metric.compute(y, p, w) == pytest.approx(repeated)
+
+
+def test_only_scores_with_a_unit_are_written_with_an_exponent_when_tiny():
+    assert METRICS["mcc"].text(2.203e-15) == METRICS["mcc"].text(-8.617e-06) == "0.0000"
+    assert [ALL_METRICS["r2"].text(v) for v in (-8.617e-06, 0.5, -123456.0)] == ["0.0000", "0.5000", "-1.235e+05"]
+    assert [ALL_METRICS["rmse"].text(v) for v in (2e-9, 0.0, None)] == ["2e-09", "0.0000", "–"]  # mol/l
+
+
+def test_a_single_graph_is_not_called_all_graphs():
+    assert score([1], [[0.2, 0.8]], NAMES).notes["roc_auc"].startswith("the only graph is of class 'yes', but")

@@ -62,3 +62,12 @@ def test_every_run_folder_has_one(tmp_path):
     accuracy = json.loads((tmp_path / "run" / "metrics.json").read_text())["test"]["accuracy"]
     assert {"type": "accuracy", "value": accuracy} == held["model-index"][0]["results"][0]["metrics"][0]
     assert "asapool.load_model" in text
+
+
+def test_the_card_does_not_round_small_values_to_zero():
+    scores = {"rmse": 2e-9, "r2": -8.6e-6}
+    target = {"kind": "regression", "names": ["c [mol/l]"]}
+    intervals = {"rmse": [1e-9, 3e-9]}
+    text = model_card(METRICS | {"target": target, "test": scores, "test_intervals": intervals}, {}, ("c [mol/l]",))
+    assert "| rmse | 2e-09 | 1e-09 to 3e-09 | – |" in text
+    assert "| r2 | 0.0000 | – | – |" in text

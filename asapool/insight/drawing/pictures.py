@@ -95,7 +95,7 @@ def to_html(hierarchy: Hierarchy) -> str:
         f'<figcaption style="font-size:85%">{escape(words)}</figcaption></figure>'
         for words, depth, c in views
     ).replace("<svg ", '<svg style="max-width:100%;height:auto;background:#fff" ')
-    known = "" if hierarchy.label is None else f", labelled <b>{escape(hierarchy.label)}</b>"
+    known = "" if hierarchy.shown_label is None else f", labelled <b>{escape(hierarchy.shown_label)}</b>"
     sure = "" if hierarchy.confidence is None else f", p = {hierarchy.confidence:.3f}"
     prediction = f"predicted <b>{escape(hierarchy.answer)}</b>{sure}{known}"
     head = f"<b>{escape(hierarchy.id)}</b>: {prediction}"

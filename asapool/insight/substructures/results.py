@@ -41,7 +41,7 @@ class Motif:
     graphs: int  # graphs in which it occurs
     measured: int  # graphs from which it was removed
     contribution: tuple[float, ...]  # mean of (log odds of the graph − log odds without it)
-    low: tuple[float, ...]  # 95% interval of that mean
+    low: tuple[float, ...]  # 95 % interval of that mean
     high: tuple[float, ...]
     enrichment: tuple[float, ...]  # odds of the class with it / odds without; for values: difference of the means
     p_value: tuple[float, ...]  # Fisher's exact test (for values: Mann-Whitney), adjusted by Benjamini and Hochberg
