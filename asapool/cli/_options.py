@@ -68,6 +68,14 @@ IdColumn = Annotated[
 Encoding = Annotated[
     str | None, typer.Option(metavar="NAME", rich_help_panel=DATA, help="Text encoding of the file; default: utf-8.")
 ]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHAR",
+        rich_help_panel=DATA,
+        help="Decimal separator of the numbers in a table: . (default) or a comma.",
+    ),
+]
 Skip = Annotated[
     bool | None,
     typer.Option(
@@ -225,6 +233,7 @@ class SourceOptions:
     smiles: Smiles = None
     id_column: IdColumn = None
     encoding: Encoding = None
+    decimal: Decimal = None
     skip_invalid: Skip = None
     data_root: DataRoot = None
 

@@ -17,6 +17,7 @@ from asapool.data.csr import Floats
 from asapool.data.graphset import GraphSet
 from asapool.data.molecules import load_rdkit
 from asapool.data.reading import ReadOptions
+from asapool.data.targets import DECIMAL_COMMA
 from asapool.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -155,10 +156,9 @@ def read_number(cell: Any, where: str, name: str) -> float:
     except ValueError:
         number = math.inf
     if not abs(number) <= LARGEST:
-        raise DataError(
-            f"{where}: expected a finite number for the descriptor {name!r}, got {text[:40]!r}. "
-            "Correct it, or leave it empty"
-        )
+        commas = "Read decimal commas with decimal=',' (--decimal ,)"
+        advice = commas if DECIMAL_COMMA.fullmatch(text) else "Correct it, or leave it empty"
+        raise DataError(f"{where}: expected a finite number for the descriptor {name!r}, got {text[:40]!r}. {advice}")
     return number
 
 

@@ -11,6 +11,7 @@ from asapool.data.classes import UNLABELLED, cell_class
 from asapool.data.graphset import GraphSet
 from asapool.data.reading import Log, Reading, ReadOptions
 from asapool.data.tables import checked_rows, guess, open_table, refuse_several
+from asapool.data.targets import with_point
 from asapool.errors import DataError
 
 SUFFIXES = (".graphml", ".gexf")
@@ -81,7 +82,10 @@ def _labels(table: Path, files: dict[str, Path], options: ReadOptions, log: Log)
                 raise DataError(
                     f"{table}, line {line}: {cell!r} was listed before, in line {lines[name]}. List every file once"
                 )
-            labels[name], lines[name] = cell_class(row[label_column], options.classes, log.missing), line
+            value = row[label_column]
+            if options.decimal == ",":
+                value = with_point(value, f"{table}, line {line}", header[label_column])
+            labels[name], lines[name] = cell_class(value, options.classes, log.missing), line
     missing = sorted(set(files) - set(labels))
     if missing:
         raise DataError(

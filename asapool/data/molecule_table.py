@@ -35,7 +35,7 @@ from asapool.data.molecules import (
 )
 from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Skipped, Wanted, all_pieces
 from asapool.data.tables import open_table
-from asapool.data.targets import Labelled, Target, read_targets
+from asapool.data.targets import Labelled, Target, read_targets, with_point
 from asapool.data.unreadable import allowed_rows, check_few, few_note
 from asapool.errors import DataError
 
@@ -150,13 +150,18 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
                 log.skip(line, reason)
                 continue
             yield Row(
+            cells, where = row, f"{path}, line {line}"
+            if options.decimal == ",":
+                row = list(row)
+                for k in (*targets, *extra):
+                    row[k] = with_point(row[k], where, header[k])
                 place,
                 line,
                 "" if row[smiles] is None else str(row[smiles]).strip(),
                 tuple(cell_class(row[k], options.classes, log.missing) for k in targets),
                 None if id_column is None or row[id_column] is None else str(row[id_column]).strip() or None,
-                tuple(read_number(row[k], f"{path}, line {line}", header[k]) for k in extra),
-                row if options.keep_columns else (),
+                tuple(read_number(row[k], where, header[k]) for k in extra),
+                cells if options.keep_columns else (),
             )
 
 

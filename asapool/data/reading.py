@@ -36,6 +36,7 @@ class ReadOptions:
     task: Kind | None = None  # "classification", "regression" or "multilabel"; None = inferred from the values
     id_column: str | None = None  # column of a table that holds the ids of the graphs
     encoding: str = "utf-8"  # of a text table
+    decimal: str | None = None  # "," for a table whose numbers have decimal commas; None = "."
     keep_columns: bool = False  # keep all columns of a table in the Reading
     skip_invalid: bool | None = None  # leave out rows that cannot be read, or refuse the file; None = see unreadable.py
     repeats: Repeats | None = None  # edges that a TU data set lists more than once: None = "drop", or "sum" of weights
@@ -63,6 +64,8 @@ class ReadOptions:
             value = getattr(self, name)
             if not isinstance(value, (str, Path)) and (value is not None or name == "encoding"):
                 raise ConfigError(f"{name} must be text, got {value!r}. Write it in quotes")
+        if self.decimal is not None:
+            choose("decimal", self.decimal, (".", ","))
         if self.edge_features is not None:
             choose("edge_features", self.edge_features, ("basic", "extended"))
         if self.repeats is not None:

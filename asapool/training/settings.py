@@ -37,6 +37,7 @@ LATER = (
     "descriptors",
     "rdkit_descriptors",
 )  # settings of [data] added after 0.1.0
+    "decimal",
 TABLES = ("data", "split", "model", "train")
 Tables = Mapping[str, Mapping[str, Any]]
 KINDS = ("stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds", "file")
@@ -60,6 +61,7 @@ class DataConfig:
     descriptors: str | Sequence[str] | None = None
     rdkit_descriptors: bool | None = None
 
+    decimal: str | None = None
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or not self.source:
             raise ConfigError(f"data.source must be a path or a name in quotes, got {self.source!r}")

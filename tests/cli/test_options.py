@@ -9,7 +9,7 @@ import typer
 
 from asapool import __version__
 from asapool.cli.main import app
-from asapool.errors import ConfigError
+from asapool.errors import ConfigError, DataError
 from tests.cli.commands import ENV, call, fork
 
 HIDDEN = {"data split": {"--method", "--given"}, "explain": {"--target"}}  # words of 0.1 that still work
@@ -56,7 +56,16 @@ def test_an_option_has_one_help_text_in_all_commands():
 
 
 def test_cv_and_compare_read_data_as_train_does():
-    reading = {"--smiles", "--target", "--id-column", "--encoding", "--skip-invalid", "--data-root", "--features"}
+    reading = {
+        "--smiles",
+        "--target",
+        "--id-column",
+        "--encoding",
+        "--decimal",
+        "--skip-invalid",
+        "--data-root",
+        "--features",
+    }
     for name in ("train", "cv", "compare", "data info", "data convert", "data split"):
         assert reading <= options(name).keys(), name
 
@@ -71,6 +80,19 @@ def test_id_column_and_encoding_reach_cross_validation(tmp_path):
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     assert "n0é" in (tmp_path / "cv" / "graphs.csv").read_text()
+
+
+def test_decimal_reaches_training_its_config_and_prediction(tmp_path):
+    rows = [f"{'C' * (k % 7 + 1)}{'ON'[k % 2]};{k // 2},{k}" for k in range(20)]
+    file, run = tmp_path / "m.csv", tmp_path / "run"
+    file.write_text("smiles;logS\n" + "\n".join(rows) + "\n")
+    with pytest.raises(DataError, match=r"Read them with decimal=',' \(--decimal ,\)"):
+        call("train", file, "--method", "majority", "--out", run)
+    done = call("train", file, "--decimal", ",", "--method", "majority", "--out", run, "--no-report")
+    assert done.exit_code == 0, done.stderr
+    assert 'decimal = ","' in (run / "config.toml").read_text()
+    scores = json.loads(call("evaluate", run, file, "--decimal", ",", "--json").stdout)
+    assert scores["graphs"] == 20
 
 
 def test_stratified_folds_is_the_word_for_folds_everywhere(tmp_path):

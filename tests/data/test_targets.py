@@ -136,12 +136,12 @@ BAD = {
     "decimal commas": (
         ['"-0,12"', '"1,5"'],
         {},
-        r"line 2: the numbers in 'y' have decimal commas, such as '-0,12'\. W",
+        r"line 2: the numbers in 'y' have decimal commas, such as '-0,12'\. R",
     ),
     "some decimal commas": (
         ["3", '"1,5"', "2.5"],
         {},
-        r"line 3: .* such as '1,5'\. Write them with points, such as 1\.5",
+        r"line 3: .* such as '1,5'\. Read them with decimal=',' \(--decimal ,\), or write .* points, such as 1\.5",
     ),
     "decimal commas in regression": (["3", '"1,5"'], {"task": "regression"}, r"line 3: .* have decimal commas"),
     "text among numbers": (["1.5", "high", "2"], {}, r"m\.csv, line 3: 'y' has the text 'high' among .* as 1.5\."),
@@ -181,6 +181,24 @@ def test_text_beside_a_few_whole_numbers_is_a_class(tmp_path):
 
 def test_classes_with_commas_are_classes(tmp_path):
     assert load(table(tmp_path / "m.csv", ["y"], ['"a,b"', '"1,2"', "c"])).class_names == ("1,2", "a,b", "c")
+
+
+def test_decimal_commas_are_read_if_asked_to(tmp_path):
+    path = tmp_path / "excel.csv"
+    path.write_text("smiles;logS;pH\nCCO;-0,12;7\nCCN;1,5e-3;6,5\nCCC;;7,25\nCCCl;2;\n")
+    graphs = load(path, target="logS", descriptors="pH", decimal=",")
+    np.testing.assert_array_equal(graphs.y, [[-0.12], [0.0015], [np.nan], [2]])
+    np.testing.assert_array_equal(graphs.descriptors, [[7], [6.5], [7.25], [np.nan]])
+    new = read(path, recipe=graphs.recipe, decimal=",", keep_columns=True)
+    np.testing.assert_array_equal(new.graphs.y, graphs.y)
+    assert new.columns["logS"][0] == "-0,12"  # kept as it was
+    with pytest.raises(DataError, match=r"descriptor 'pH', got '6,5'\. Read decimal commas with decimal=','"):
+        load(path, target="logS", descriptors="pH")
+    path.write_text("smiles;logS\nCCO;-0,12\nCCN;1.234\n")
+    with pytest.raises(DataError, match=r"line 3: 'logS' has '1\.234', and with decimal=',' .* a point is not"):
+        load(path, decimal=",")  # it may mean 1234
+    with pytest.raises(ConfigError, match=r"decimal must be one of '\.', ',', got ';'"):
+        load(path, decimal=";")
 
 
 def test_a_task_that_does_not_exist(tmp_path):
