@@ -183,7 +183,7 @@ def fit(
     model.to(home).eval()
     return Fit(
         best_epoch=progress.best_epoch, best_score=progress.best_score, selected_by=selection.name,
-        history=tuple(progress.history), stopped=stopped, diverged=diverged, notes=_notes(selection),
+        history=tuple(progress.history), stopped=stopped, diverged=diverged, notes=_notes(selection, config, val),
     )  # fmt: skip
 
 
@@ -305,8 +305,11 @@ def _patience(progress: Progress, config: TrainConfig, selection: Selection) -> 
     return f"no better {selection.label} in {waited} epochs" if waited >= config.early_stopping else None
 
 
-def _notes(selection: Selection) -> tuple[str, ...]:
-    return () if selection.note is None else (selection.note,)
+def _notes(selection: Selection, config: TrainConfig, val: Ints) -> tuple[str, ...]:
+    notes = [] if selection.note is None else [selection.note]
+    if config.early_stopping is not None and not len(val):
+        notes.append("early stopping needs validation graphs, and there are none, so all epochs were trained")
+    return tuple(notes)
 
 
 def _fit_direct(
@@ -338,7 +341,8 @@ def _fit_direct(
     if on_epoch is not None:
         on_epoch(epoch, Progress(best_epoch=1, best_score=score, history=[epoch]))
     return Fit(
-        best_epoch=1, best_score=score, selected_by=selection.name, history=(epoch,), notes=_notes(selection)
+        best_epoch=1, best_score=score, selected_by=selection.name, history=(epoch,),
+        notes=() if selection.note is None else (selection.note,),
     )  # fmt: skip
 
 

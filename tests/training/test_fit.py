@@ -101,6 +101,14 @@ def test_early_stopping_waits_as_long_as_its_patience(graphs, parts):
     assert done.stopped == "no better validation accuracy in 3 epochs"
 
 
+def test_early_stopping_without_validation_graphs_says_that_it_is_off(graphs, parts):
+    none = SimpleNamespace(train=parts.train, val=[])
+    _, done = trained(graphs, none, replace(QUICK, early_stopping=1))
+    assert (len(done.history), done.stopped) == (6, None)
+    assert done.notes == ("early stopping needs validation graphs, and there are none, so all epochs were trained",)
+    assert trained(graphs, none)[1].notes == ()
+
+
 def test_balanced_class_weights_by_hand(graphs):
     assert class_weights(np.array([0, 0, 0, 1]), 3).tolist() == pytest.approx([4 / 6, 2.0, 0.0])
     # nine of one class and one of the other: without weights the rare class is never the answer, with weights it is
