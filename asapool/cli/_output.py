@@ -174,7 +174,7 @@ def note_reading(reading: Reading, *, unlabelled: bool = True) -> None:
 def note_duplicates(duplicates: Duplicates, split: str) -> None:
     """Print the number of duplicate molecules, and how to keep them in one part of the split."""
     if duplicates.molecules:
-        advice = "" if split == "scaffold" else "; --split scaffold keeps duplicates in one part"
+        advice = "" if split in ("scaffold", "all") else "; --split scaffold keeps duplicates in one part"
         molecules = "1 molecule occurs" if duplicates.molecules == 1 else f"{duplicates.molecules:,} molecules occur"
         note(
             f"{molecules} more than once ({duplicates.graphs:,} graphs), {duplicates.contradicting:,} with different "

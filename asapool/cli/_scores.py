@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 MATRIX = 6  # classes of the largest confusion matrix that is printed whole
 ERRORS = 5  # errors that are printed of a larger one
+NO_SCORES = "none, because there are no validation or test graphs; asapool cv with the same settings estimates them"
 TASKS = 20  # tasks whose scores are printed one by one
 
 
@@ -40,6 +41,8 @@ def run_rows(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
     if metrics["validation"] is not None:
         first = ALL_METRICS[task.headline]
         shown[f"validation {first.label}"] = first.text(metrics["validation"][task.headline])
+    if parts["val"] == parts["test"] == 0:
+        shown["scores"] = NO_SCORES
     if metrics["test"] is not None:
         trivial = metrics.get("trivial") or {}
         shown |= score_rows(

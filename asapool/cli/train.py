@@ -39,6 +39,14 @@ SelectBy = Annotated[
         help="Validation score that chooses the epoch, such as roc_auc, mcc, accuracy or loss; see docs/training.md.",
     ),
 ]
+Final = Annotated[
+    bool,
+    typer.Option(
+        "--final",
+        rich_help_panel=o.DATA,
+        help="Train on all graphs, for a model whose settings are known: no validation, no test, no scores.",
+    ),
+]
 Resume = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", rich_help_panel=o.OUTPUT, help="Resume the run in this folder, with its settings."),
@@ -74,6 +82,7 @@ def train(
     split: o.Split = None,
     val: o.Val = None,
     test: o.Test = None,
+    final: Final = False,
     method: o.Method = None,
     model: o.ModelOptions,
     training: o.TrainOptions,
@@ -129,9 +138,14 @@ def train(
             with processes, ending(f"asapool train --resume {folder}"), EpochBar(folder) as bar:
                 metrics = run.resume(folder, on_epoch=bar, mix_versions=mix_versions, processes=processes)
     else:
+        if final:
+            options = {"--split": split, "--val": val, "--test": test, "--select-by": select_by}
+            refuse_with_final([name for name, value in options.items() if value is not None])
         tables: dict[str, dict[str, Any]] = {
             "data": data.table(source),
-            "split": {"seed": seed, "val": val, "test": test, **o.split_table(split)},
+            "split": {
+                "seed": seed, "val": val, "test": test, **({"kind": "all"} if final else o.split_table(split)),
+            },
             "model": {"method": method, **asdict(model)},
             "train": {
                 "seed": seed, "class_weights": class_weights, "early_stopping": early_stopping, "select_by": select_by,
@@ -174,6 +188,12 @@ def train(
     for text in metrics.get("warnings", ()):
         note(f"Warning: {text}.")
     show({"folder": str(folder), **metrics}, run_rows(folder, metrics), json)
+
+
+def refuse_with_final(given: list[str]) -> None:
+    """Refuse options that need validation or test graphs."""
+    if given:
+        raise ConfigError(f"--final trains on all graphs and keeps the last epoch, so leave out {', '.join(given)}")
 
 
 def member_note(done: int, members: int, record: RunRecord) -> None:

@@ -95,6 +95,15 @@ class Split:
             raise DataError(f"{path}: the split is incomplete ({error}). Make it again") from None
 
 
+def all_for_training(graphs: GraphSet) -> Split:
+    """Every graph in the training part, for a final model; the other parts are empty."""
+    none = np.zeros(0, np.int64)
+    return Split(
+        train=np.arange(len(graphs)), val=none, test=none, graphs=len(graphs), fingerprint=graphs.fingerprint,
+        method="all",
+    )  # fmt: skip
+
+
 def authors_folds(graphs: GraphSet | int, seed: int, fold: int, folds: int = 10) -> Split:
     """The authors' protocol: shuffled folds; test is fold f, validation the fold before it, train the rest.
 
@@ -325,12 +334,15 @@ def _check_folds(n: int, fold: int, folds: int) -> None:
 def _check_shares(val: float, test: float) -> None:
     if not (0 < val < 1 and 0 < test < 1 and val + test < 1):
         merge = "--set split.merge_validation=true trains on the validation part too"
-        advice = f". {merge}" if val == 0 and test > 0 else ""
+        final = "train --final (split.kind = 'all') trains on all graphs"
+        advice = "" if val != 0 else f". {merge}" if test > 0 else f". {final}" if test == 0 else ""
         raise ConfigError(f"val and test must be positive and add up to less than 1, got {val} and {test}{advice}")
 
 
 def _check_classes(graphs: GraphSet, fewest: int, why: str, remedy: str) -> None:
     if bool((graphs.y < 0).any()):
+        missing = int((graphs.y < 0).sum())
+        have = "has" if missing == 1 else "have"
         raise DataError(
             f"{graphs.name}: {plural(missing, 'graph')} {have} no label. A stratified split needs one for every graph, "
             "so leave out those without"
@@ -342,5 +354,3 @@ def _check_classes(graphs: GraphSet, fewest: int, why: str, remedy: str) -> None
                 f"{graphs.name}: class {name!r} has {plural(count, 'graph')}, too few for {why}. {remedy}, or merge "
                 "classes"
             )
-        missing = int((graphs.y < 0).sum())
-        have = "has" if missing == 1 else "have"

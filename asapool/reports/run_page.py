@@ -148,10 +148,12 @@ def run_page(record: FinishedRun, graphs: GraphSet | None = None, errors: int = 
     m = record.metrics
     parts = m["parts"]
     heading = f"{m['data']['name']}: {m['method']}"
-    about = (
-        f"{parts['train']:,} training, {parts['val']:,} validation, {parts['test']:,} test graphs "
-        f"({parts['split'].removesuffix('-split')} split)"
-    )
+    about = f"{parts['train']:,} training graphs, none for validation or testing"
+    if parts["val"] or parts["test"]:
+        about = (
+            f"{parts['train']:,} training, {parts['val']:,} validation, {parts['test']:,} test graphs "
+            f"({parts['split'].removesuffix('-split')} split)"
+        )
     return render(
         "run.html", heading=heading, about=about, title=f"asapool: {heading}", scores=_scores(record),
         classes=_parts_table(record), training=_training(record), panels=_panels(record),

@@ -30,6 +30,10 @@ from asapool.training.trust import measured_coverage, trust_of
 
 MARK = "library_name: asapool"
 CARD_COVERAGE = 0.9  # of the conformal sets or intervals that the card describes
+NO_SCORES = (
+    "There are none, because there were no validation or test graphs. A cross-validation with the same settings "
+    "(`asapool cv`) estimates them."
+)
 SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "f1", "mcc", "log_loss", "mae", "rmse", "r2")
 
 
@@ -176,7 +180,7 @@ def model_card(metrics: Mapping[str, Any], settings: Mapping[str, Mapping[str, A
             lines.append(f"| {' | '.join(cells)} |")
         lines += _trust_lines(metrics, target)
     else:
-        lines += ["There were no test graphs."]
+        lines += ["There were no test graphs." if parts["val"] else NO_SCORES]
     lines += ["", *(f"> {_md(text)}" for text in metrics.get("warnings") or ()), "", "## Settings", ""]
     lines += [
         f"- {table}: " + ", ".join(f"{key} = {_md(json.dumps(value))}" for key, value in sorted(values.items()))
@@ -184,8 +188,9 @@ def model_card(metrics: Mapping[str, Any], settings: Mapping[str, Mapping[str, A
     ]  # fmt: skip
     lines += [
         "", "## Limits", "",
-        f"The scores come from one split and {runs}. Predictions for graphs unlike the training data can be confident "
-        "and wrong. Explanations describe the model, not nature.",
+        (f"The scores come from one split and {runs}. " if shown else "")
+        + "Predictions for graphs unlike the training data can be confident and wrong. Explanations describe the "
+        "model, not nature.",
         "", "## Use", "", "```python", "import asapool", "", 'model = asapool.load_model("THIS_FOLDER")',
         "model.predict(new_graphs)", "```", "", f"Written by asapool {__version__}.", "",
     ]  # fmt: skip

@@ -18,6 +18,7 @@ from asapool.data.loading import class_column
 from asapool.data.reading import ReadOptions
 from asapool.data.splits import (
     Split,
+    all_for_training,
     authors_folds,
     given,
     scaffold_folds,
@@ -36,11 +37,11 @@ LATER = (
     "edge_features",
     "descriptors",
     "rdkit_descriptors",
-)  # settings of [data] added after 0.1.0
     "decimal",
+)  # settings of [data] added after 0.1.0
 TABLES = ("data", "split", "model", "train")
 Tables = Mapping[str, Mapping[str, Any]]
-KINDS = ("stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds", "file")
+KINDS = ("stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds", "file", "all")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +61,8 @@ class DataConfig:
     edge_features: str | None = None
     descriptors: str | Sequence[str] | None = None
     rdkit_descriptors: bool | None = None
-
     decimal: str | None = None
+
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or not self.source:
             raise ConfigError(f"data.source must be a path or a name in quotes, got {self.source!r}")
@@ -104,11 +105,14 @@ class SplitConfig:
     """The split into training, validation and test graphs.
 
     kind: "stratified" or "scaffold" with the fractions val and test; "authors", "stratified-folds" or "scaffold-folds"
-    with one fold of several; "file" with a file of indices. merge_validation: train on the validation part too, for a
-    final model whose settings are known; the weights of the last epoch are kept.
+    with one fold of several; "file" with a file of indices; "all": every graph is a training graph. merge_validation:
+    train on the validation part too, for a final model whose settings are known. Without validation graphs the weights
+    of the last epoch are kept.
     """
 
-    kind: Literal["stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds", "file"] = "stratified"
+    kind: Literal["stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds", "file", "all"] = (
+        "stratified"
+    )
     val: float = 0.1
     test: float = 0.1
     seed: int = 0
@@ -134,6 +138,8 @@ class SplitConfig:
     def _parts(self, graphs: GraphSet) -> Split:
         if self.file is not None:
             return given(graphs, self.file)
+        if self.kind == "all":
+            return all_for_training(graphs)
         if self.kind == "scaffold":
             return scaffold_split(graphs, val=self.val, test=self.test, seed=self.seed)
         if self.kind == "stratified":

@@ -255,3 +255,27 @@ def test_without_a_terminal_a_long_run_prints_a_line_every_half_minute(tmp_path,
     # after 32 s, and every 32 s from there; not after the last epoch, which the results follow
     assert [line.split(":")[0] for line in lines] == [f"epoch {k} of 40" for k in range(4, 40, 4)]
     assert lines[0] == "epoch 4 of 40: loss 0.5000  validation 0.700 (best 0.750)  62 graphs/s; left: 5 min"
+
+
+def test_a_final_model_is_trained_on_all_graphs_and_claims_no_score(tmp_path):
+    source, run = "synthetic:cycles?graphs=20&nodes=6", tmp_path / "run"
+    words = ("--method", "mlp", "--hidden", 4, "--epochs", 3, "--early-stopping", 1)
+    done = call("train", source, "--final", *words, "--out", run)
+    assert done.exit_code == 0, done.stderr
+    assert "20 training, 0 validation, 0 test graphs" in done.stdout
+    assert "none, because there are no validation or test graphs" in done.stdout
+    assert "early stopping needs validation graphs, and there are none, so all epochs were trained" in done.stderr
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert (metrics["best_epoch"], metrics["epochs"], metrics["stopped"]) == (3, 3, None)
+    assert (metrics["validation"], metrics["test"], metrics["selected_by"]) == (None, None, "last")
+    card, page = (run / "README.md").read_text(), (run / "report.html").read_text()
+    assert "There are none, because there were no validation or test graphs" in card
+    assert "The scores come from" not in card
+    assert "20 training graphs, none for validation or testing" in page
+    assert "No graphs were set aside to evaluate the model" in page
+    assert RunSettings.from_file(run / "config.toml").split.kind == "all"
+    assert call("predict", run, source).exit_code == 0
+    with pytest.raises(ConfigError, match="keeps the last epoch, so leave out --val, --select-by"):
+        call("train", source, "--final", "--val", 0.1, "--select-by", "loss", "--out", tmp_path / "other")
+    with pytest.raises(ConfigError, match=r"train --final .* trains on all graphs"):
+        call("train", source, "--val", 0, "--test", 0, "--out", tmp_path / "other")
