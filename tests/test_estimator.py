@@ -304,6 +304,16 @@ def test_several_yes_no_columns_with_gaps_are_tasks(graphs):
     assert p.shape == (40, 2)
     assert np.array_equal(asap.predict(graphs), (p >= 0.5).astype(int))
     assert [classes.tolist() for classes in asap.classes_] == [[0, 1], [0, 1]]
+    right = asap.predict(graphs).astype(float)
+    assert asap.score(graphs, right) == 1
+    gaps = right.copy()
+    gaps[:10, 0], gaps[10:15], gaps[0, 1] = np.nan, np.nan, 1 - gaps[0, 1]
+    gaps[20, 0] = 1 - gaps[20, 0]
+    assert asap.score(graphs, gaps) == pytest.approx(33 / 35)  # 5 graphs have no value, 2 have a wrong one
+    weight = np.ones(40)
+    weight[[0, 20]] = 0
+    assert asap.score(graphs, gaps, sample_weight=weight) == 1
+    assert np.isnan(asap.score(graphs, np.full((40, 2), np.nan)))
     with pytest.raises(InputError, match="0, 1 or NaN"):
         ASAPClassifier(**QUICK).fit(graphs, y * 2)
 

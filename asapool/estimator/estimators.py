@@ -117,6 +117,21 @@ class ASAPClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         answer: npt.NDArray[Any] = self.classes_[p.argmax(axis=1)]
         return answer
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy, the share of graphs whose class is predicted correctly.
+
+        For several yes/no tasks this is the share of graphs of which all tasks are predicted correctly, as in
+        scikit-learn; missing values (NaN) are not counted, nor are graphs without any value.
+        """
+        if self.target_.noun != "tasks":
+            return float(super().score(X, y, sample_weight))
+        answers = self.predict(X)
+        truth = np.asarray(y, np.float64).reshape(answers.shape)
+        known, w = ~np.isnan(truth), np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight)
+        rows = known.any(axis=1) & (w > 0)
+        right = ((truth == answers) | ~known).all(axis=1)
+        return float(np.average(right[rows], weights=w[rows])) if rows.any() else float("nan")
+
 
 def _classes_of(classes: npt.NDArray[Any], graphs: GraphSet) -> npt.NDArray[Any]:
     """The classes that class_weight may name: 0 and 1 for yes/no tasks."""
