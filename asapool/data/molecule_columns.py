@@ -23,6 +23,10 @@ NAMES = (
     "cid", "sid", "dtxsid", "molregno", "mol_name", "cmpd_name", "idx", "index", "row_id", "unnamed_0",
 )  # fmt: skip
 ID_COLUMNS = (*UNIQUE_IDS, *NAMES)
+WHICH_LABELS = (
+    f"{which_column('target', 'the classes')}. To predict all of them, add --task multilabel if they hold yes or "
+    "no, or --task regression if they hold measured values"
+)
 
 
 class Columns(NamedTuple):
@@ -33,6 +37,7 @@ class Columns(NamedTuple):
     id: str | None
     descriptors: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()  # all columns, with keep_columns
+    unread: tuple[str, ...] = ()  # columns that may hold labels, if labels are optional and it is not clear which
 
 
 def choose_columns(header: Sequence[str], path: Path, options: ReadOptions) -> Columns:
@@ -46,9 +51,20 @@ def choose_columns(header: Sequence[str], path: Path, options: ReadOptions) -> C
     candidates = list(header) if options.id_column is not None else [n for k, n in enumerate(header) if k not in taken]
     place = find(candidates, options.id_column, ID_COLUMNS, path)
     id_column = None if place is None else candidates[place]
-    targets = _targets(header, path, options, named, {header[k] for k in taken} | {str(id_column)})
+    used = {header[k] for k in taken} | {str(id_column)}
+    targets = _targets(header, path, options, named, used)
     kept = tuple(header) if options.keep_columns else ()
-    return Columns(header[smiles], targets, id_column, tuple(header[k] for k in extra), kept)
+    optional = options.labels == "optional" and options.recipe is None and not targets
+    unread = tuple(name for name in header if name not in used) if optional else ()
+    return Columns(header[smiles], targets, id_column, tuple(header[k] for k in extra), kept, unread)
+
+
+def unread_note(columns: Columns, path: Path) -> list[str]:
+    """A note if labels are optional and several columns may hold them."""
+    if not columns.unread:
+        return []
+    names = ", ".join(map(repr, columns.unread[:5])) + ", …" * (len(columns.unread) > 5)
+    return [f"{path}: no labels were read; they may be in {names}. {WHICH_LABELS}"]
 
 
 def names_may_repeat(columns: Columns, options: ReadOptions) -> bool:
@@ -102,7 +118,5 @@ def _class_column(left: Sequence[str], header: Sequence[str], path: Path, option
         raise DataError(f"{path}: there is no column with the classes. Add one {UNLABELLED}")
     columns = ", ".join(map(repr, header))
     raise DataError(
-        f"{path}: no column is called {' or '.join(CLASS_COLUMNS[:3])}; the columns are {columns}. "
-        f"{which_column('target', 'the classes')}. To predict all of them, add --task multilabel if they hold yes or "
-        "no, or --task regression if they hold measured values"
+        f"{path}: no column is called {' or '.join(CLASS_COLUMNS[:3])}; the columns are {columns}. {WHICH_LABELS}"
     )

@@ -22,7 +22,7 @@ from asapool.data.descriptors import (
 )
 from asapool.data.features import check_recipe
 from asapool.data.graphset import GraphSet
-from asapool.data.molecule_columns import Columns, choose_columns, names_may_repeat
+from asapool.data.molecule_columns import Columns, choose_columns, names_may_repeat, unread_note
 from asapool.data.molecule_workers import read_many
 from asapool.data.molecules import (
     ATOM_NAMES,
@@ -64,6 +64,7 @@ def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
     if not total:
         raise DataError(f"{path}: there are column names but no rows. Add one row per molecule")
     log.allowed = allowed_rows(options, total, few=few)
+    log.notes += unread_note(columns, path)
     graphs = build_graphs(path, columns, listed, options, log, options.label_rule)
     if not len(graphs):
         line, reason = log.skipped[0]
@@ -149,12 +150,12 @@ def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]
                     raise DataError(f"{path}, line {line}: {reason}")
                 log.skip(line, reason)
                 continue
-            yield Row(
             cells, where = row, f"{path}, line {line}"
             if options.decimal == ",":
                 row = list(row)
                 for k in (*targets, *extra):
                     row[k] = with_point(row[k], where, header[k])
+            yield Row(
                 place,
                 line,
                 "" if row[smiles] is None else str(row[smiles]).strip(),

@@ -60,6 +60,16 @@ def test_info_says_where_the_classes_came_from(asapool, tmp_path):
     assert "--target" in err
 
 
+def test_info_names_the_columns_that_may_hold_the_labels(asapool, tmp_path):
+    path = tmp_path / "m.csv"
+    path.write_text("smiles,logS,pKa\nCCO,1.5,7\nCCC,2.5,8\n")
+    code, out, err = asapool("data", "info", path)
+    assert (code, "0 (none)" in out) == (0, True)
+    assert "no labels were read; they may be in 'logS', 'pKa'. Say which one holds the classes: target=NAME" in err
+    assert "--task regression if they hold measured values" in err
+    assert "no labels" not in asapool("data", "info", path, "--target", "logS")[2]
+
+
 def test_json_is_the_very_object(asapool):
     from dataclasses import asdict
 
