@@ -89,8 +89,12 @@ def read_request(request: Mapping[str, Any], model: LoadedModel, settings: Serve
 def _molecules(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeRequest:
     given = request["smiles"]
     smiles = [given] if isinstance(given, str) else given
-    if not isinstance(smiles, list) or not all(isinstance(text, str) for text in smiles):
+    if not isinstance(smiles, list):
         raise Refusal(422, "smiles must be a string or a list of strings")
+    smiles = ["" if text is None else text for text in smiles]  # an empty SMILES costs only its row
+    wrong = next((k for k, text in enumerate(smiles) if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise Refusal(422, f"smiles[{wrong}]: expected a string, got {json.dumps(smiles[wrong])[:40]}")
     ids = request.get("ids")
     if ids is None:
         ids = [str(k) for k in range(len(smiles))]

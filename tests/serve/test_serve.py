@@ -91,6 +91,8 @@ def test_a_molecule_that_cannot_be_read_costs_only_its_row(client):
     assert rows[3]["error"] == "the SMILES has 4001 characters; at most 4000 are allowed"
     assert rows[3]["smiles"] == "C" * 4001
     assert "error" in client.post("/predict", json={"smiles": "xx"}).json()["results"][0]
+    rows = client.post("/predict", json={"smiles": ["CCO", None]}).json()["results"]
+    assert ("predicted" in rows[0], "error" in rows[1]) == (True, True)
 
 
 def test_an_explanation_is_of_the_first_molecule_or_refused(client):
@@ -155,7 +157,8 @@ def test_embeddings_and_explanations(path, client):
         (b"[]", 400, "JSON object"),
         (b"{}", 422, "give one of"),
         (b'{"smile": "C"}', 422, "unknown field"),
-        (b'{"smiles": [1]}', 422, "list of strings"),
+        (b'{"smiles": 1}', 422, "list of strings"),
+        (b'{"smiles": ["CCO", 1]}', 422, "smiles[1]: expected a string, got 1"),
         (b'{"smiles": []}', 422, "no graph"),
         (b'{"smiles": "C", "ids": ["a", "b"]}', 422, "ids"),
         (json.dumps({"smiles": ["C"] * 51}).encode(), 413, "50 are allowed"),
