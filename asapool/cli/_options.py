@@ -70,11 +70,7 @@ Encoding = Annotated[
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option(
-        metavar="CHAR",
-        rich_help_panel=DATA,
-        help="Decimal separator of the numbers in a table: . (default) or a comma.",
-    ),
+    typer.Option(metavar="CHAR", rich_help_panel=DATA, help="Decimal separator in a table: . (default) or a comma."),
 ]
 Skip = Annotated[
     bool | None,
@@ -96,9 +92,7 @@ Features = Annotated[
 Descriptors = Annotated[
     str | None,
     typer.Option(
-        metavar="COL,COL",
-        rich_help_panel=DATA,
-        help="Numeric columns to use as extra inputs to the model's head.",
+        metavar="COL,COL", rich_help_panel=DATA, help="Numeric columns to use as extra inputs to the model's head."
     ),
 ]
 RdkitDescriptors = Annotated[
@@ -119,11 +113,7 @@ SPLIT_HELP = (
 )
 Split = Annotated[
     str | None,
-    typer.Option(
-        metavar="KIND|FILE",
-        rich_help_panel=DATA,
-        help=SPLIT_HELP,
-    ),
+    typer.Option(metavar="KIND|FILE", rich_help_panel=DATA, help=SPLIT_HELP),
 ]
 Val = Annotated[
     float | None,

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from asapool.data.csr import Floats
+from asapool.data.decimal_commas import DECIMAL_COMMA
 from asapool.data.graphset import GraphSet
 from asapool.data.molecules import load_rdkit
 from asapool.data.reading import ReadOptions
-from asapool.data.targets import DECIMAL_COMMA
 from asapool.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:

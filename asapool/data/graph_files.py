@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from asapool.data.classes import UNLABELLED, cell_class
+from asapool.data.decimal_commas import with_point
 from asapool.data.graphset import GraphSet
 from asapool.data.reading import Log, Reading, ReadOptions
 from asapool.data.tables import checked_rows, guess, open_table, refuse_several
-from asapool.data.targets import with_point
 from asapool.errors import DataError
 
 SUFFIXES = (".graphml", ".gexf")

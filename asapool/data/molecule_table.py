@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from asapool.data.classes import Labels, cell_class
 from asapool.data.csr import pointer
+from asapool.data.decimal_commas import with_point
 from asapool.data.descriptors import (
     descriptor_columns,
     missing_note,
@@ -35,7 +36,7 @@ from asapool.data.molecules import (
 )
 from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Skipped, Wanted, all_pieces
 from asapool.data.tables import open_table
-from asapool.data.targets import Labelled, Target, read_targets, with_point
+from asapool.data.targets import Labelled, Target, read_targets
 from asapool.data.unreadable import allowed_rows, check_few, few_note
 from asapool.errors import DataError
 

@@ -97,11 +97,8 @@ class Split:
 
 def all_for_training(graphs: GraphSet) -> Split:
     """Every graph in the training part, for a final model; the other parts are empty."""
-    none = np.zeros(0, np.int64)
-    return Split(
-        train=np.arange(len(graphs)), val=none, test=none, graphs=len(graphs), fingerprint=graphs.fingerprint,
-        method="all",
-    )  # fmt: skip
+    every, mark = np.arange(len(graphs)), graphs.fingerprint
+    return Split(train=every, val=every[:0], test=every[:0], graphs=len(every), fingerprint=mark, method="all")
 
 
 def authors_folds(graphs: GraphSet | int, seed: int, fold: int, folds: int = 10) -> Split:
@@ -335,17 +332,14 @@ def _check_shares(val: float, test: float) -> None:
     if not (0 < val < 1 and 0 < test < 1 and val + test < 1):
         merge = "--set split.merge_validation=true trains on the validation part too"
         final = "train --final (split.kind = 'all') trains on all graphs"
-        advice = "" if val != 0 else f". {merge}" if test > 0 else f". {final}" if test == 0 else ""
+        advice = "" if val else f". {merge if test > 0 else final}"
         raise ConfigError(f"val and test must be positive and add up to less than 1, got {val} and {test}{advice}")
 
 
 def _check_classes(graphs: GraphSet, fewest: int, why: str, remedy: str) -> None:
     if bool((graphs.y < 0).any()):
-        missing = int((graphs.y < 0).sum())
-        have = "has" if missing == 1 else "have"
         raise DataError(
-            f"{graphs.name}: {plural(missing, 'graph')} {have} no label. A stratified split needs one for every graph, "
-            "so leave out those without"
+            f"{graphs.name}: {int((graphs.y < 0).sum())} graphs have no label. Leave them out before a stratified split"
         )
     counts = np.bincount(graphs.y, minlength=graphs.num_classes).tolist()
     for name, count in zip(graphs.class_names, counts, strict=True):

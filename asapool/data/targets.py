@@ -19,14 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from asapool.data.classes import UNLABELLED, Labels, check_labels, differing_in_case, number_classes
+from asapool.data.decimal_commas import DECIMAL_COMMA, decimal_comma
 from asapool.errors import AsapoolError, DataError, choose
 
 Kind = Literal["classification", "regression", "multilabel"]
 KINDS = ("classification", "regression", "multilabel")
 FEW = 5  # whole numbers with more distinct values than this are measured values, not classes
 UNIT = re.compile(r".*[\[(]([^\[\]()]+)[\])]\s*")
-DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
-POINTS = re.compile(r"[+-]?\d*(\.\d+)+(,\d*)?([eE][+-]?\d+)?")  # 1.5, or 1.234,5 with a separator of thousands
 LIMIT = re.compile(r"[<>≤≥~≈]\s*=?\s*[+-]?\.?\d.*")  # <0.5: beyond what could be measured
 QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*(?P<unit>[%µμ]?[A-Za-z/%]{0,8})")  # 1.2 uM
 YES_NO = (("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("inactive", "active"), ("-1", "1"))
@@ -217,7 +216,7 @@ def _detect(
     texts = {cell for cell, number in zip(cells, numbers, strict=True) if number is None}
     if texts and all(map(DECIMAL_COMMA.fullmatch, texts)):
         k = next(k for k, cell in enumerate(columns[name]) if cell in texts)
-        raise _decimal_comma(name, str(columns[name][k]), f"{where}, {_at(k, lines)}")
+        raise decimal_comma(name, str(columns[name][k]), f"{where}, {_at(k, lines)}")
     if texts:
         _refuse_text(name, columns[name], texts, where, lines)
     if not cells or texts:
@@ -286,42 +285,13 @@ def _numbers(
         if number is None or not math.isfinite(number):
             at = _at(k, lines)
             if kind == "regression" and DECIMAL_COMMA.fullmatch(cell):
-                raise _decimal_comma(name, cell, f"{where}, {at}")
+                raise decimal_comma(name, cell, f"{where}, {at}")
             expected = f"{words[0]} or {words[1]}" if kind == "multilabel" else "a finite number"
             raise DataError(
                 f"{where}, {at}: expected {expected} for {name!r}, got {cell[:40]!r}. Correct it, or leave it empty"
             )
         values[k] = number
     return values
-
-
-def _decimal_comma(name: str, cell: str, at: str) -> DataError:
-    return DataError(
-        f"{at}: the numbers in {name!r} have decimal commas, such as {cell[:40]!r}. "
-        "Read them with decimal=',' (--decimal ,), or write them with points, such as "
-        f"{cell[:40].replace(',', '.')}"
-    )
-
-
-def with_point(cell: Any, where: str, name: str) -> Any:
-    """A cell of a table with decimal commas: 1,5 as 1.5; other cells as they are, and a number with a point is refused.
-
-    In such tables 1.234 may mean 1234, so it is not guessed.
-
-    >>> with_point("1,5", "line 2", "y"), with_point("yes", "line 2", "y"), with_point(None, "line 2", "y")
-    ('1.5', 'yes', None)
-    """
-    if not isinstance(cell, str):
-        return cell
-    text = cell.strip()
-    if DECIMAL_COMMA.fullmatch(text):
-        return text.replace(",", ".")
-    if POINTS.fullmatch(text):
-        raise DataError(
-            f"{where}: {name!r} has {text[:40]!r}, and with decimal=',' (--decimal ,) a point is not expected in a "
-            "number. Write it with a decimal comma and without separators of thousands"
-        )
-    return cell
 
 
 def _at(k: int, lines: Sequence[int] | None) -> str:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from asapool.data import GraphSet
-from asapool.errors import ConfigError, GraphTooLargeError, TrainingError, plural
+from asapool.errors import ConfigError, GraphTooLargeError, TrainingError
 from asapool.kernels.rng import drawing_from
 from asapool.kernels.shards import Shard, all_rows, sharing_batches
 from asapool.kernels.threads import flush_denormals
@@ -183,7 +183,8 @@ def fit(
     model.to(home).eval()
     return Fit(
         best_epoch=progress.best_epoch, best_score=progress.best_score, selected_by=selection.name,
-        history=tuple(progress.history), stopped=stopped, diverged=diverged, notes=_notes(selection, config, val),
+        history=tuple(progress.history), stopped=stopped, diverged=diverged,
+        notes=selection.notes(config.early_stopping, len(val)),
     )  # fmt: skip
 
 
@@ -290,10 +291,8 @@ def _labelled(graphs: GraphSet, indices: Any, part: str) -> Ints:
     chosen: Ints = np.asarray(indices, dtype=np.int64)
     missing = int((~graphs.labelled[chosen]).sum())
     if missing:
-        have = "has" if missing == 1 else "have"
         raise TrainingError(
-            f"{graphs.name}: {plural(missing, 'graph')} of the {part} part {have} no label. "
-            "Leave graphs without a label out of the split"
+            f"{graphs.name}: {missing} graphs of the {part} part have no label. Leave them out of the split"
         )
     return chosen
 
@@ -303,13 +302,6 @@ def _patience(progress: Progress, config: TrainConfig, selection: Selection) -> 
         return None
     waited = progress.epoch - progress.best_epoch
     return f"no better {selection.label} in {waited} epochs" if waited >= config.early_stopping else None
-
-
-def _notes(selection: Selection, config: TrainConfig, val: Ints) -> tuple[str, ...]:
-    notes = [] if selection.note is None else [selection.note]
-    if config.early_stopping is not None and not len(val):
-        notes.append("early stopping needs validation graphs, and there are none, so all epochs were trained")
-    return tuple(notes)
 
 
 def _fit_direct(
@@ -342,7 +334,7 @@ def _fit_direct(
         on_epoch(epoch, Progress(best_epoch=1, best_score=score, history=[epoch]))
     return Fit(
         best_epoch=1, best_score=score, selected_by=selection.name, history=(epoch,),
-        notes=() if selection.note is None else (selection.note,),
+        notes=selection.notes(),
     )  # fmt: skip
 
 

@@ -45,6 +45,13 @@ class Selection:
         plain = {"paper": "validation accuracy", "loss": "validation loss", "last": "validation loss"}
         return plain.get(self.name) or f"validation {ALL_METRICS[self.name].label}"
 
+    def notes(self, patience: int | None = None, validation: int = 1) -> tuple[str, ...]:
+        """For the user: why the rule differs, and that early stopping is off without validation graphs."""
+        notes = [] if self.note is None else [self.note]
+        if patience is not None and not validation:
+            notes.append("early stopping needs validation graphs, and there are none, so all epochs were trained")
+        return tuple(notes)
+
     @classmethod
     def choose(
         cls, select_by: str, task: Task, target: Target, y_train: Values, y_val: Values, weighted: bool = False,
