@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -196,4 +197,22 @@ def to_networkx(graphs: GraphSet, i: int) -> nx.Graph[int] | nx.DiGraph[int]:
         if attr is not None:
             data["features"] = attr[e].tolist()
         graph.add_edge(source, target, **data)
+    return graph
+
+
+def network(
+    nodes: Mapping[int, Mapping[str, Any]], edges: Sequence[tuple[int, int]], weight: Sequence[float], **about: Any
+) -> nx.Graph[int] | nx.DiGraph[int]:
+    """A weighted graph of nodes with their attributes; a DiGraph if an edge has no reverse of the same weight.
+
+    >>> network({0: {}, 1: {"name": "N"}}, [(0, 1), (1, 0)], [0.5, 0.5]).is_directed()
+    False
+    """
+    import networkx as nx
+
+    weights = dict(zip(edges, weight, strict=True))
+    both = all(math.isclose(w, weights.get((b, a), math.inf), rel_tol=1e-4) for (a, b), w in weights.items())
+    graph: nx.Graph[int] = nx.Graph(**about) if both else nx.DiGraph(**about)
+    graph.add_nodes_from((v, dict(values)) for v, values in nodes.items())
+    graph.add_weighted_edges_from((a, b, w) for (a, b), w in weights.items())
     return graph

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from asapool.data.networkx_objects import network
 from asapool.errors import ConfigError, DataError
 from asapool.insight.drawing.pictures import save_picture, to_html, to_svg
 from asapool.insight.levels import Connectivity, Floats, Ints, Level, connectivity
@@ -235,10 +236,8 @@ def _array(name: str, values: Any) -> Any:
 def to_networkx(hierarchy: Hierarchy, level: int) -> nx.Graph[int]:
     """Level 0: nodes with name, truth and importance. Others: clusters with medoid, fitness, members (original nodes).
 
-    A graph with edges in only one direction becomes a DiGraph; edges have their weight.
+    A graph with edges in only one direction, or with two different weights, becomes a DiGraph; edges have their weight.
     """
-    import networkx as nx
-
     if not 0 <= level <= len(hierarchy.levels):
         raise ConfigError(f"level must be 0 to {len(hierarchy.levels)} for graph {hierarchy.id!r}, got {level}")
     if level == 0:
@@ -248,15 +247,9 @@ def to_networkx(hierarchy: Hierarchy, level: int) -> nx.Graph[int]:
         here = hierarchy.levels[level - 1]
         source, target, weight = here.source, here.target, here.weight
         nodes = _clusters(hierarchy, level)
-    listed = list(zip(source.tolist(), target.tolist(), weight.tolist(), strict=True))
-    pairs = {(a, b): w for a, b, w in listed}
-    both = all(pairs.get((b, a)) is not None for a, b in pairs)
-    graph: nx.Graph[int] = nx.Graph() if both else nx.DiGraph()
-    graph.graph.update(id=hierarchy.id, level=level, predicted=hierarchy.answer)
-    for v, values in enumerate(nodes):
-        graph.add_node(v, **values)
-    graph.add_weighted_edges_from(listed)
-    return graph
+    edges = list(zip(source.tolist(), target.tolist(), strict=True))
+    about = {"id": hierarchy.id, "level": level, "predicted": hierarchy.answer}
+    return network(dict(enumerate(nodes)), edges, weight.tolist(), **about)
 
 
 def _node(hierarchy: Hierarchy, v: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +12,10 @@ from asapool import kernels
 from asapool.errors import InputError
 from asapool.kernels import Graph
 from asapool.nn.attention import Assignment
+from asapool.nn.step_networks import input_network, pooled_network
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 class Pooled(NamedTuple):
@@ -44,8 +48,12 @@ class PoolStep:
     ptr (B+1,): the kept centres, graph by graph, in the order of their nodes or fittest first. x (K, F): their
     features. order (N,): the user's number of each packed node, if the batch was not sorted; else None.
 
-    These fields use packed node numbers. The properties fitness, centres, cluster_x and S and the result of lift use
-    the node numbers of the user.
+    These fields use packed node numbers. The properties fitness, centres, cluster_x and S and the results of lift and
+    to_networkx use the node numbers of the user.
+
+    >>> from asapool.nn import ASAPooling
+    >>> ASAPooling(1).explain(torch.ones(4, 1), torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]))
+    PoolStep(graphs=1, nodes=4, kept=2, features=1, pooled_edges=4)
     """
 
     before: Graph
@@ -60,6 +68,16 @@ class PoolStep:
     order: Tensor | None = None
     backend: str = "auto"
     members: Assignment | None = None
+
+    def __repr__(self) -> str:
+        """The sizes; self-loops and both directions of an edge count as pooled edges."""
+        if kernels.is_padded(self.before):
+            return f"PoolStep(padded, x_before={tuple(self.x_before.shape)}, x={tuple(self.x.shape)})"
+        sizes = {"graphs": self.ptr.numel() - 1, "nodes": self.phi.numel(), "kept": self.perm.numel()}
+        sizes["features"] = self.x.size(-1)
+        if self.after is not None:
+            sizes["pooled_edges"] = int((self.after.weight != 0).sum())
+        return f"PoolStep({', '.join(f'{name}={size}' for name, size in sizes.items())})"
 
     @property
     def centres(self) -> Tensor:
@@ -124,6 +142,26 @@ class PoolStep:
         if edge_attr is None:
             raise InputError("this step was computed without edge features; call the layer with edge_attr=")
         return PooledWithFeatures(*self.pooled(), edge_attr)
+
+    def to_networkx(self, graph: int = 0, *, pooled: bool = False) -> nx.Graph[int] | nx.DiGraph[int]:
+        """A graph of the batch before or after pooling, to draw it with networkx or to save it.
+
+        A graph with edges in only one direction, or with two different weights, becomes a DiGraph. Edges have their
+        weight.
+
+        Args:
+            graph: its number in the batch.
+            pooled: False = the input, whose nodes have their fitness, whether they were kept as centres, and clusters,
+                {kept cluster: membership}. True = the kept clusters k, the rows of `x`, with their medoid (the centre),
+                fitness and members, {node: membership}.
+
+        Returns:
+            The graph, with the node numbers of the batch.
+        """
+        count = self.ptr.numel() - 1
+        if not 0 <= graph < count:
+            raise InputError(f"graph must be 0 to {count - 1}, the graphs of this batch, got {graph}")
+        return pooled_network(self, self._after(), graph) if pooled else input_network(self, graph)
 
     def fittest_first(self) -> PoolStep:
         """The same step with the kept clusters of each graph numbered by decreasing fitness."""

@@ -37,6 +37,65 @@ def test_a_path_of_four_by_hand(backend):
     torch.testing.assert_close(step.lift(torch.tensor([[6.0], [12.0]])).view(-1), torch.tensor([0, 4.0, 7.0, 7.0]))
 
 
+def test_the_repr_has_sizes_and_no_tensors():
+    step = ASAPooling(5).double().explain(*random_batch(8))
+    N, K, E = len(step.x_before), len(step.x), len(step.pooled().edge_weight)
+    assert repr(step) == f"PoolStep(graphs=4, nodes={N}, kept={K}, features=5, pooled_edges={E})"
+    plain = ASAPooling(5).double().step(step.x_before, step.before, edges=False)
+    assert repr(plain) == f"PoolStep(graphs=4, nodes={N}, kept={K}, features=5)"
+
+
+def test_networkx_graphs_before_and_after_pooling_by_hand():
+    """The path of four from above: clusters {2, 3} and {1, 2, 3} around 3 and 2 stay."""
+    pool = even_attention(ASAPooling(1))
+    with torch.no_grad():
+        pool.fitness.W1.fill_(1)
+        pool.fitness.W2.zero_()
+        pool.fitness.W3.zero_()
+    step = pool.explain(torch.tensor([[1.0], [2.0], [3.0], [6.0]]), PATH4)
+    before, after = step.to_networkx(), step.to_networkx(pooled=True)
+    assert sorted(before.edges) == [(0, 1), (1, 2), (2, 3)]
+    assert before.edges[1, 2] == {"weight": 1.0}
+    assert before.nodes[0] == {"fitness": step.fitness[0].item(), "kept": False, "clusters": {}}
+    assert before.nodes[2]["kept"]
+    assert before.nodes[2]["clusters"] == pytest.approx({0: 1 / 2, 1: 1 / 3})
+    assert after.nodes[0] == {"medoid": 3, "fitness": step.fitness[3].item(), "members": {2: 0.5, 3: 0.5}}
+    assert after.nodes[1]["members"] == pytest.approx({1: 1 / 3, 2: 1 / 3, 3: 1 / 3})
+    weights = {(a, b): w for a, b, w in after.edges(data="weight")}
+    assert weights == pytest.approx({(0, 0): 1, (0, 1): 5 / 6, (1, 1): 7 / 9})
+
+
+@pytest.mark.parametrize("assign", ["clusters", "members"])
+def test_networkx_graphs_of_a_shuffled_batch_have_the_user_s_numbers(assign):
+    x, edge_index, edge_weight, batch = random_batch(8)
+    pool = with_random_parameters(ASAPooling(5, assign=assign).double())
+    shuffle = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+    new = torch.empty_like(shuffle)
+    new[shuffle] = torch.arange(len(x))
+    edge_index, batch = new[edge_index], batch[shuffle]
+    step = pool.explain(x[shuffle], edge_index, edge_weight, batch)
+    pooled, S, A = step.pooled(), step.S.to_dense(), step.adjacency.to_dense()
+    for graph in range(4):
+        before, after = step.to_networkx(graph), step.to_networkx(graph, pooled=True)
+        assert set(before) == set((batch == graph).nonzero().view(-1).tolist())
+        assert set(after) == set((pooled.batch == graph).nonzero().view(-1).tolist())
+        inside = batch[edge_index[0]] == graph
+        assert {frozenset(e) for e in before.edges} == {frozenset(e) for e in edge_index[:, inside].t().tolist()}
+        assert all(after.nodes[k]["medoid"] == pooled.perm[k] for k in after)
+        assert all(S[v, k] == share for k in after for v, share in after.nodes[k]["members"].items())
+        assert all(S[v, k] == share for v in before for k, share in before.nodes[v]["clusters"].items())
+        for a, b, w in after.edges(data="weight"):
+            assert w == pytest.approx(A[a, b].item())
+    with pytest.raises(InputError, match="graph must be 0 to 3, the graphs of this batch, got 4"):
+        step.to_networkx(4)
+
+
+def test_a_networkx_graph_keeps_both_weights_of_two_directions():
+    edge_index, weight = torch.tensor([[0, 1], [1, 0]]), torch.tensor([1.0, 2.0])
+    before = ASAPooling(1).explain(torch.ones(2, 1), edge_index, weight).to_networkx()
+    assert {(a, b): w for a, b, w in before.edges(data="weight")} == {(0, 1): 1.0, (1, 0): 2.0}
+
+
 def test_lifting_is_the_assignment_and_follows_the_user_s_numbers(backend):
     x, edge_index, edge_weight, batch = random_batch(8)
     pool = with_random_parameters(ASAPooling(5, backend=backend).double())
