@@ -62,11 +62,7 @@ def _show_overviews(found: dict[str, Overview]) -> None:
         if one.claims:
             lines = [[v.words, v.verdict, ", ".join(v.decided_on) or "–", table] for table, v in one.claims]
             print_grid(f"{folder}: the paper's claims", ["claim", "verdict", "tested on", "table"], lines, left=4)
-        tables: dict[str, list[tuple[str, RunGroup]]] = {}
-        for group in one.groups:
-            for plan, row in group.rows or [("", group.settings)]:
-                tables.setdefault(plan, []).append((row, group))
-        for plan, rows in tables.items():
+        for plan, rows in one.tables().items():
             _show_groups(f"{folder}, {plan or 'in no table'}: accuracy in percent", rows)
 
 

@@ -73,10 +73,27 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """What a store holds: the verdicts on the paper's claims, with the table of each, and the groups of its runs."""
+    """What a store holds: the verdicts on the paper's claims, with the table of each, and the groups of its runs.
+
+    plans: those behind the runs.
+    """
 
     claims: tuple[tuple[str, Verdict], ...]
     groups: tuple[RunGroup, ...]
+    plans: tuple[Plan, ...] = ()
+
+    def tables(self) -> dict[str, list[tuple[str, RunGroup]]]:
+        """For every plan, its rows with their groups, in its order; groups in no plan are under "" with their settings.
+
+        A group that several plans have is in the table of each.
+        """
+        tables: dict[str, list[tuple[str, RunGroup]]] = {}
+        for plan in self.plans:
+            rows = [(row, group) for group in self.groups for name, row in group.rows if name == plan.name]
+            rows.sort(key=lambda entry: (plan.columns.index(entry[1].data), plan.rows.index(entry[0])))
+            tables[plan.name] = rows
+        tables[""] = [(group.settings, group) for group in self.groups if not group.rows]
+        return {name: rows for name, rows in tables.items() if rows}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -90,7 +107,7 @@ def overview(folder: str | PathLike[str]) -> Overview:
     plans = plans_behind(folder, records)
     named = [plan for plan in plans if paper.claims(plan.name)]
     claims = tuple((plan.name, one) for plan in named for one in evaluate_claims(make_table(plan, records)))
-    return Overview(claims=claims, groups=tuple(_groups(records, plans)))
+    return Overview(claims=claims, groups=tuple(_groups(records, plans)), plans=tuple(plans))
 
 
 def _groups(records: Mapping[str, RunRecord], plans: Sequence[Plan]) -> list[RunGroup]:

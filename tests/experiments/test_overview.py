@@ -47,6 +47,18 @@ def test_one_series_in_two_plans_is_one_line_and_without_plans_it_has_its_settin
     assert [(d.name, d.test["n"]) for d in result] == [("table2: asap", 6), ("table2: topk", 2)]
 
 
+def test_the_rows_of_a_table_have_the_order_of_its_plan_even_if_another_plan_has_some_of_them(tmp_path):
+    folder = store_of(tmp_path, PLAN, VALUES)
+    again = Plan(**vars(PLAN) | {"name": "a", "cells": (replace(PLAN.cells[1], row="two"),)})
+    write_json(folder / "a.plan.json", again.to_dict())  # read first: its group comes first
+    found = overview(folder)
+    assert [group.names[-1] for group in found.groups] == ["table2: topk", "table2: asap"]
+    rows = {name: [row for row, _ in table] for name, table in found.tables().items()}
+    assert rows == {"a": ["two"], "table2": ["asap", "topk"]}
+    bare = overview(store_of(tmp_path / "bare", PLAN, VALUES, planned=False)).tables()
+    assert [row for row, _ in bare[""]] == ["asap, hidden 8", "asap, hidden 9"]
+
+
 def test_compact_records_are_named_by_the_plans_of_asapool(tmp_path):
     plan = load_plan("table-edges", datasets=["NCI1"], seeds=2, folds=10)
     absent, present = "absent", "present"
