@@ -89,6 +89,9 @@ def reproduce(
     )  # fmt: skip
     if plan is not None:
         names = [one.name for one in plans]
+    if further := r.further_seeds(plans):
+        more = f", …, {further[-1]}" if len(further) > 1 else ""
+        note(f"--seeds: the authors have 20 seeds; the seeds of asapool are used beyond them: {further[0]}{more}")
     folder = out or Path("runs") / f"reproduce-{what or names[0]}{'-smoke' if smoke else ''}"
     with working("Reading the graphs"):
         graphs = load_graphs(plans)

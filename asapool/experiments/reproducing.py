@@ -12,6 +12,7 @@ from asapool.experiments.experiment import carry_out
 from asapool.experiments.plan import Plan, load_plan
 from asapool.experiments.plan_file import plan_names, read_plan
 from asapool.experiments.record import RunRecord
+from asapool.training.config import AUTHORS_SEEDS, seeds
 
 if TYPE_CHECKING:
     from asapool.data import GraphSet
@@ -71,6 +72,12 @@ def load_plans(
     if files and not plans:
         raise ConfigError("--datasets and --methods leave nothing to do. Leave out one of them")
     return plans
+
+
+def further_seeds(plans: Sequence[Plan]) -> tuple[int, ...]:
+    """The seeds of the plans that continue the authors' twenty; a plan's own list of seeds has none."""
+    counts = [len(plan.seeds) for plan in plans if plan.seeds == seeds(len(plan.seeds))]
+    return seeds(max(counts, default=0))[len(AUTHORS_SEEDS) :]
 
 
 def reproduce(

@@ -164,6 +164,15 @@ def test_all_of_it_on_tiny_data(tmp_path):
     assert (tmp_path / "figure-ratio.svg").is_file()
 
 
+@pytest.mark.parametrize(("seeds", "note"), [(20, ""), (21, "beyond them: 100020\n"), (23, "100020, …, 100022\n")])
+def test_seeds_beyond_those_of_the_authors_are_named(seeds, note, tmp_path, monkeypatch):
+    monkeypatch.setattr("asapool.experiments.reproducing.reproduce", lambda *_, **__: ([], []))  # without training
+    args = ("table-edges", "--smoke", "--datasets", "NCI1", "--seeds", seeds, "--out", tmp_path, "--no-report")
+    output = call("reproduce", *args)
+    assert note in output.stderr
+    assert ("--seeds:" in output.stderr) == bool(note)
+
+
 def test_failed_trainings_are_reported_with_their_reason(tmp_path):
     (tmp_path / "p.toml").write_text(PLAN.replace("epochs = 120\nlr = 0.0003", "epochs = 1\nlr = 1e30"))
     args = ("reproduce", "--plan", tmp_path / "p.toml", "--out", tmp_path / "o", "--methods", "wide", "--seeds", 1)
