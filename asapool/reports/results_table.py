@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ def table_view(results: Results, table: Table) -> dict[str, Any]:
                           "are below each score."]),
         "glance": [{"name": r, "cells": [_cell(table.cell(r, c), table) for c in table.columns]} for r in table.rows],
         "choices": choices(table) if table.choose else [], "figure": plan_chart(table),
-        "claims": evaluate_claims(table), "means": [] if alone else means,
+        "claims": evaluate_claims(table), "means": [] if alone else means, "has_paper": _has_paper(table.cells),
         "spread": spread, "seeds_table": _seeds(table), "full": TableView(*grid(table), notes=meanings(table)),
         "curves": curves, "left_out": left_out, **_settings(table),
     }  # fmt: skip
@@ -130,10 +131,16 @@ def _charts(table: Table) -> tuple[Charts, Charts]:
         marks = [
             Mark(c.row, c.mean, c.over_seeds, None if c.paper is None or c.paper.other else c.paper[:2]) for c in cells
         ]
-        means.append((column, [forest_chart(marks, f"{column}, ours and the paper", label)]))
+        title = f"{column}, ours and the paper" if _has_paper(cells) else f"{column}, means"
+        means.append((column, [forest_chart(marks, title, label)]))
         dots = [mark._replace(seeds=_by_seed(c), paper=None) for mark, c in zip(marks, cells, strict=True) if c.values]
         spread.append((column, [forest_chart(dots, f"{column}, every fold", label)]))
     return means, spread
+
+
+def _has_paper(cells: Iterable[TableCell]) -> bool:
+    """Whether a band of the paper is drawn beside any of these cells."""
+    return any(cell.paper is not None and not cell.paper.other for cell in cells)
 
 
 def _by_seed(cell: TableCell) -> tuple[tuple[str, tuple[float, ...]], ...]:

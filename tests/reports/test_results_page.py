@@ -9,7 +9,7 @@ from asapool.errors import DataError
 from asapool.experiments import paper
 from asapool.experiments.cells import TableCell
 from asapool.experiments.fold import run
-from asapool.experiments.plan import load_graphs, load_plan
+from asapool.experiments.plan import Plan, load_graphs, load_plan
 from asapool.experiments.record import failed, machine
 from asapool.experiments.reproducing import reproduce
 from asapool.experiments.store import Store
@@ -17,6 +17,7 @@ from asapool.experiments.tables import Table, make_table
 from asapool.reports import report_page, write_report
 from asapool.reports.plan_figures import Mark, forest_chart, plan_chart, plan_figure
 from asapool.reports.results_page import results_page
+from tests.experiments.test_overview import PLAN, VALUES, store_of
 from tests.reports.browser import keep, opened
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -221,6 +222,14 @@ def test_tables_without_training_have_a_page_too(reproduced, tmp_path):
     changed["findings"]["asap"]["Sparse"]["holds"], changed["agrees"] = False, False
     (tmp_path / "table1.json").write_text(json.dumps(changed))
     assert "–\u00a0no (the paper: yes)" in report_page(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "heading"), [("table2", "Our results and the paper's ± band"), ("x", "Our results")])
+def test_the_charts_promise_a_band_of_the_paper_only_where_there_is_one(name, heading, tmp_path):
+    plan = Plan(**vars(PLAN) | {"name": name})
+    page = report_page(store_of(tmp_path, plan, VALUES)).replace("&#39;", "'")
+    assert f'<h3 class="part">{heading}</h3>' in page
+    assert ("NCI1, ours and the paper" in page) == (name == "table2")
 
 
 def test_a_forest_by_hand():
