@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -18,7 +17,7 @@ from asapool.nn.convolutions import GCN
 from asapool.nn.edge_masks import mask_memberships, unweighted
 from asapool.nn.hooks import has_hooks, is_plain
 from asapool.nn.inner import check_result, make_gnn
-from asapool.nn.inputs import check_belongs, check_dtype, check_features, check_hops, pack_batch
+from asapool.nn.inputs import check_belongs, check_count, check_dtype, check_features, check_switch, pack_batch
 from asapool.nn.leconv import BasicLEConv, LEConv
 from asapool.nn.semantics import is_pyg_gcn, semantics_named, translate
 from asapool.nn.step import Pooled, PooledWithFeatures, PoolStep
@@ -83,22 +82,21 @@ class ASAPooling(nn.Module):
         **kwargs: Any,
     ) -> None:
         super().__init__()
-        if isinstance(in_channels, bool) or not isinstance(in_channels, (int, np.integer)) or in_channels < 1:
-            raise ConfigError(f"in_channels must be a whole number of at least 1, got {in_channels!r}")
-        if max_neighbours is not None and (not isinstance(max_neighbours, int) or max_neighbours < 1):
-            raise ConfigError(f"max_neighbours must be None or a whole number of at least 1, got {max_neighbours!r}")
         if kwargs and GNN is None:
             raise ConfigError(
                 f"ASAPooling does not know the option {next(iter(kwargs))!r}; only GNN= takes further ones"
             )
         self.rules = semantics_named(semantics)
-        self.in_channels, self.ratio, self.hops = int(in_channels), check_ratio(ratio), check_hops(hops)
+        self.in_channels, self.ratio = check_count("in_channels", in_channels), check_ratio(ratio)
+        self.hops = check_count("hops", hops)
         self.aggregate = choose("aggregate", aggregate, ("both", "cluster", "none"))
         self.assign = choose("assign", assign, ("clusters", "members"))
         if assign == "members" and aggregate == "none":
             raise ConfigError('assign="members" builds clusters from their members, so aggregate must not be "none"')
-        self.soft_edges, self.max_neighbours = soft_edges, max_neighbours
-        self.semantics, self.add_self_loops, self.GNN = semantics, add_self_loops, GNN
+        self.soft_edges = check_switch("soft_edges", soft_edges)
+        self.max_neighbours = None if max_neighbours is None else check_count("max_neighbours", max_neighbours)
+        self.add_self_loops = check_switch("add_self_loops", add_self_loops)
+        self.semantics, self.GNN = semantics, GNN
         self.backend = choose("backend", backend, kernels.BACKENDS)
         self.inner = self._make_inner(GNN, kwargs)
         self.attention = self._make_attention(attention, master, negative_slope, dropout)

@@ -24,7 +24,7 @@ from asapool import kernels
 from asapool.errors import ConfigError, choose
 from asapool.kernels import DensePattern, Graph, Pattern
 from asapool.nn.hooks import is_plain
-from asapool.nn.inputs import as_graph, check_belongs, check_hops
+from asapool.nn.inputs import as_graph, check_belongs, check_count, check_dropout
 
 
 class Assignment(NamedTuple):
@@ -48,11 +48,8 @@ class ClusterAttention(nn.Module):
         backend: str = "auto",
     ) -> None:  # fmt: skip
         super().__init__()
-        if channels < 1:
-            raise ConfigError(f"channels must be at least 1, got {channels}")
-        if not 0 <= dropout < 1:
-            raise ConfigError(f"dropout must lie in [0, 1), got {dropout}")
-        self.channels, self.negative_slope, self.dropout = channels, negative_slope, dropout
+        self.channels, self.dropout = check_count("channels", channels), check_dropout(dropout)
+        self.negative_slope = negative_slope
         self.sigma = choose("sigma", sigma, ("inside", "outside"))
         self.backend = choose("backend", backend, kernels.BACKENDS)
         self.W = nn.Linear(channels, channels)
@@ -78,7 +75,7 @@ class ClusterAttention(nn.Module):
         """x (N, F) with edges (2, E), a packed graph, or the pattern of the clusters; returns the memberships."""
         if not isinstance(edge_index, (Pattern, DensePattern)):
             x, graph = as_graph(x, edge_index, edge_weight, self.channels, self.backend)
-            edge_index = kernels.reach(graph.pattern, check_hops(hops), backend=self.backend)
+            edge_index = kernels.reach(graph.pattern, check_count("hops", hops), backend=self.backend)
         check_belongs(x, edge_index)
         alpha = self.memberships(x, edge_index)
         mask = self.mask(alpha.numel(), alpha)

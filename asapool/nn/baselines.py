@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from asapool import kernels
-from asapool.errors import ConfigError, InputError, choose
+from asapool.errors import InputError, choose
 from asapool.kernels import Graph, Loops, Pattern
 from asapool.kernels.ratio import check_ratio
 from asapool.nn.convolutions import GCN, convolution
-from asapool.nn.inputs import check_belongs, pack_batch
+from asapool.nn.inputs import check_belongs, check_count, pack_batch
 from asapool.nn.size_groups import SizeGroups
 from asapool.nn.step import Pooled, PooledWithFeatures
 
@@ -82,7 +82,7 @@ class _Selection(nn.Module):
 
     def __init__(self, in_channels: int, ratio: float | int, backend: str) -> None:
         super().__init__()
-        self.in_channels, self.ratio = in_channels, check_ratio(ratio)
+        self.in_channels, self.ratio = check_count("in_channels", in_channels), check_ratio(ratio)
         self.backend = choose("backend", backend, kernels.BACKENDS)
 
     def scores(self, x: Tensor, graph: Graph) -> Tensor:
@@ -123,10 +123,8 @@ class TopKPooling(_Selection):
     """
 
     def __init__(self, in_channels: int, ratio: float | int = 0.5, *, backend: str = "auto") -> None:
-        if in_channels < 1:
-            raise ConfigError(f"TopKPooling needs at least one channel, got {in_channels}")
         super().__init__(in_channels, ratio, backend)
-        self.p = nn.Parameter(torch.empty(in_channels))
+        self.p = nn.Parameter(torch.empty(self.in_channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -204,9 +202,7 @@ class DiffPooling(nn.Module):
         entropy_weight: float = 1.0, backend: str = "auto",
     ) -> None:  # fmt: skip
         super().__init__()
-        if clusters < 1:
-            raise ConfigError(f"DiffPooling needs at least one cluster, got {clusters}")
-        self.in_channels, self.clusters = in_channels, clusters
+        self.in_channels, self.clusters = in_channels, check_count("clusters", clusters)
         self.link_weight, self.entropy_weight = link_weight, entropy_weight
         self.backend = choose("backend", backend, kernels.BACKENDS)
         self.gnn = convolution(conv, in_channels, clusters, loops=loops, backend=backend)

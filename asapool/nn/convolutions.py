@@ -12,7 +12,7 @@ from asapool import kernels
 from asapool.errors import ConfigError, InputError, choose
 from asapool.kernels import Graph, Loops
 from asapool.nn.hooks import apply_linear, is_plain
-from asapool.nn.inputs import as_graph
+from asapool.nn.inputs import as_graph, check_channels
 from asapool.nn.norms import NodeNorm
 
 
@@ -39,8 +39,7 @@ class GCN(nn.Module):
         backend: str = "auto",
     ) -> None:  # fmt: skip
         super().__init__()
-        if in_channels < 1 or out_channels < 1:
-            raise ConfigError(f"GCN needs at least one channel on each side, got {in_channels} and {out_channels}")
+        check_channels("GCN", in_channels, out_channels)
         self.in_channels, self.out_channels, self.relu = in_channels, out_channels, relu
         self.loops: Loops = "add" if choose("loops", loops, ("add", "fill")) == "add" else "fill"
         self.backend = choose("backend", backend, kernels.BACKENDS)
@@ -109,10 +108,7 @@ class _Network(nn.Module):
         self, in_channels: int, out_channels: int, *, train_eps: bool, batch_norm: bool, relu: bool, backend: str
     ) -> None:
         super().__init__()
-        if in_channels < 1 or out_channels < 1:
-            raise ConfigError(
-                f"{type(self).__name__} needs at least one channel on each side, got {in_channels} and {out_channels}"
-            )
+        check_channels(type(self).__name__, in_channels, out_channels)
         self.in_channels, self.out_channels, self.relu = in_channels, out_channels, relu
         self.backend = choose("backend", backend, kernels.BACKENDS)
         self.eps = nn.Parameter(torch.zeros(())) if train_eps else None
@@ -252,8 +248,7 @@ class SAGE(nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, *, relu: bool = False, backend: str = "auto") -> None:
         super().__init__()
-        if in_channels < 1 or out_channels < 1:
-            raise ConfigError(f"SAGE needs at least one channel on each side, got {in_channels} and {out_channels}")
+        check_channels("SAGE", in_channels, out_channels)
         self.in_channels, self.out_channels, self.relu = in_channels, out_channels, relu
         self.backend = choose("backend", backend, kernels.BACKENDS)
         self.W = nn.Linear(in_channels, out_channels)

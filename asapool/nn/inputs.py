@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -54,11 +55,40 @@ def check_dtype(x: Tensor, weight: Tensor | None) -> None:
     )
 
 
-def check_hops(hops: int) -> int:
-    """Check the radius of a cluster."""
-    if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
-        raise ConfigError(f"hops must be a whole number of at least 1, got {hops!r}")
-    return hops
+def check_count(name: str, value: Any) -> int:
+    """Check a number of channels, nodes or hops, and return it as an int.
+
+    >>> check_count("hops", np.int64(2))
+    2
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ConfigError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return int(value)
+
+
+def check_channels(layer: str, in_channels: Any, out_channels: Any) -> None:
+    """Check that there is one positive number of channels on each side."""
+    if isinstance(in_channels, (tuple, list)):
+        raise ConfigError(
+            f"{layer} takes one number of input channels, got {in_channels}: bipartite graphs are not supported; "
+            "use torch_geometric's layers for them"
+        )
+    check_count(f"in_channels of {layer}", in_channels)
+    check_count(f"out_channels of {layer}", out_channels)
+
+
+def check_dropout(p: Any) -> float:
+    """Check a probability of dropout."""
+    if isinstance(p, bool) or not isinstance(p, (int, float, np.integer, np.floating)) or not 0 <= p < 1:
+        raise ConfigError(f"dropout must lie in [0, 1), got {p!r}")
+    return float(p)
+
+
+def check_switch(name: str, value: Any) -> bool:
+    """Check a setting that is on or off: any text, even "no", would count as on."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ConfigError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def check_edges(

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from asapool import kernels
-from asapool.errors import ConfigError, choose
+from asapool.errors import choose
 from asapool.kernels import Graph
-from asapool.nn.inputs import as_graph
+from asapool.nn.inputs import as_graph, check_channels
 
 
 class LEConv(nn.Module):
@@ -142,17 +142,6 @@ class BasicLEConv(nn.Module):
     def extra_repr(self) -> str:
         """The settings that print shows."""
         return f"{self.in_channels}, {self.out_channels}{'' if self.b is not None else ', bias=False'}"
-
-
-def check_channels(layer: str, in_channels: Any, out_channels: int) -> None:
-    """Check that there is one positive number of channels on each side."""
-    if isinstance(in_channels, (tuple, list)):
-        raise ConfigError(
-            f"{layer} takes one number of input channels, got {in_channels}: bipartite graphs are not supported; "
-            "use torch_geometric.nn.LEConv for them"
-        )
-    if in_channels < 1 or out_channels < 1:
-        raise ConfigError(f"{layer} needs at least one channel on each side, got {in_channels} and {out_channels}")
 
 
 def from_pyg(state: dict[str, Any], prefix: str) -> None:

@@ -63,5 +63,5 @@ def test_a_convolution_by_its_name():
     assert convolution("sage", 2, 3, relu=True).relu
     with pytest.raises(ConfigError, match="'gcn', 'gin', 'sage'"):
         convolution("gat", 2, 3)
-    with pytest.raises(ConfigError, match="at least one channel"):
+    with pytest.raises(ConfigError, match="in_channels of GIN must be a whole number"):
         GIN(0, 3)

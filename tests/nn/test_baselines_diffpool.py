@@ -108,5 +108,5 @@ def test_gradients_are_those_of_the_formula():
 
 
 def test_zero_clusters_are_refused():
-    with pytest.raises(ConfigError, match="at least one cluster"):
+    with pytest.raises(ConfigError, match="clusters must be a whole number"):
         DiffPooling(3, 0)

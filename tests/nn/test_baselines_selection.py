@@ -158,7 +158,7 @@ def test_every_weight_learns(make):
 
 
 def test_wrong_settings_and_inputs_get_a_sentence():
-    with pytest.raises(ConfigError, match="at least one channel"):
+    with pytest.raises(ConfigError, match="in_channels must be a whole number"):
         TopKPooling(0)
     with pytest.raises(ConfigError, match="ratio"):
         SAGPooling(3, ratio=1.5)

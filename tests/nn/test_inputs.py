@@ -4,8 +4,19 @@ import pytest
 import torch
 from torch_geometric.data import Data, HeteroData
 
-from asapool.errors import AsapoolError
-from asapool.nn import GCN, ASAPooling, LEConv, Master2Token, Readout
+from asapool.errors import AsapoolError, ConfigError
+from asapool.nn import (
+    GCN,
+    GIN,
+    SAGE,
+    ASAPooling,
+    DiffPooling,
+    LEConv,
+    Master2Token,
+    Readout,
+    SAGPooling,
+    TopKPooling,
+)
 from tests import oracle
 from tests.graphs import PATH3, PATH4, random_batch, undirected, with_random_parameters
 
@@ -193,7 +204,11 @@ def test_torchscript_is_refused(backend):
         ({"semantics": "tgp"}, "semantics must be one of 'paper', 'authors', 'pyg', got 'tgp'"),
         ({"backend": "cuda"}, "backend must be one of 'auto', 'reference', 'fused', got 'cuda'"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
-        ({"max_neighbours": 0}, "max_neighbours must be None or a whole number of at least 1, got 0"),
+        ({"max_neighbours": 0}, "max_neighbours must be a whole number of at least 1, got 0"),
+        ({"max_neighbours": True}, "max_neighbours must be a whole number of at least 1, got True"),
+        ({"dropout": "a"}, r"dropout must lie in \[0, 1\), got 'a'"),
+        ({"soft_edges": "no"}, "soft_edges must be True or False, got 'no'"),
+        ({"add_self_loops": "no"}, "add_self_loops must be True or False, got 'no'"),
         ({"hop": 2}, "does not know the option 'hop'"),
     ],
 )
@@ -204,11 +219,23 @@ def test_wrong_options(options, message):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: ASAPooling(0), lambda: GCN(0, 1), lambda: LEConv(1, 0), lambda: Master2Token(0)]
+    ("make", "name"),
+    [
+        (ASAPooling, "in_channels"),
+        (TopKPooling, "in_channels"),
+        (SAGPooling, "in_channels"),
+        (Master2Token, "channels"),
+        (lambda n: GCN(n, 16), "in_channels of GCN"),
+        (lambda n: GIN(16, n), "out_channels of GIN"),
+        (lambda n: SAGE(n, 16), "in_channels of SAGE"),
+        (lambda n: LEConv(16, n), "out_channels of LEConv"),
+        (lambda n: DiffPooling(16, n), "clusters"),
+    ],
 )
-def test_no_channels(make):
-    with pytest.raises(AsapoolError, match="at least"):
-        make()
+@pytest.mark.parametrize("number", [0, 16.0, "16", True])
+def test_channels_are_whole_numbers(make, name, number):
+    with pytest.raises(ConfigError, match=f"{name} must be a whole number of at least 1, got {number!r}"):
+        make(number)
 
 
 class NoWeights(torch.nn.Linear):
