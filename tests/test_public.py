@@ -21,10 +21,11 @@ def test_public_names():
     }  # fmt: skip
     assert all(getattr(asapool, name) is not None for name in asapool.__all__)
     assert set(asapool.nn.__all__) == {
-        "ASAPooling", "Assignment", "BasicLEConv", "DiffPooling", "DynamicAttention", "GCN", "GIN", "GINE",
-        "GlobalAttentionPool", "Graph", "GraphNorm", "LEConv", "LayerNorm", "Master2Token", "NodeNorm", "PoolStep",
-        "Pooled", "PooledWithFeatures", "Readout", "SAGE", "SAGPooling", "Set2SetPool", "SortPool", "Source2Token",
-        "Token2Token", "TopKPooling", "explainable", "normalisation", "pyg_state_dict",
+        "ASAPooling", "Assignment", "BasicLEConv", "DiffPooled", "DiffPooling", "DynamicAttention", "GCN",
+        "GIN", "GINE", "GlobalAttentionPool", "Graph", "GraphNorm", "LEConv", "LayerNorm", "Master2Token",
+        "NodeNorm", "PoolStep", "Pooled", "PooledWithFeatures", "Readout", "SAGE", "SAGPooling", "Set2SetPool",
+        "SortPool", "Source2Token", "Token2Token", "TopKPooling", "explainable", "normalisation",
+        "pyg_state_dict",
     }  # fmt: skip
 
 

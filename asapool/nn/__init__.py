@@ -3,7 +3,7 @@
 from asapool.kernels.graph import Graph
 from asapool.nn.asap import ASAPooling
 from asapool.nn.attention import Assignment, DynamicAttention, Master2Token, Source2Token, Token2Token
-from asapool.nn.baselines import DiffPooling, SAGPooling, TopKPooling
+from asapool.nn.baselines import DiffPooled, DiffPooling, SAGPooling, TopKPooling
 from asapool.nn.convolutions import GCN, GIN, GINE, SAGE
 from asapool.nn.edge_masks import explainable
 from asapool.nn.leconv import BasicLEConv, LEConv
@@ -20,6 +20,7 @@ __all__ = [
     "ASAPooling",
     "Assignment",
     "BasicLEConv",
+    "DiffPooled",
     "DiffPooling",
     "DynamicAttention",
     "GlobalAttentionPool",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,21 @@ from asapool.nn.convolutions import GCN, convolution
 from asapool.nn.inputs import check_belongs, check_count, pack_batch
 from asapool.nn.size_groups import SizeGroups
 from asapool.nn.step import Pooled, PooledWithFeatures
+
+
+class DiffPooled(NamedTuple):
+    """A batch pooled to clusters that are no nodes of the input, with the assignment S (N, K) in place of perm.
+
+    K is the number of clusters of every graph: columns refer to those of the node's own graph. penalty is to be added
+    to the loss.
+    """
+
+    x: Tensor
+    edge_index: Tensor
+    edge_weight: Tensor
+    batch: Tensor
+    S: Tensor
+    penalty: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,10 +206,9 @@ class DiffPooling(nn.Module):
     ‖A − SSᵀ‖² = ‖A‖² − 2⟨AS, S⟩ + ‖SᵀS‖².
 
     >>> pool = DiffPooling(1, clusters=2)
-    >>> pattern, _ = kernels.pack(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.tensor([0, 3]), 3)
-    >>> step = pool.step(torch.ones(3, 1), Graph(pattern, (pattern.row != pattern.col).float()))
-    >>> step.x.shape, round(step.after.weight.sum().item(), 5)  # the 4 entries of A, redistributed
-    (torch.Size([2, 1]), 4.0)
+    >>> pooled = pool(torch.ones(3, 1), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    >>> pooled.x.shape, pooled.S.shape, round(pooled.edge_weight.sum().item(), 5)  # the 4 entries of A, redistributed
+    (torch.Size([2, 1]), torch.Size([3, 2]), 4.0)
     """
 
     def __init__(
@@ -207,9 +221,23 @@ class DiffPooling(nn.Module):
         self.backend = choose("backend", backend, kernels.BACKENDS)
         self.gnn = convolution(conv, in_channels, clusters, loops=loops, backend=backend)
 
-    def forward(self, x: Tensor, graph: Graph) -> Coarse:
-        """The same as step."""
-        return self.step(x, graph)
+    def forward(
+        self, x: Tensor, edge_index: Tensor | Graph, edge_weight: Tensor | None = None, batch: Tensor | None = None
+    ) -> DiffPooled | Coarse:
+        """x (N, F), edge_index (2, E), edge_weight (E,), batch (N,), as in torch_geometric; returns the pooled batch.
+
+        A packed graph in place of edge_index returns what step does.
+        """
+        if isinstance(edge_index, Graph):
+            return self.step(x, edge_index)
+        packed = pack_batch(x, edge_index, edge_weight, batch, self.in_channels, self.backend)
+        step = self.step(packed.x, packed.graph)
+        assert step.after is not None  # for the type checker: edges were requested, and an assignment has S and penalty
+        assert step.S is not None
+        assert step.penalty is not None
+        S = step.S if packed.order is None else torch.empty_like(step.S).index_copy(0, packed.order, step.S)
+        edges = kernels.list_edges(step.after, backend=self.backend)
+        return DiffPooled(step.x, *edges, step.after.pattern.batch, S, step.penalty)
 
     def step(self, x: Tensor, graph: Graph, *, edges: bool = True, z: Tensor | None = None) -> Coarse:
         """Pool a packed graph; edges=False leaves the pooled graph out.
@@ -219,8 +247,7 @@ class DiffPooling(nn.Module):
         """
         if isinstance(graph, Tensor):
             raise InputError(
-                "DiffPooling takes a packed asapool.nn.Graph, got a tensor; for edge_index use torch_geometric.nn."
-                "dense_diff_pool, or method='diffpool' of a model of asapool"
+                "DiffPooling.step takes a packed asapool.nn.Graph, got a tensor; with edge_index call the layer itself"
             )
         pattern = graph.pattern
         S = self.gnn(x, graph).softmax(dim=1)  # (N, K)

@@ -32,6 +32,32 @@ def test_nodes_are_assigned_by_their_shares(backend):
     assert step.ptr.tolist() == [0, 2]
 
 
+def test_edges_in_torch_geometric_s_form_give_the_same_by_hand(backend):
+    z = torch.tensor([[1.0], [2.0], [6.0]]).double()
+    pooled = quarter_pool(backend=backend)(z, PATH3)
+    torch.testing.assert_close(pooled.x, torch.tensor([[9 / 4], [27 / 4]]).double())
+    assert pooled.edge_index.t().tolist() == [[0, 0], [1, 0], [0, 1], [1, 1]]
+    torch.testing.assert_close(pooled.edge_weight, torch.tensor([0.25, 0.75, 0.75, 2.25]).double())
+    assert pooled.batch.tolist() == [0, 0]
+    torch.testing.assert_close(pooled.S, torch.tensor([[0.25, 0.75]] * 3).double())
+
+
+def test_a_shuffled_batch_of_edges_has_the_user_s_node_numbers():
+    x, edges, weight, batch = random_batch(3)
+    pool = DiffPooling(5, 2).double()
+    step = pool.step(x, packed(x, edges, weight, batch))
+    shuffle = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+    place = torch.empty_like(shuffle)
+    place[shuffle] = torch.arange(len(x))
+    pooled = pool(x[shuffle], place[edges], weight, batch[shuffle])
+    torch.testing.assert_close(pooled.x, step.x)
+    torch.testing.assert_close(pooled.S, step.S[shuffle])
+    torch.testing.assert_close(pooled.penalty, step.penalty)
+    assert pooled.batch.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    (pooled.x.sum() + pooled.edge_weight.square().sum() + pooled.penalty).backward()
+    assert all(p.grad.isfinite().all() for p in pool.parameters())
+
+
 def test_the_assignment_is_computed_from_x_and_pools_z():
     x, z = torch.zeros(3, 1).double(), torch.tensor([[4.0, 8.0]] * 3).double()
     step = quarter_pool().step(x, packed(x, PATH3), z=z)

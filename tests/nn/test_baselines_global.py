@@ -117,8 +117,6 @@ def test_a_batch_vector_is_taken_as_in_torch_geometric(make):
         layer(x, batch[:4])
 
 
-def test_diffpool_says_that_it_needs_a_packed_graph():
-    with pytest.raises(
-        InputError, match=r"DiffPooling takes a packed asapool\.nn\.Graph, got a tensor; for edge_index use"
-    ):
-        DiffPooling(3, 2)(torch.randn(5, 3), torch.empty(2, 0, dtype=torch.int64))
+def test_a_step_of_diffpool_says_that_it_needs_a_packed_graph():
+    with pytest.raises(InputError, match=r"takes a packed asapool\.nn\.Graph, got a tensor; with edge_index"):
+        DiffPooling(3, 2).step(torch.randn(5, 3), torch.empty(2, 0, dtype=torch.int64))
