@@ -211,7 +211,7 @@ def mean_of_known(rows: np.ndarray) -> np.ndarray:
 
 
 def half_width(values: np.ndarray) -> np.ndarray:
-    """Half of the 95% interval of the mean over seeds (rows), by Student's t; 0 for a single seed."""
+    """Half of the 95 % interval of the mean over seeds (rows), by Student's t; 0 for a single seed."""
     from scipy.stats import t
 
     n = len(values)
@@ -267,7 +267,7 @@ def summary_of(result: dict) -> str:
 
 
 def table_of(result: dict) -> str:
-    """The records in Markdown: means over seeds ± half the 95% interval of Student's t."""
+    """The records in Markdown: means over seeds ± half the 95 % interval of Student's t."""
     summary = summary_of(result)
     parts = [f"Precision of ours and of every peer on the same graphs:\n\n{summary}"] if summary else []
     for name, method, records in records_of(result):
@@ -297,7 +297,7 @@ def table_of(result: dict) -> str:
         parts.append(head)
     m = result["machine"]
     words = f"asapool {m['asapool']}, torch {m['torch']}, torch_geometric {m['torch_geometric']}, one thread."
-    return "\n".join(parts) + f"\nMeans over seeds ± half of a 95% interval over seeds (Student's t). {words}\n"
+    return "\n".join(parts) + f"\nMeans over seeds ± half of a 95 % interval over seeds (Student's t). {words}\n"
 
 
 def write_docs() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score
 
 from asapool.data import GraphSet
 from asapool.errors import ConfigError
@@ -123,9 +124,9 @@ class ASAPClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         For several yes/no tasks this is the share of graphs of which all tasks are predicted correctly, as in
         scikit-learn; missing values (NaN) are not counted, nor are graphs without any value.
         """
-        if self.target_.noun != "tasks":
-            return float(super().score(X, y, sample_weight))
         answers = self.predict(X)
+        if self.target_.noun != "tasks":
+            return float(accuracy_score(y, answers, sample_weight=sample_weight))
         truth = np.asarray(y, np.float64).reshape(answers.shape)
         known, w = ~np.isnan(truth), np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight)
         rows = known.any(axis=1) & (w > 0)

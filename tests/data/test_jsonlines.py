@@ -125,7 +125,7 @@ def test_files_without_graphs(tmp_path):
         load(write(tmp_path / "h.jsonl", {"asapool": 1}))
     with pytest.raises(DataError, match=r"line 1: version 9 of the schema, expected 1\. Update"):
         load(write(tmp_path / "v.jsonl", {"asapool": 9}))
-    with pytest.raises(DataError, match="one: all 1 labelled graphs are of one class"):
+    with pytest.raises(DataError, match="one: only one graph is labelled"):
         load(write(tmp_path / "one.jsonl", PATH))
     with pytest.raises(DataError, match="none: there are no class labels"):
         load(write(tmp_path / "none.jsonl", {"nodes": 1}))

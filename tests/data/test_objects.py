@@ -45,7 +45,7 @@ def test_pyg_lists_through_load():
     path = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2, y=torch.tensor([1.0]))
     graphs = load([ring, path])
     assert (graphs.feature_names, graphs.y.tolist()) == (("degree=0", "degree=1", "degree>=2"), [0, 1])
-    with pytest.raises(DataError, match="all 1 labelled graphs are of one class"):
+    with pytest.raises(DataError, match="only one graph is labelled"):
         load([ring])
     assert load([Data(edge_index=ring.edge_index, num_nodes=3)], recipe=graphs.recipe).y.tolist() == [-1]
 
