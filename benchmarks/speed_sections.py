@@ -94,9 +94,9 @@ def repeated_section(result: dict[str, Any]) -> str:
     """The same once more, so that a reader sees how much a machine of a cloud matters."""
     return _elsewhere(
         "The generation of processors before",
-        "The same script on an AMD EPYC that runs 512-bit instructions in two halves, with later code: undirected graphs need "
-        "half the sums, and which pooled edges exist takes half the time. Every side takes longer here, matrix products "
-        "least, so that the ratios of small networks are lower. The ratios of one run are good to about a tenth:",
+        "The same script on an AMD EPYC that runs 512-bit instructions in two halves, with later code. Every side takes "
+        "longer here, asapool on the small networks by more than torch_geometric. The ratios of one run are good to about a "
+        "tenth:",
         result,
     )
 

@@ -17,6 +17,15 @@ def even_attention(pool):
     return pool
 
 
+def shuffled_batch():
+    """A batch whose nodes are in any order, so that it is not sorted by graph."""
+    x, edge_index, edge_weight, batch = random_batch(8)
+    shuffle = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+    new = torch.empty_like(shuffle)
+    new[shuffle] = torch.arange(len(x))
+    return x[shuffle], new[edge_index], edge_weight, batch[shuffle]
+
+
 def test_a_path_of_four_by_hand(backend):
     """Even α, x = 1, 2, 3, 6: x^c = 1½, 2, 11⁄3, 4½. With W1 = 1, W2 = W3 = 0, φ = sigmoid(x^c): 3 and 2 stay."""
     pool = even_attention(ASAPooling(1, backend=backend))
@@ -67,13 +76,9 @@ def test_networkx_graphs_before_and_after_pooling_by_hand():
 
 @pytest.mark.parametrize("assign", ["clusters", "members"])
 def test_networkx_graphs_of_a_shuffled_batch_have_the_user_s_numbers(assign):
-    x, edge_index, edge_weight, batch = random_batch(8)
+    x, edge_index, edge_weight, batch = shuffled_batch()
     pool = with_random_parameters(ASAPooling(5, assign=assign).double())
-    shuffle = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
-    new = torch.empty_like(shuffle)
-    new[shuffle] = torch.arange(len(x))
-    edge_index, batch = new[edge_index], batch[shuffle]
-    step = pool.explain(x[shuffle], edge_index, edge_weight, batch)
+    step = pool.explain(x, edge_index, edge_weight, batch)
     pooled, S, A = step.pooled(), step.S.to_dense(), step.adjacency.to_dense()
     for graph in range(4):
         before, after = step.to_networkx(graph), step.to_networkx(graph, pooled=True)
@@ -97,12 +102,8 @@ def test_a_networkx_graph_keeps_both_weights_of_two_directions():
 
 
 def test_lifting_is_the_assignment_and_follows_the_user_s_numbers(backend):
-    x, edge_index, edge_weight, batch = random_batch(8)
     pool = with_random_parameters(ASAPooling(5, backend=backend).double())
-    shuffle = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
-    new = torch.empty_like(shuffle)
-    new[shuffle] = torch.arange(len(x))
-    step = pool.explain(x[shuffle], new[edge_index], edge_weight, batch[shuffle])
+    step = pool.explain(*shuffled_batch())
     h = torch.randn(len(step.perm), 3, dtype=torch.float64)
     torch.testing.assert_close(step.lift(h), step.S.to_dense() @ h)
     with pytest.raises(InputError, match="one row per kept cluster"):

@@ -11,10 +11,11 @@ from torch import Tensor
 from asapool.kernels.custom_op import STRUCTURE, fake_structure
 from asapool.kernels.fused.coarsen_dense import LANE, coarsen_dense, coarsen_dense_backward, is_dense, width
 from asapool.kernels.fused.coarsen_sparse import alpha_backward, by_node, coarsen_sparse, grow, hat_backward
-from asapool.kernels.fused.compiled import Loop, helper, run_rows, scratch_rows
+from asapool.kernels.fused.compiled import Loop, helper, run_rows
 from asapool.kernels.fused.operation import PATTERN_FIELDS, array, differentiable, empty
 from asapool.kernels.fused.pattern import complete, rows_from
 from asapool.kernels.fused.thinning import mutual, one_graph, thinned_graphs, with_pairs
+from asapool.kernels.fused.vectors import scratch_rows
 from asapool.kernels.graph import Array, Pattern, Rows
 from asapool.kernels.reference.pairs import add_pair_gradients
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from asapool.kernels.fused.compiled import helper, inline
-from asapool.kernels.fused.row_sums import match_row, match_rows, sum_row, unite
+from asapool.kernels.fused.row_sums import match_row, match_rows, sum_row
 from asapool.kernels.fused.vectors import at, first_bit, pointer
 
 LANE = 16  # row widths are multiples of this, so that rows are whole vectors
@@ -58,6 +58,27 @@ def _spread(block, S, D):  # type: ignore[no-untyped-def]
 
 
 @helper
+def _unite(begin, end, col, first, sets, words, out):  # type: ignore[no-untyped-def]
+    """out = the union of the sets of col(begin) … col(end), each of them so many words of 64 bits."""
+    w, nothing = 0, np.uint64(0)
+    while w + 2 < words:
+        a, b, c = nothing, nothing, nothing
+        for e in range(begin, end):
+            m = (col[e] - first) * words + w
+            a |= sets[m]
+            b |= sets[m + 1]
+            c |= sets[m + 2]
+        out[w], out[w + 1], out[w + 2] = a, b, c
+        w += 3
+    while w < words:
+        a = nothing
+        for e in range(begin, end):
+            a |= sets[(col[e] - first) * words + w]
+        out[w] = a
+        w += 1
+
+
+@helper
 def _meet(block, S, A, met, met_twice):  # type: ignore[no-untyped-def]
     """Bits of Ŝ by node, and of Â Ŝ."""
     lo, n, k0, k = block
@@ -71,7 +92,7 @@ def _meet(block, S, A, met, met_twice):  # type: ignore[no-untyped-def]
             met[(col[e] - lo) * words + word] |= bit
     for j in range(n):
         begin, end = a_rowptr[lo + j], a_rowptr[lo + j + 1]
-        unite(begin, end, pointer(a_col), lo, pointer(met), words, at(pointer(met_twice), j * words))
+        _unite(begin, end, pointer(a_col), lo, pointer(met), words, at(pointer(met_twice), j * words))
 
 
 @helper
@@ -93,7 +114,7 @@ def coarsen_dense(block, S, A, scratch, bit_scratch, cols, values, size, counts)
     for p in range(k):
         begin, end = rowptr[perm[k0 + p]], rowptr[perm[k0 + p] + 1]
         sum_row(begin, end, pointer(col), None, pointer(value), lo, T_, wide, None, one, False, pointer(row))
-        unite(begin, end, pointer(col), lo, pointer(met_twice), words, pointer(bits))
+        _unite(begin, end, pointer(col), lo, pointer(met_twice), words, pointer(bits))
         before = size
         size = emit(0, words, k0, bits, row, cols, values, size)
         counts[k0 + p] = size - before

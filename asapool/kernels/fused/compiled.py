@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numba
-import numpy as np
 import torch
 from numba.core.event import Listener, register
 
@@ -112,14 +111,6 @@ def helper(function: Callable[..., Any]) -> Any:
 def inline(function: Callable[..., Any]) -> Any:
     """Compile a function that is inlined into its caller, for calls per row."""
     return numba.njit(inline="always", **OPTIONS, **NO_WRAPPERS)(function)
-
-
-@helper
-def scratch_rows(count, size, like):  # type: ignore[no-untyped-def]
-    """`count` rows of `size` numbers in the dtype of an array, from a whole line of the cache on, as vectors expect."""
-    room = np.empty(count * size + 64 // like.itemsize, like.dtype)
-    start = -room.ctypes.data % 64 // like.itemsize
-    return room[start : start + count * size].reshape(count, size)
 
 
 def run_rows(loop: Loop, rows: int, work: int, *args: Any) -> list[Any]:

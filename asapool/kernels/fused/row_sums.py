@@ -7,8 +7,6 @@ overlaps the one before, which gives the same numbers again.
 
 from __future__ import annotations
 
-import numpy as np
-
 from asapool.kernels.fused.compiled import helper
 from asapool.kernels.fused.vectors import fill, lanes, larger, load, plus, store, times, total, zero
 
@@ -137,24 +135,3 @@ def match_rows(begin, end, col, first, x, z, F, g, h, out):  # type: ignore[no-u
             a, b = plus(a, times(load(x, j + f), load(g, f))), plus(b, times(load(z, j + f), load(h, f)))
             f += L
         out[e] = total(plus(a, b))
-
-
-@helper
-def unite(begin, end, col, first, sets, words, out):  # type: ignore[no-untyped-def]
-    """out = the union of the sets of col(begin) … col(end), each of them so many words of 64 bits."""
-    w, nothing = 0, np.uint64(0)
-    while w + 2 < words:
-        a, b, c = nothing, nothing, nothing
-        for e in range(begin, end):
-            m = (col[e] - first) * words + w
-            a |= sets[m]
-            b |= sets[m + 1]
-            c |= sets[m + 2]
-        out[w], out[w + 1], out[w + 2] = a, b, c
-        w += 3
-    while w < words:
-        a = nothing
-        for e in range(begin, end):
-            a |= sets[(col[e] - first) * words + w]
-        out[w] = a
-        w += 1

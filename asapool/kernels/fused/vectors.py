@@ -13,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.extending import intrinsic, models, register_model
+
+from asapool.kernels.fused.compiled import helper
 
 BYTES = 64
 
@@ -185,3 +188,11 @@ def first_bit(typing: Any, word: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
     return TYPES.int64(TYPES.uint64), generate
+
+
+@helper
+def scratch_rows(count, size, like):  # type: ignore[no-untyped-def]
+    """`count` rows of `size` numbers in the dtype of an array; the first starts where a vector does."""
+    room = np.empty(count * size + BYTES // like.itemsize, like.dtype)
+    start = -room.ctypes.data % BYTES // like.itemsize
+    return room[start : start + count * size].reshape(count, size)
