@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from asapool.data import GraphSet, load
+from asapool.data.frames import is_frame
 from asapool.data.readers import reader_of
 from asapool.errors import ConfigError, DataError
 from asapool.models import checkpoint
@@ -58,7 +59,7 @@ class TrainedModel:
 
     * SMILES: a string, a list, or a pandas column (if the model was trained on molecules);
     * a file, folder or name that asapool.load reads, such as "new.csv", "new.jsonl" or "PROTEINS";
-    * a pandas table with the column of SMILES that the model was trained on;
+    * a data frame (pandas, polars) with the column of SMILES, and the descriptors that the model reads, if any;
     * PyG Data, NetworkX graphs, or a list of either;
     * a GraphSet with the same features as the training graphs.
 
@@ -237,13 +238,13 @@ class TrainedModel:
             if not (molecules and isinstance(X, str) and _is_smiles(X)):
                 return load(X, recipe=self.recipe, **{"labels": "optional", **options})
             X = [X]
+        if molecules and is_frame(X) and (len(X.columns) > 1 or self.recipe.get("smiles") in list(X.columns)):
+            return load(X, recipe=self.recipe, **{"labels": "optional", **options})
         if options:
-            raise DataError(f"{', '.join(options)}: an option for reading a file, but X is not a file. Leave it out")
+            named = ", ".join(options)
+            raise DataError(f"{named}: an option for reading a file or a table, and X is neither. Leave it out")
         if hasattr(X, "edge_index") or hasattr(X, "adj"):
             X = [X]
-        column = self.recipe.get("smiles")
-        if molecules and hasattr(X, "columns") and column in list(X.columns):
-            X = X[column]
         return self._objects(X, molecules)
 
     def _objects(self, X: Any, molecules: bool) -> GraphSet:

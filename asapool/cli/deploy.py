@@ -67,6 +67,15 @@ def serve(
             help="Labelled graphs, such as the training set: the page shows the most similar ones to every client.",
         ),
     ] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            rich_help_panel=SERVICE,
+            help="Probability with which conformal sets and intervals contain the truth; 0.9 if the model supports "
+            "that.",
+        ),
+    ] = None,
     max_bytes: Annotated[
         int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Bytes per request.")
     ] = 8_000_000,
@@ -88,6 +97,6 @@ def serve(
     settings = ServeSettings(
         model=str(o.model_file(model)), api_key_file=None if api_key_file is None else str(api_key_file),
         max_bytes=max_bytes, max_graphs=max_graphs, max_nodes=max_nodes, max_waiting=max_waiting, seconds=seconds,
-        neighbours=neighbours,
+        coverage=coverage, neighbours=neighbours,
     )  # fmt: skip
     run(settings, host, port, workers)

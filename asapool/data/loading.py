@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from asapool.data.check import is_text
+from asapool.data.frames import is_frame
 from asapool.data.graphset import GraphSet
 from asapool.data.readers import Reader, formats, reader_of
 from asapool.data.reading import Log, Numbered, Reading, ReadOptions, Wanted, all_pieces, apply_recipe
@@ -31,8 +32,8 @@ def read(source: Any, **options: Any) -> Reading:
     """Read any source; return the graphs together with notes about the source.
 
     Args:
-        source: a path, the name of a TU data set, "nci-alerts", "synthetic:motifs" (see `asapool data list`), a list of
-            PyG or NetworkX objects, or a GraphSet.
+        source: a path, the name of a TU data set, "nci-alerts", "synthetic:motifs" (see `asapool data list`), a pandas
+            or polars data frame with a column of SMILES, a list of PyG or NetworkX objects, or a GraphSet.
         options: the fields of asapool.data.reading.ReadOptions, such as features, target or skip_invalid.
 
     Returns:
@@ -291,7 +292,11 @@ def _folder(path: Path, options: ReadOptions) -> Reading:
 
 
 def _objects(source: Any, options: ReadOptions) -> Reading:
-    """A list of PyG or NetworkX graphs, or of SMILES; or a PyG Batch, or one PyG Data."""
+    """A data frame with a column of SMILES; a list of PyG or NetworkX graphs, or of SMILES; a PyG Batch or Data."""
+    if is_frame(source):
+        from asapool.data.molecule_table import read_molecules
+
+        return read_molecules(Path("data frame"), options, source)
     if hasattr(source, "edge_index"):  # iterating over them would give their tensors
         source = source.to_data_list() if hasattr(source, "to_data_list") else [source]
     if not isinstance(source, Iterable):

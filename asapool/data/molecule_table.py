@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from asapool.data.descriptors import (
     refuse_empty,
 )
 from asapool.data.features import check_recipe
+from asapool.data.frames import open_frame
 from asapool.data.graphset import GraphSet
 from asapool.data.molecule_columns import Columns, choose_columns, names_may_repeat, unread_note
 from asapool.data.molecule_workers import read_many
@@ -53,13 +55,13 @@ class Row(NamedTuple):
     cells: Sequence[Any] = ()  # all of them, with keep_columns
 
 
-def read_molecules(path: Path, options: ReadOptions | None = None) -> Reading:
-    """Read a whole table."""
+def read_molecules(path: Path, options: ReadOptions | None = None, frame: Any = None) -> Reading:
+    """Read a whole table: a file, or a data frame, for which messages use the path as a name."""
     options = options or ReadOptions()
     few = options.recipe is None  # to learn from
     log = Log(allowed=allowed_rows(options, None, few=few))
     load_rdkit()
-    columns, rows = open_rows(path, options, log)
+    columns, rows = open_rows(path, options, log, frame)
     listed = list(rows)
     total = len(listed) + len(log.skipped)
     if not total:
@@ -103,42 +105,58 @@ def stream_molecules(path: Path, options: ReadOptions, chunk: int, wanted: Wante
         yield number, log.reading(GraphSet.empty())
 
 
-def read_smiles_list(smiles: Sequence[Any], options: ReadOptions) -> Reading:
-    """Read a list of SMILES, as in load(["CCO"]); their ids are their indices."""
+def read_smiles_list(
+    smiles: Sequence[Any], options: ReadOptions, descriptors: Sequence[tuple[float, ...]] = ()
+) -> Reading:
+    """Read a list of SMILES, as in load(["CCO"]); their ids are their indices.
+
+    Args:
+        smiles: the SMILES.
+        options: how to read them.
+        descriptors: a value for each column that `descriptor_columns(options)` names, for every molecule.
+    """
     load_rdkit()
     log = Log(allowed=allowed_rows(options, len(smiles), few=False))
     for k, text in enumerate(smiles):
         if not isinstance(text, str):
             raise DataError(f"graph {k}: expected SMILES like the others, got {type(text).__name__}. Leave it out")
     needed = descriptor_columns(options)
-    if needed:
+    if needed and not descriptors:
         raise DataError(
             f"the model needs the descriptor {needed[0]!r}, and a list of SMILES has no columns. "
             "Give a table that has it"
         )
-    rows = [Row(k, k, text.strip(), (), None) for k, text in enumerate(smiles)]
+    given = descriptors or [()] * len(smiles)
+    rows = [
+        Row(k, k, text.strip(), (), None, values) for k, (text, values) in enumerate(zip(smiles, given, strict=True))
+    ]
     rule: Labels = "optional" if options.labels is None else options.labels
-    graphs = build_graphs(Path("smiles"), Columns("smiles", (), None), rows, options, log, rule)
+    graphs = build_graphs(Path("smiles"), Columns("smiles", (), None, tuple(needed)), rows, options, log, rule)
     if not len(graphs):
         raise DataError(f"none of the {len(rows)} SMILES could be read. The first: {log.skipped[0].reason}")
     return log.reading(graphs)
 
 
-def open_rows(path: Path, options: ReadOptions, log: Log) -> tuple[Columns, Iterator[Row]]:
-    """The chosen columns, and an iterator over the rows."""
+def open_rows(path: Path, options: ReadOptions, log: Log, frame: Any = None) -> tuple[Columns, Iterator[Row]]:
+    """The chosen columns, and an iterator over the rows of a file or a data frame."""
     if options.features not in (None, "auto"):
         raise DataError(f"{path}: molecules have fixed atom features, so features={options.features!r} does not apply")
     if options.recipe is not None:
         check_recipe(options.recipe, "smiles")
-    rows = _rows(path, options, log)
+    rows = _rows(path, options, log, frame)
     columns = next(rows)
     assert isinstance(columns, Columns)
     return columns, rows  # type: ignore[return-value]
 
 
-def _rows(path: Path, options: ReadOptions, log: Log) -> Iterator[Columns | Row]:
+def _rows(path: Path, options: ReadOptions, log: Log, frame: Any) -> Iterator[Columns | Row]:
     """First the columns, then every row."""
-    with open_table(path, options.encoding) as (header, rows):
+    with (
+        open_table(path, options.encoding) if frame is None else nullcontext(open_frame(frame, str(path))) as (
+            header,
+            rows,
+        )
+    ):
         columns = choose_columns(header, path, options)
         yield columns
         at = {name: k for k, name in enumerate(header)}

@@ -10,18 +10,21 @@ from typing import Any
 import numpy as np
 
 from asapool import __version__
-from asapool.data import GraphSet, read
+from asapool.data import GraphSet
+from asapool.data.descriptors import descriptor_columns
+from asapool.data.reading import ReadOptions
 from asapool.errors import AsapoolError
 from asapool.models import checkpoint
 from asapool.models.checkpoint import LoadedModel
 from asapool.serve.neighbours import Neighbours
-from asapool.serve.requests import LONGEST, MoleculeRequest, Refusal
-from asapool.serve.settings import ServeSettings, check_servable
+from asapool.serve.requests import LONGEST, MoleculeRequest, Refusal, joined
+from asapool.serve.settings import ServeSettings
 from asapool.training.answering import Answering, Wanted
 from asapool.training.prediction_files import columns_of, json_rows
 from asapool.training.trust import KEY
 
 Row = dict[str, Any]
+USUAL_COVERAGE = 0.9
 
 
 class Answers:
@@ -34,20 +37,8 @@ class Answers:
     def __init__(self, settings: ServeSettings) -> None:
         self.settings = settings
         self.model: LoadedModel = checkpoint.load(settings.model)
-        check_servable(self.model)
-        self.answering = Answering(self.model, self._wanted())
+        self.answering = Answering(self.model, wanted_of(self.model, settings.coverage))
         self.neighbours = None if settings.neighbours is None else Neighbours(self.model, settings.neighbours)
-
-    def _wanted(self) -> Wanted:
-        """All uncertainty columns that the model file supports."""
-        for wanted in (Wanted(uncertainty=True, coverage=self.settings.coverage), Wanted(uncertainty=True)):
-            try:
-                if KEY in self.model.extra:
-                    Answering(self.model, wanted)
-                    return wanted
-            except AsapoolError:
-                continue
-        return Wanted()
 
     def warm_up(self) -> None:
         """Load and compile in advance what the first request would have to wait for."""
@@ -55,7 +46,8 @@ class Answers:
 
         job: MoleculeRequest | GraphSet = generated(self.model, 3)
         if self.model.recipe.get("kind") == "smiles":
-            job = MoleculeRequest(["CC(=O)Oc1ccccc1C(=O)O", "CCO"], ["0", "1"])
+            values = (math.nan,) * len(descriptor_columns(ReadOptions(recipe=self.model.recipe)))
+            job = MoleculeRequest(["CC(=O)Oc1ccccc1C(=O)O", "CCO"], ["0", "1"], [values] * 2)
         self.predict([job])
         with suppress(AsapoolError, Refusal):
             self.explain(job, None, False)
@@ -63,13 +55,11 @@ class Answers:
     def predict(self, jobs: Sequence[MoleculeRequest | GraphSet]) -> list[list[Row] | Exception]:
         """The rows of several requests; all molecules go through the model together."""
         done: list[list[Row] | Exception] = [[] for _ in jobs]
-        molecule_jobs = [k for k, job in enumerate(jobs) if isinstance(job, MoleculeRequest)]
+        molecule_jobs = {k: job for k, job in enumerate(jobs) if isinstance(job, MoleculeRequest)}
         try:
-            together = [text for job in jobs if isinstance(job, MoleculeRequest) for text in job.smiles]
-            names = [name for job in jobs if isinstance(job, MoleculeRequest) for name in job.ids]
-            rows = iter(self._rows_of_smiles(together, names)) if together else iter(())
-            for k in molecule_jobs:
-                done[k] = [next(rows) for _ in jobs[k].smiles]  # type: ignore[union-attr]
+            rows = iter(self._rows_of_molecules(joined(list(molecule_jobs.values()))))
+            for k, molecules in molecule_jobs.items():
+                done[k] = [next(rows) for _ in molecules.smiles]
         except Exception as error:
             for k in molecule_jobs:
                 done[k] = error
@@ -81,10 +71,12 @@ class Answers:
                     done[k] = error
         return done
 
-    def _rows_of_smiles(self, smiles: list[str], ids: list[str]) -> list[Row]:
-        """One row per SMILES, in order; with `error` if it cannot be predicted."""
-        graphs, errors = self.molecules(smiles)
-        rows: list[Row] = [{"id": name, "smiles": text} for name, text in zip(ids, smiles, strict=True)]
+    def _rows_of_molecules(self, job: MoleculeRequest) -> list[Row]:
+        """One row per molecule, in order; with `error` if it cannot be predicted."""
+        if not job.smiles:
+            return []
+        graphs, errors = self.molecules(job)
+        rows: list[Row] = [{"id": name, "smiles": text} for name, text in zip(job.ids, job.smiles, strict=True)]
         for k, reason in errors.items():
             rows[k]["error"] = reason
         if graphs is not None:
@@ -92,14 +84,17 @@ class Answers:
                 rows[k] = row | rows[k]
         return rows
 
-    def molecules(self, smiles: list[str]) -> tuple[GraphSet | None, dict[int, str]]:
+    def molecules(self, job: MoleculeRequest) -> tuple[GraphSet | None, dict[int, str]]:
         """The molecules that can be read and are not too large; and the reasons for rejecting the others."""
+        from asapool.data.molecule_table import read_smiles_list
         from asapool.data.molecules import read_smiles
 
+        smiles = job.smiles
         long = {k: len(text) for k, text in enumerate(smiles) if len(text) > LONGEST}
         short = ["" if k in long else text for k, text in enumerate(smiles)]
         try:
-            reading = read(short, recipe=self.model.recipe, labels="ignored", skip_invalid=True)
+            options = ReadOptions(recipe=self.model.recipe, labels="ignored", skip_invalid=True)
+            reading = read_smiles_list(short, options, job.descriptors)
             graphs: GraphSet | None = reading.graphs
             errors = {row.line: row.reason for row in reading.skipped}
         except AsapoolError:
@@ -126,7 +121,7 @@ class Answers:
 
     def graphs_of(self, job: MoleculeRequest | GraphSet) -> tuple[GraphSet | None, dict[int, str]]:
         """The graphs of a request, and the reasons for rejecting others."""
-        return (job, {}) if isinstance(job, GraphSet) else self.molecules(job.smiles)
+        return (job, {}) if isinstance(job, GraphSet) else self.molecules(job)
 
     def embed(self, job: MoleculeRequest | GraphSet) -> list[Row]:
         """The embedding of every graph, or an `error`."""
@@ -194,6 +189,26 @@ class Answers:
             }
         )
         return plain
+
+
+def wanted_of(model: LoadedModel, coverage: float | None) -> Wanted:
+    """All uncertainty columns that a model file supports.
+
+    Args:
+        model: the model.
+        coverage: of conformal sets and intervals, refused if the model does not support it; None = USUAL_COVERAGE if
+            it does, else no sets or intervals.
+    """
+    choices = [Wanted(uncertainty=True, coverage=coverage or USUAL_COVERAGE), Wanted(uncertainty=True), Wanted()]
+    for wanted in choices:
+        try:
+            if wanted.uncertainty and (KEY in model.extra or coverage is not None):
+                Answering(model, wanted)
+                return wanted
+        except AsapoolError:
+            if coverage is not None:
+                raise
+    return choices[-1]
 
 
 def _finite(value: Any) -> Any:

@@ -23,7 +23,7 @@ from asapool import __version__
 from asapool.errors import AsapoolError
 from asapool.serve.answers import Answers
 from asapool.serve.batching import Batcher
-from asapool.serve.requests import Refusal, parse, read_request
+from asapool.serve.requests import Refusal, parse, read_request, the_one
 from asapool.serve.settings import ServeSettings
 
 KNOWN = ("/predict", "/explain", "/embed", "/model", "/health", "/metrics", "/docs", "/")
@@ -73,7 +73,13 @@ def front_page(card: Mapping[str, Any], key: bool) -> str:
     return (
         _environment()
         .get_template("front.html")
-        .render(card=card, key=key, facts=facts, molecules=card["recipe"].get("kind") == "smiles")
+        .render(
+            card=card,
+            key=key,
+            facts=facts,
+            molecules=card["recipe"].get("kind") == "smiles",
+            descriptors=(card["recipe"].get("descriptors") or {}).get("columns", []),
+        )
     )
 
 
@@ -108,9 +114,11 @@ EXAMPLE = {
                     "properties": {
                         "smiles": {"description": "one SMILES or a list", "example": ["CCO", "c1ccccc1"]},
                         "ids": {"type": "array", "items": {"type": "string"}},
+                        "descriptors": {"type": "object", "description": "name → a number or null per SMILES"},
                         "graphs": {"type": "array", "items": {"type": "object"}, "description": "docs/data.md"},
                         "csv": {"type": "string"}, "column": {"type": "string"}, "jsonl": {"type": "string"},
                         "graphml": {"type": "string"}, "target": {"type": "string"}, "occlusion": {"type": "boolean"},
+                        "index": {"type": "integer", "description": "which graph to explain; the first by default"},
                     },
                 }
             }
@@ -167,16 +175,18 @@ def create_app(settings: ServeSettings) -> FastAPI:
         _, job = await job_of(request)
         rows = await batcher.predict(job)
         meters.graphs.inc(len(rows))
-        return JSONResponse({"results": rows})
+        coverage = answers.answering.wanted.coverage
+        return JSONResponse({"results": rows} if coverage is None else {"results": rows, "coverage": coverage})
 
     @app.post("/embed", openapi_extra=EXAMPLE, summary="The embedding of every graph, in the order of the request")
     async def embed(request: Request) -> Response:
         _, job = await job_of(request)
         return JSONResponse({"results": await batcher.run(answers.embed, job)})
 
-    @app.post("/explain", openapi_extra=EXAMPLE, summary="Clusters and importance of the first graph, with pictures")
+    @app.post("/explain", openapi_extra=EXAMPLE, summary="Clusters and importance of one graph, with pictures")
     async def explain(request: Request) -> Response:
         given, job = await job_of(request)
+        job = the_one(job, given.get("index", 0))
         occlusion = given.get("occlusion") is True
         return JSONResponse(await batcher.run(answers.explain, job, given.get("target"), occlusion))
 

@@ -9,21 +9,22 @@ import csv
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from asapool.data import GraphSet
+from asapool.data.descriptors import descriptor_columns, read_number
 from asapool.data.molecule_columns import ID_COLUMNS, SMILES_COLUMNS
 from asapool.data.reading import ReadOptions
 from asapool.data.tables import csv_rows, find
-from asapool.errors import AsapoolError
+from asapool.errors import AsapoolError, DataError
 from asapool.models.checkpoint import LoadedModel
 from asapool.serve.settings import ServeSettings
 
 LONGEST = 4000  # characters of one SMILES; a longer one is not read
-FIELDS = ("smiles", "ids", "graphs", "csv", "column", "jsonl", "graphml", "target", "occlusion")
+FIELDS = ("smiles", "ids", "descriptors", "graphs", "csv", "column", "jsonl", "graphml", "target", "occlusion", "index")
 
 
 class Refusal(Exception):  # noqa: N818  it is a response, not a failure
@@ -36,10 +37,29 @@ class Refusal(Exception):  # noqa: N818  it is a response, not a failure
 
 @dataclass(frozen=True)
 class MoleculeRequest:
-    """SMILES of a request and the names of the molecules."""
+    """SMILES of a request, the names of the molecules, and for each the descriptors that the model reads."""
 
     smiles: list[str]
     ids: list[str]
+    descriptors: list[tuple[float, ...]]
+
+
+def joined(jobs: Sequence[MoleculeRequest]) -> MoleculeRequest:
+    """The molecules of several requests, one after another."""
+    return MoleculeRequest(
+        [text for job in jobs for text in job.smiles], [name for job in jobs for name in job.ids],
+        [values for job in jobs for values in job.descriptors],
+    )  # fmt: skip
+
+
+def the_one(job: MoleculeRequest | GraphSet, index: Any) -> MoleculeRequest | GraphSet:
+    """The graph of a request with this index, from 0, as a request of its own."""
+    count = len(job) if isinstance(job, GraphSet) else len(job.smiles)
+    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < count:
+        raise Refusal(422, f"index must be a whole number from 0 to {count - 1}, got {json.dumps(index)[:40]}")
+    if isinstance(job, GraphSet):
+        return job.subset([index])
+    return MoleculeRequest([job.smiles[index]], [job.ids[index]], [job.descriptors[index]])
 
 
 def parse(body: bytes) -> dict[str, Any]:
@@ -73,7 +93,8 @@ def read_request(request: Mapping[str, Any], model: LoadedModel, settings: Serve
     if kind in ("smiles", "csv"):
         if model.recipe.get("kind") != "smiles":
             raise Refusal(422, "the model was not trained on molecules, so it cannot read SMILES. Send graphs")
-        return _molecules(request, settings) if kind == "smiles" else _table(request, settings)
+        needed = descriptor_columns(ReadOptions(recipe=model.recipe))
+        return (_molecules if kind == "smiles" else _table)(request, needed, settings)
     try:
         graphs = _graphml(request["graphml"], model) if kind == "graphml" else _records(request[kind], model, settings)
         model.check(graphs)
@@ -86,7 +107,7 @@ def read_request(request: Mapping[str, Any], model: LoadedModel, settings: Serve
     return graphs
 
 
-def _molecules(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeRequest:
+def _molecules(request: Mapping[str, Any], needed: Sequence[str], settings: ServeSettings) -> MoleculeRequest:
     given = request["smiles"]
     smiles = [given] if isinstance(given, str) else given
     if not isinstance(smiles, list):
@@ -100,10 +121,40 @@ def _molecules(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeR
         ids = [str(k) for k in range(len(smiles))]
     if not isinstance(ids, list) or len(ids) != len(smiles) or not all(isinstance(i, (str, int)) for i in ids):
         raise Refusal(422, f"ids must be a list of {len(smiles)} strings, one per SMILES")
-    return _checked(smiles, [str(i)[:200] for i in ids], settings)
+    descriptors = _descriptors(request.get("descriptors"), needed, smiles)
+    return _checked(smiles, [str(i)[:200] for i in ids], descriptors, settings)
 
 
-def _table(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeRequest:
+def _descriptors(given: Any, needed: Sequence[str], smiles: Sequence[str]) -> list[tuple[float, ...]]:
+    """The values that the model reads of every molecule; null is a missing value, and other descriptors are ignored."""
+    if not needed:
+        return [()] * len(smiles)
+    if not isinstance(given, dict) or not set(needed) <= set(given):
+        missing = next(name for name in needed if not isinstance(given, dict) or name not in given)
+        example = json.dumps({missing: [None] * min(len(smiles), 2)})
+        raise Refusal(
+            422, f"the model reads the descriptor {missing!r}: send its value for every SMILES, as in "
+            f'"descriptors": {example}, or a csv with that column',
+        )  # fmt: skip
+    columns = []
+    for name in needed:
+        cells = given[name] if isinstance(given[name], list) else [given[name]]
+        if len(cells) != len(smiles):
+            raise Refusal(
+                422, f"descriptors: {name!r} has {len(cells)} values for {len(smiles)} SMILES. Give one per SMILES"
+            )
+        columns.append([_number(cell, f"descriptors[{k}]", name) for k, cell in enumerate(cells)])
+    return list(zip(*columns, strict=True))
+
+
+def _number(cell: Any, where: str, name: str) -> float:
+    try:
+        return read_number(cell, where, name)
+    except DataError as error:
+        raise Refusal(422, str(error)[:500]) from None
+
+
+def _table(request: Mapping[str, Any], needed: Sequence[str], settings: ServeSettings) -> MoleculeRequest:
     text, column = request["csv"], request.get("column")
     if not isinstance(text, str) or not isinstance(column, (str, type(None))):
         raise Refusal(422, "csv and column must be strings")
@@ -121,17 +172,27 @@ def _table(request: Mapping[str, Any], settings: ServeSettings) -> MoleculeReque
     if place is None:
         raise Refusal(422, f"csv: no column {column or SMILES_COLUMNS[0]!r:.100}; name the SMILES column in `column`")
     body = rows[1:] if header else rows
+    missing = next((name for name in needed if name not in header), None)
+    if missing is not None:
+        raise Refusal(422, f"csv: there is no column {missing!r}, a descriptor that the model reads. Add it")
+    extra = [header.index(name) for name in needed]
     id_column = find(header, None, ID_COLUMNS, Path("csv"))
     smiles = [row[place].strip() if place < len(row) else "" for row in body]
     ids = [
         row[id_column][:200] if id_column is not None and id_column < len(row) else str(k) for k, row in enumerate(body)
     ]
-    return _checked(smiles, ids, settings)
+    descriptors = [
+        tuple(_number(row[c] if c < len(row) else None, f"csv, row {k}", header[c]) for c in extra)
+        for k, row in enumerate(body, start=1)
+    ]
+    return _checked(smiles, ids, descriptors, settings)
 
 
-def _checked(smiles: list[str], ids: list[str], settings: ServeSettings) -> MoleculeRequest:
+def _checked(
+    smiles: list[str], ids: list[str], descriptors: list[tuple[float, ...]], settings: ServeSettings
+) -> MoleculeRequest:
     _limit(len(smiles), settings)
-    return MoleculeRequest(smiles, ids)
+    return MoleculeRequest(smiles, ids, descriptors)
 
 
 def _limit(count: int, settings: ServeSettings) -> None:

@@ -6,12 +6,8 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from asapool.errors import ConfigError, MissingExtraError
-
-if TYPE_CHECKING:
-    from asapool.models.checkpoint import LoadedModel
 
 VARIABLE = "ASAPOOL_SERVE"  # environment variable through which the settings reach the workers
 
@@ -28,7 +24,7 @@ class ServeSettings:
         max_nodes: nodes per graph (422, for this graph alone).
         max_waiting: requests in the queue (503).
         seconds: time for a request (503).
-        coverage: of conformal sets and intervals, if the model supports them.
+        coverage: of conformal sets and intervals; None = 0.9 if the model supports that.
         threads: of torch and of the compiled kernels, per worker.
         neighbours: a labelled set whose most similar graphs are shown beside an explanation; None = no set.
     """
@@ -40,7 +36,7 @@ class ServeSettings:
     max_nodes: int = 1000
     max_waiting: int = 512
     seconds: float = 30.0
-    coverage: float = 0.9
+    coverage: float | None = None
     threads: int = 1
     neighbours: str | None = None
 
@@ -73,19 +69,6 @@ class ServeSettings:
         return cls(**json.loads(os.environ[VARIABLE]))
 
 
-def check_servable(model: LoadedModel) -> None:
-    """Refuse a model whose inputs a request cannot contain."""
-    from asapool.data.descriptors import descriptor_columns
-    from asapool.data.reading import ReadOptions
-
-    columns = descriptor_columns(ReadOptions(recipe=model.recipe))
-    if columns:
-        raise ConfigError(
-            f"{model.path}: needs the descriptor {columns[0]!r} of every molecule, which requests cannot contain. "
-            "Use asapool predict with a table, or train without --descriptors"
-        )
-
-
 def run(settings: ServeSettings, host: str, port: int, workers: int, log_level: str = "info") -> None:
     """Serve until a signal arrives: SIGTERM and Ctrl-C let running requests finish, for up to ten seconds.
 
@@ -98,11 +81,12 @@ def run(settings: ServeSettings, host: str, port: int, workers: int, log_level: 
     except ImportError as error:
         raise MissingExtraError(str(error.name), "serve") from None
     from asapool.models import checkpoint
+    from asapool.serve.answers import wanted_of
     from asapool.serve.neighbours import Neighbours
 
     settings.api_key()  # report errors before a worker starts
     model = checkpoint.load(settings.model)
-    check_servable(model)
+    wanted_of(model, settings.coverage)
     if settings.neighbours is not None and workers > 1:  # a single worker is this process and checks it itself
         Neighbours(model, settings.neighbours)
     if not 0 <= port <= 65535:

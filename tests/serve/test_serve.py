@@ -2,10 +2,9 @@
 
 import json
 import random
-import socket
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import httpx
 import numpy as np
@@ -14,12 +13,12 @@ import pytest
 
 import asapool
 from asapool.data import load
-from asapool.errors import ConfigError
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.models.batches import edge_channels
 from asapool.serve.settings import ServeSettings
 from benchmarks.service import running_service
 from tests.graphs import with_random_parameters
+from tests.serve.services import serving
 
 pytest.importorskip("fastapi")
 pytest.importorskip("rdkit")
@@ -37,30 +36,6 @@ def path(tmp_path_factory):
     with_random_parameters(model, seed=3)
     checkpoint.save(file, model, classes=classes, recipe=graphs.recipe | {"classes": classes})
     return file
-
-
-@contextmanager
-def serving(settings):
-    """A service on a port of its own; the client's base_url is its address."""
-    import uvicorn
-
-    from asapool.serve.app import create_app
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = uvicorn.Config(create_app(settings), host="127.0.0.1", port=port, log_level="error")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.05)
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as made:
-        yield made
-    server.should_exit = True
-    thread.join(20)
-    assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")
@@ -99,20 +74,6 @@ def test_an_explanation_is_of_the_first_molecule_or_refused(client):
     answer = client.post("/explain", json={"smiles": ["xx", "CCO"]})
     assert answer.status_code == 422
     assert "'xx' is not SMILES" in answer.json()["error"]
-
-
-def test_a_model_that_reads_columns_of_a_table_is_refused_before_it_serves(tmp_path):
-    from asapool.serve.answers import Answers
-
-    (tmp_path / "m.csv").write_text("smiles,label,pH\nCCO,a,7\nCCN,b,5\nCCC,a,6\n")
-    graphs = load(tmp_path / "m.csv", target="label", descriptors=("pH",))
-    model = build(
-        ModelConfig(hidden=8, levels=1), graphs.num_features, 2, seed=0, edge_channels=edge_channels(graphs),
-        graph_channels=1,
-    )  # fmt: skip
-    checkpoint.save(tmp_path / "m.safetensors", model, classes=["a", "b"], recipe=graphs.recipe)
-    with pytest.raises(ConfigError, match="needs the descriptor 'pH' of every molecule"):
-        Answers(ServeSettings(model=str(tmp_path / "m.safetensors")))
 
 
 def test_requests_that_wait_go_through_the_model_together(client):

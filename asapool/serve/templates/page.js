@@ -1,6 +1,7 @@
 "use strict";
 const $ = (id) => document.getElementById(id);
 const molecules = document.body.dataset.molecules === "yes";
+const descriptors = document.body.dataset.descriptors === "yes"; // the model reads columns of a table
 let shown = [];
 
 function fail(text) { $("error").textContent = text; $("error").hidden = !text; }
@@ -41,7 +42,7 @@ async function predict(body) {
     draw();
     const failed = results.filter((row) => row.error).length, done = results.length - failed;
     $("state").textContent = (done === 1 ? "1 prediction" : done + " predictions") + (failed ? ", " + failed + " could not be read" : "");
-    const first = shown.findIndex((item) => !item.row.error && item.body);
+    const first = shown.findIndex((item) => !item.row.error);
     if (first >= 0) await explain(first); else $("explanation").hidden = true;
   } catch (error) {
     fail(error.message);
@@ -50,9 +51,9 @@ async function predict(body) {
 }
 
 function single(body, row, place) {
-  if (row.smiles !== undefined) return { smiles: row.smiles };
+  if (row.smiles !== undefined && !descriptors) return { smiles: row.smiles };
   if (body.jsonl) return { jsonl: body.jsonl.split("\n").filter((line) => line.trim())[place] };
-  return place === 0 ? body : null;
+  return { ...body, index: place };
 }
 
 function cell(tag, text, kind) {
@@ -76,7 +77,7 @@ function draw() {
   head.append(top);
   shown.slice(0, 500).forEach((item, place) => {
     const line = document.createElement("tr"), action = document.createElement("td");
-    if (!item.row.error && item.body) {
+    if (!item.row.error) {
       const button = cell("button", "Show", "plain");
       button.type = "button";
       button.setAttribute("aria-label", "explain " + item.row.id);
