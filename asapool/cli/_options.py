@@ -1,4 +1,4 @@
-"""The options of all commands, each defined once, and their conversion to tables of settings.
+"""The options of all commands, each defined once.
 
 A single option is an annotated type (`json: o.Json = False`). Options that always occur together are a
 group, a dataclass whose fields are options: a command that takes `data: o.DataOptions` has all of them (`_groups.py`).
@@ -7,19 +7,15 @@ A new option of a group is one line here, and every command that takes the group
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from asapool.errors import ConfigError
-
-DATA, MODEL, TRAINING, COMPUTE, OUTPUT = "Data", "Model", "Training", "Compute", "Output"  # panels of the help
-SPLITS = ("stratified", "scaffold", "authors", "stratified-folds", "scaffold-folds")
-FOLD_SPLITS = ("authors", "stratified-folds", "scaffold-folds", "stratified", "scaffold")  # short: the same in 0.1
+# panels of the help
+DATA, MODEL, TRAINING, COMPUTE, OUTPUT = "Data", "Model", "Training", "Compute", "Output"
+UNCERTAINTY = "Uncertainty"
 SOURCE = "File, folder or TU name, nci-alerts, or synthetic:NAME (see docs/data.md)."
 
 
@@ -213,6 +209,14 @@ NoReport = Annotated[bool, typer.Option("--no-report", rich_help_panel=OUTPUT, h
 Chunk = Annotated[
     int, typer.Option(min=1, metavar="N", rich_help_panel=DATA, help="Graphs in memory at a time.")
 ]  # fmt: skip
+Coverage = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        rich_help_panel=UNCERTAINTY,
+        help="Add conformal sets or intervals that contain the truth with this probability, such as 0.9.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print the result as JSON.")]
 
 
@@ -279,70 +283,3 @@ class TrainOptions:
 def _one(value: Any) -> Any:
     """Unwrap a list with a single entry: one --target is one column."""
     return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
-
-
-def with_settings(tables: dict[str, dict[str, Any]], assignments: Sequence[str] | None) -> dict[str, dict[str, Any]]:
-    """Add the assignments of --set; values are TOML, with optional quotes.
-
-    >>> with_settings({"model": {}}, ["model.jumping=true", "model.conv=gin", "train.clip=1.5"])
-    {'model': {'jumping': True, 'conv': 'gin'}, 'train': {'clip': 1.5}}
-    """
-    for text in assignments or ():
-        place, equals, value = text.partition("=")
-        table, dot, name = place.strip().partition(".")
-        if not equals or not dot or table not in ("data", "split", "model", "train"):
-            raise ConfigError(
-                f"--set takes TABLE.NAME=VALUE with the tables data, split, model and train, got {text!r}"
-            )
-        try:
-            tables.setdefault(table, {})[name] = tomllib.loads(f"v = {value}")["v"]
-        except tomllib.TOMLDecodeError:
-            tables.setdefault(table, {})[name] = value.strip()
-    return tables
-
-
-def split_table(split: str | None) -> dict[str, Any]:
-    """The table `split` of a run's settings, from --split.
-
-    >>> split_table("scaffold")
-    {'kind': 'scaffold'}
-    """
-    if split is None:
-        return {}
-    if split in SPLITS:
-        return {"kind": split}
-    if not Path(split).is_file():
-        raise ConfigError(f"--split takes {', '.join(SPLITS)} or a split file, got {split!r}")
-    return {"kind": "file", "file": str(Path(split).resolve())}
-
-
-def fold_options(split: str, splits: Path | None, folds: int) -> dict[str, Any]:
-    """How a cross-validation makes its folds, from --split, --splits and --folds.
-
-    >>> fold_options("scaffold-folds", None, 5)
-    {'folds': 5, 'protocol': 'scaffold'}
-    """
-    if splits is None and split in FOLD_SPLITS:
-        return {"folds": folds, "protocol": split.removesuffix("-folds")}
-    if splits is None and not Path(split).is_file():
-        raise ConfigError(f"--split takes {', '.join(FOLD_SPLITS)} or a file of published splits, got {split!r}")
-    return {"splits": splits or Path(split)}
-
-
-def model_file(model: Path) -> Path:
-    """The file of a model: the path itself, or model.safetensors in a run folder."""
-    from asapool.models.model_path import find
-
-    return find(model)
-
-
-def words_of(text: str, option: str) -> list[str]:
-    """The values of a comma-separated option, without repetitions.
-
-    >>> words_of("asap, topk", "--methods")
-    ['asap', 'topk']
-    """
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words or len(set(words)) < len(words):
-        raise ConfigError(f"{option} takes distinct names separated by commas, got {text!r}")
-    return words

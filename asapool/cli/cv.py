@@ -12,6 +12,7 @@ from asapool.cli import _engines as e
 from asapool.cli import _options as o
 from asapool.cli._live import ending
 from asapool.cli._output import clean, note, note_reading, print_grid, working
+from asapool.cli._values import fold_options, with_settings, words_of
 from asapool.cli.results import leave_report
 from asapool.cli.train import ENSEMBLE
 from asapool.errors import ConfigError
@@ -61,7 +62,7 @@ class CrossOptions:
 
     def fold_options(self) -> dict[str, Any]:
         """How folds are made: folds and protocol, or a split file."""
-        return o.fold_options(self.split, self.splits, self.folds)
+        return fold_options(self.split, self.splits, self.folds)
 
 
 def cv(
@@ -125,7 +126,7 @@ def cross_validate_methods(
     if keep_models and cross.ensemble > 1:
         raise ConfigError("--keep-models keeps one model of every fold. Leave out --ensemble, or --keep-models")
     worker = engine.named("inline" if engine.jobs in (None, 1) else "local")
-    tables = o.with_settings(tables, cross.settings)
+    tables = with_settings(tables, cross.settings)
     fold_options = cross.fold_options()
     splits = fold_options.get("splits")
     if splits is not None:  # their indices count graphs without a label too
@@ -233,7 +234,7 @@ def compare(
     kept: run the same command again to resume.
     """
     tables = {"data": data.table(source), "model": asdict(model), "train": asdict(training)}
-    names = o.words_of(methods, "--methods") if methods is not None else _networks()
+    names = words_of(methods, "--methods") if methods is not None else _networks()
     cross_validate_methods(tables, names, "compare", cross, engine)
 
 

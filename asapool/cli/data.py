@@ -11,6 +11,7 @@ import typer
 from asapool.cli import _options as o
 from asapool.cli._groups import Command, CommandGroup, grouped
 from asapool.cli._output import note, note_reading, plain, show, working
+from asapool.cli._values import split_table
 from asapool.errors import ConfigError, plural
 from asapool.files import refuse_overwriting
 
@@ -202,7 +203,7 @@ def split(
     if old_method is not None or old_given is not None:
         split = _renamed(old_method, old_given)
     shares = {"val": val, "test": test, "seed": seed, "fold": fold, "folds": folds}
-    table = overlay({"split": {**shares, **o.split_table(split or "authors")}})["split"]
+    table = overlay({"split": {**shares, **split_table(split or "authors")}})["split"]
     chosen = SplitConfig(**table)
     parts = chosen.make(_load(source, options))
     parts.save(out)

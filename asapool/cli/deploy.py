@@ -9,6 +9,7 @@ import typer
 
 from asapool.cli import _options as o
 from asapool.cli._output import show, working
+from asapool.cli._values import model_file
 
 
 def export(
@@ -33,7 +34,7 @@ def export(
     from asapool.exporting import export as write
 
     with working(f"Exporting {model}"):
-        done = write(o.model_file(model), out, graphs=graphs)
+        done = write(model_file(model), out, graphs=graphs)
     rows = {
         "file": f"{done.path} ({done.size / 1e6:.2f} MB)",
         **{f"input {name}": shape for name, shape in done.inputs.items()},
@@ -67,15 +68,7 @@ def serve(
             help="Labelled graphs, such as the training set: the page shows the most similar ones to every client.",
         ),
     ] = None,
-    coverage: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            rich_help_panel=SERVICE,
-            help="Probability with which conformal sets and intervals contain the truth; 0.9 if the model supports "
-            "that.",
-        ),
-    ] = None,
+    coverage: o.Coverage = None,
     max_bytes: Annotated[
         int, typer.Option(min=1, metavar="N", rich_help_panel=LIMITS, help="Bytes per request.")
     ] = 8_000_000,
@@ -92,10 +85,11 @@ def serve(
 
     On Ctrl-C or SIGTERM, running requests are finished first.
     """
-    from asapool.serve.settings import ServeSettings, run
+    from asapool.serve.running import run
+    from asapool.serve.settings import ServeSettings
 
     settings = ServeSettings(
-        model=str(o.model_file(model)), api_key_file=None if api_key_file is None else str(api_key_file),
+        model=str(model_file(model)), api_key_file=None if api_key_file is None else str(api_key_file),
         max_bytes=max_bytes, max_graphs=max_graphs, max_nodes=max_nodes, max_waiting=max_waiting, seconds=seconds,
         coverage=coverage, neighbours=neighbours,
     )  # fmt: skip

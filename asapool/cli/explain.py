@@ -10,6 +10,7 @@ import typer
 
 from asapool.cli import _options as o
 from asapool.cli._output import note, note_reading, show, working
+from asapool.cli._values import model_file, words_of
 
 
 def explain(
@@ -112,14 +113,14 @@ def explain(
         kind = check_kind(out)
     else:
         kind = explanation_kind(out, len(graph or [""])) if against is None else contrast_kind(out)
-    trained = checkpoint.load(o.model_file(model))
+    trained = checkpoint.load(model_file(model))
     trained.model.to(resolve_device(device or "cpu"))
     if against is not None:
         refuse_contrast(trained.target)
     for option, name in (("--class", target), ("--against", against)):
         if name is not None:
             choose(option, name, tuple(trained.classes))
-    kinds = o.words_of(importance, "--importance")
+    kinds = words_of(importance, "--importance")
     if isinstance(trained.model, EnsembleModel):
         note(
             f"{model} is an ensemble of {len(trained.model.models)} models, each with its own clusters; this explains "
@@ -131,7 +132,7 @@ def explain(
     graphs = reading.graphs
     if check:
         named = [find_graph(graphs, word) for word in graph] if graph else None
-        further = [checkpoint.load(o.model_file(path)) for path in others or ()]  # on the CPU
+        further = [checkpoint.load(model_file(path)) for path in others or ()]  # on the CPU
         with working("Checking"):
             checked = check_importance(
                 trained, graphs, target=target, importance=kinds, indices=named, sample=sample, others=further
@@ -160,7 +161,7 @@ def explain(
         show(None, shown | {"out": str(out)}, False)
         return
     with working("Explaining"):
-        models = [trained, *(checkpoint.load(o.model_file(path)) for path in others or ())]
+        models = [trained, *(checkpoint.load(model_file(path)) for path in others or ())]
         hierarchies = [explain_graph(m, graphs, i, target=target, importance=kinds) for i in chosen for m in models]
         names = [str(path) for path in (model, *others)] * len(chosen) if others else []
         write_explanation(out, hierarchies, kind, level, names=names, columns=2 if others or beside else 1)
@@ -224,7 +225,7 @@ def motifs(
 
     kind = motifs_kind(out)
     refuse_overwriting(source, out)
-    trained = checkpoint.load(o.model_file(model))
+    trained = checkpoint.load(model_file(model))
     trained.model.to(resolve_device(device or "cpu"))
     with working(f"Reading {source}"):
         reading = read(source, recipe=trained.recipe, labels="optional", **data.options())

@@ -8,6 +8,7 @@ import typer
 
 from asapool.cli import _options as o
 from asapool.cli._output import show, working
+from asapool.cli._values import words_of
 
 
 def methods(json: o.Json = False) -> None:
@@ -36,7 +37,7 @@ def warmup(
     from asapool.models.methods import method, method_names
     from asapool.training.warmup import warm_up
 
-    names = method_names(trainer="gradient", builtin=True) if methods == "all" else o.words_of(methods, "--methods")
+    names = method_names(trainer="gradient", builtin=True) if methods == "all" else words_of(methods, "--methods")
     for name in names:
         method(name, "--methods")
     with working("Compiling"):

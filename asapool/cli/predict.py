@@ -12,15 +12,13 @@ import typer
 from asapool.cli import _options as o
 from asapool.cli._output import ReadingNotes, note, show, terminal_safe, working
 from asapool.cli._scores import score_rows
+from asapool.cli._values import model_file
 from asapool.errors import ConfigError
 from asapool.files import refuse_overwriting
 
 if TYPE_CHECKING:
     from asapool.data import Reading
     from asapool.training.embeddings import Vectors
-
-
-UNCERTAINTY = "Uncertainty"  # panel of the help
 
 
 def predict(
@@ -31,26 +29,20 @@ def predict(
         Path | None,
         o.out_file("File to write: .csv, .jsonl or .parquet. By default CSV is printed.", o.OUTPUT),
     ] = None,
-    coverage: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            rich_help_panel=UNCERTAINTY,
-            help="Add conformal sets or intervals that contain the truth with this probability, such as 0.9; "
-            "implies --uncertainty.",
-        ),
-    ] = None,
+    coverage: o.Coverage = None,
     uncertainty: Annotated[
         bool,
         typer.Option(
             "--uncertainty",
-            rich_help_panel=UNCERTAINTY,
+            rich_help_panel=o.UNCERTAINTY,
             help="Add calibrated probabilities, and how far each graph is from the training graphs.",
         ),
     ] = False,
     calibration: Annotated[
         str,
-        typer.Option(metavar="KIND", rich_help_panel=UNCERTAINTY, help="Calibration method: temperature or isotonic."),
+        typer.Option(
+            metavar="KIND", rich_help_panel=o.UNCERTAINTY, help="Calibration method: temperature or isotonic."
+        ),
     ] = "temperature",
     keep_columns: Annotated[
         bool, typer.Option("--keep-columns", rich_help_panel=o.OUTPUT, help="Copy all columns of the input table.")
@@ -73,7 +65,8 @@ def predict(
     """Predict the labels of graphs, in the order of the source.
 
     JSON lines, tables of SMILES and .graphs folders are read in chunks, so memory does not grow with their size. See
-    docs/uncertainty.md for the columns of --uncertainty and --coverage.
+    docs/uncertainty.md for the columns of --uncertainty and --coverage, which
+    implies it.
     """
     from asapool.models import checkpoint
     from asapool.training.answering import Answering, Wanted
@@ -85,7 +78,7 @@ def predict(
     if out is not None:
         writer_for(out)  # refuses an unknown ending before any work
         refuse_overwriting(source, out)
-    trained = checkpoint.load(o.model_file(model))
+    trained = checkpoint.load(model_file(model))
     notes = ReadingNotes()
     trained.model.to(resolve_device(device or "cpu"))
     wanted = Wanted(uncertainty or coverage is not None, coverage, calibration, keep_columns)
@@ -96,7 +89,7 @@ def predict(
         from asapool.training.answering import predict_in_processes
 
         pairs = predict_in_processes(
-            o.model_file(model), source, jobs, chunk=chunk, on_reading=notes.add, answering=answering,
+            model_file(model), source, jobs, chunk=chunk, on_reading=notes.add, answering=answering,
             device=device or "cpu", **data.options(),
         )  # fmt: skip
     else:
@@ -139,7 +132,7 @@ def evaluate(
     from asapool.models import checkpoint
     from asapool.training import predictions as p
 
-    trained = checkpoint.load(o.model_file(model))
+    trained = checkpoint.load(model_file(model))
     notes = ReadingNotes()
     fingerprints: list[str] = []
 
@@ -194,7 +187,7 @@ def embed(
     if out is not None:
         vector_writer(out)  # refuses an unknown ending before any work
         refuse_overwriting(source, out)
-    trained = checkpoint.load(o.model_file(model))
+    trained = checkpoint.load(model_file(model))
     notes = ReadingNotes()
 
     def vectors(reading: Reading) -> Vectors:

@@ -11,6 +11,7 @@ from asapool.cli import _engines as e
 from asapool.cli import _options as o
 from asapool.cli._live import ending
 from asapool.cli._output import note, working
+from asapool.cli._values import words_of
 from asapool.cli.cv import describe_failure, end_with_failures
 from asapool.cli.results import leave_report
 from asapool.errors import ConfigError
@@ -83,8 +84,8 @@ def reproduce(
     names = r.names_of(what) if what is not None else [str(plan)]
     plans = r.load_plans(
         names,
-        datasets=None if datasets is None else o.words_of(datasets, "--datasets"),
-        methods=None if methods is None else o.words_of(methods, "--methods"),
+        datasets=None if datasets is None else words_of(datasets, "--datasets"),
+        methods=None if methods is None else words_of(methods, "--methods"),
         seeds=seeds, folds=folds, epochs=epochs, data_root=data_root, smoke=smoke, semantics=semantics,
     )  # fmt: skip
     if plan is not None:

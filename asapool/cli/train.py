@@ -13,6 +13,7 @@ from asapool.cli import _options as o
 from asapool.cli._live import EpochBar, ending
 from asapool.cli._output import note, note_duplicates, note_reading, show, working
 from asapool.cli._scores import run_rows
+from asapool.cli._values import split_table, with_settings
 from asapool.cli.results import leave_report
 from asapool.errors import ConfigError
 
@@ -144,7 +145,7 @@ def train(
         tables: dict[str, dict[str, Any]] = {
             "data": data.table(source),
             "split": {
-                "seed": seed, "val": val, "test": test, **({"kind": "all"} if final else o.split_table(split)),
+                "seed": seed, "val": val, "test": test, **({"kind": "all"} if final else split_table(split)),
             },
             "model": {"method": method, **asdict(model)},
             "train": {
@@ -153,7 +154,7 @@ def train(
             },
         }  # fmt: skip
         with working(f"Reading {source or 'the graphs'}"):
-            chosen, reading = resolve_reading(o.with_settings(tables, settings), config)
+            chosen, reading = resolve_reading(with_settings(tables, settings), config)
             graphs = reading.graphs
             repeated = duplicates(graphs)
         note_reading(reading)

@@ -13,6 +13,7 @@ from asapool.cli import _engines as e
 from asapool.cli import _options as o
 from asapool.cli._live import ending
 from asapool.cli._output import clean, note, note_reading, print_grid, working
+from asapool.cli._values import with_settings
 from asapool.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -98,11 +99,11 @@ def tune(
         "train": asdict(training),
     }
     with working(f"Reading {source}"):
-        chosen, reading = resolve_reading(o.with_settings(tables, settings), config)
+        chosen, reading = resolve_reading(with_settings(tables, settings), config)
     note_reading(reading)
     graphs, wanted = reading.graphs, Space.read(space, chosen.model.method)
     if space is None:  # what the command line fixes is not searched
-        wanted = wanted.without(o.with_settings(tables, settings))
+        wanted = wanted.without(with_settings(tables, settings))
     folder = out or Path("runs") / f"tune-{_safe(graphs.name)}-{chosen.model.method}"
     with ending(f"run the same command again; finished trials are in {folder}"), Store.open(folder) as store:
         tuner = Tuner(
@@ -150,7 +151,7 @@ def nested(tables: dict[str, dict[str, Any]], words: str, cross: CrossOptions, e
     wanted = parse_tune(words)
     trials = wanted.pop("trials", 20)
     worker = engine.named("inline" if engine.jobs in (None, 1) else "local")
-    tables = o.with_settings(tables, cross.settings)
+    tables = with_settings(tables, cross.settings)
     fold_options = cross.fold_options()
     if "splits" in fold_options:
         tables["split"] = {"kind": "file", "file": str(fold_options["splits"])}

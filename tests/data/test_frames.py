@@ -30,9 +30,7 @@ def test_a_frame_is_read_as_the_file_with_its_content(tmp_path, library):
     assert (graphs.ids, graphs.recipe, graphs.target) == (expected.ids, expected.recipe, expected.target)
 
 
-@pytest.mark.parametrize(
-    "values", [[1, 0, 1, 0], [True, False, True, False], [1.0, 0.0, 1.0, 0.0], ["1", "0", "1", "0"]]
-)
+@pytest.mark.parametrize("values", [[1, 0, 1], [True, False, True], [1.0, 0.0, 1.0], ["1", "0", "1"]])
 def test_classes_of_any_type(values):
     graphs = load(pd.DataFrame({"smiles": ["CCO", "CCN", "CCC"], "label": values}))
     assert graphs.y.tolist() == [1, 0, 1]

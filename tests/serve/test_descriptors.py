@@ -99,6 +99,7 @@ def test_the_page_explains_a_row_of_a_table_with_its_values(client, browser):
     assert "the columns pH, dose" in page.inner_text("#hint")
     page.set_input_files("#file", {"name": "m.csv", "mimeType": "text/csv", "buffer": TABLE.encode()})
     page.locator("#state").get_by_text("3 predictions").wait_for()
+    page.wait_for_selector("#pictures img")  # of the first row
     with page.expect_response("**/explain") as held:
         page.click("#table tbody tr:nth-child(3) button")
     asked = client.post("/explain", json={"csv": TABLE, "index": 2}).json()
