@@ -58,6 +58,15 @@ Repeats = Annotated[
         help="Duplicate edges in TU files: drop them (default), or sum their weights.",
     ),
 ]
+Duplicates = Annotated[
+    str | None,
+    typer.Option(
+        metavar="keep|merge",
+        rich_help_panel=DATA,
+        help="Rows of a table with the same molecule: keep them (default), or merge them into one, with their mean "
+        "value or most frequent label.",
+    ),
+]
 IdColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", rich_help_panel=DATA, help="Name of the column with graph IDs.")
 ]
@@ -252,6 +261,7 @@ class DataOptions(LabelledOptions):
     features: Features = None
     descriptors: Descriptors = None
     rdkit_descriptors: RdkitDescriptors = False
+    duplicates: Duplicates = None
     repeats: Repeats = None
 
     def table(self, source: str | None) -> dict[str, Any]:

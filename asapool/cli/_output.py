@@ -18,7 +18,7 @@ import typer
 
 if TYPE_CHECKING:
     from asapool.data import Reading, Skipped
-    from asapool.data.descriptors import Duplicates
+    from asapool.data.duplicates import Duplicates
     from asapool.data.reading import Refused
 
 
@@ -174,9 +174,13 @@ def note_reading(reading: Reading, *, unlabelled: bool = True) -> None:
 def note_duplicates(duplicates: Duplicates, split: str) -> None:
     """Print the number of duplicate molecules, and how to keep them in one part of the split."""
     if duplicates.molecules:
-        advice = "" if split in ("scaffold", "all") else "; --split scaffold keeps duplicates in one part"
+        apart = (
+            ""
+            if split in ("scaffold", "scaffold-folds", "all", "file")
+            else "--split scaffold keeps duplicates in one part, "
+        )
         molecules = "1 molecule occurs" if duplicates.molecules == 1 else f"{duplicates.molecules:,} molecules occur"
         note(
             f"{molecules} more than once ({duplicates.graphs:,} graphs), {duplicates.contradicting:,} with different "
-            f"labels{advice}"
+            f"labels; {apart}--duplicates merge makes each a single graph"
         )

@@ -11,7 +11,7 @@ import typer
 from asapool.cli import _engines as e
 from asapool.cli import _options as o
 from asapool.cli._live import ending
-from asapool.cli._output import clean, note, note_reading, print_grid, working
+from asapool.cli._output import clean, note, note_duplicates, note_reading, print_grid, working
 from asapool.cli._values import fold_options, with_settings, words_of
 from asapool.cli.results import leave_report
 from asapool.cli.train import ENSEMBLE
@@ -116,6 +116,7 @@ def cross_validate_methods(
 ) -> None:  # fmt: skip
     """Cross-validate methods (None: the one in the settings) and print one table."""
     from asapool.cli._live import Watch
+    from asapool.data.duplicates import duplicates
     from asapool.experiments.crossval import check_plan, methods_plan, short_name
     from asapool.experiments.experiment import carry_out
     from asapool.experiments.verdicts import one_class_answers
@@ -133,8 +134,10 @@ def cross_validate_methods(
         tables["split"] = {"kind": "file", "file": str(splits)}
     with working(f"Reading {tables['data']['source']}"):
         chosen, reading = resolve_reading(tables, cross.config)
+        graphs = reading.graphs
+        repeated = duplicates(graphs)
     note_reading(reading)
-    graphs = reading.graphs
+    note_duplicates(repeated, cross.split if splits is None else "file")
     names = methods or [chosen.model.method]
     count = cross.seeds or (3 if splits is not None else 1)  # published splits report the mean of three runs
     settings = settings_of_methods(names, graphs, tables, cross.config)

@@ -111,7 +111,7 @@ def train(
 
     To resume a run that was stopped or killed: asapool train --resume FOLDER
     """
-    from asapool.data.descriptors import duplicates
+    from asapool.data.duplicates import duplicates
     from asapool.experiments.engines import engine_named, sharing_processes
     from asapool.experiments.ensembles import is_ensemble, resume_ensemble, train_ensemble
     from asapool.training import resolve_reading, run

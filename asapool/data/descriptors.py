@@ -1,4 +1,4 @@
-"""Properties of whole molecules: descriptors, ECFP, scaffolds, duplicates.
+"""Properties of whole molecules: descriptors, ECFP, scaffolds.
 
 The recipe of a set names its descriptors, `{"descriptors": {"columns": [...], "rdkit": [...]}}`, so that new molecules
 get the same ones in the same order. A missing value is NaN.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from asapool.data.decimal_commas import DECIMAL_COMMA
 from asapool.data.graphset import GraphSet
 from asapool.data.molecules import load_rdkit
 from asapool.data.reading import ReadOptions
-from asapool.errors import DataError, MissingExtraError
+from asapool.errors import DataError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -70,14 +70,6 @@ def smiles_of(graphs: GraphSet) -> tuple[str, ...]:
     return graphs.source_text
 
 
-class Duplicates(NamedTuple):
-    """How many molecules a set contains more than once; a random split puts some of them into two parts."""
-
-    molecules: int  # distinct molecules that occur more than once
-    graphs: int  # graphs that are one of these molecules
-    contradicting: int  # those of these molecules that have more than one class
-
-
 def scaffolds(graphs: GraphSet) -> list[str]:
     """The scaffold of every molecule (G,) as SMILES without stereo; "" for a molecule without rings."""
     if graphs.source_text is None:
@@ -87,7 +79,7 @@ def scaffolds(graphs: GraphSet) -> list[str]:
 
     murcko: Any = MurckoScaffold
     smiles = []
-    for i, mol in enumerate(_molecules(graphs)):
+    for i, mol in enumerate(parsed(graphs)):
         if mol is None:
             text = graphs.source_text[i][:60]
             raise DataError(f"{graphs.name}: {text!r} of graph {graphs.ids[i]!r} is not SMILES that RDKit can read")
@@ -95,25 +87,8 @@ def scaffolds(graphs: GraphSet) -> list[str]:
     return smiles
 
 
-def duplicates(graphs: GraphSet) -> Duplicates:
-    """Count the molecules with equal canonical SMILES; zero if the graphs were not made from SMILES.
-
-    Sets that are not in memory are not searched: that would read all of their molecules before every training run.
-    """
-    if graphs.mapped is not None or graphs.recipe.get("kind") != "smiles" or graphs.source_text is None:
-        return Duplicates(0, 0, 0)
-    try:
-        Chem = load_rdkit()
-    except MissingExtraError:  # training on a saved set does not need rdkit
-        return Duplicates(0, 0, 0)
-    labels: dict[str, list[Any]] = {}
-    for text, y, mol in zip(graphs.source_text, graphs.y.tolist(), _molecules(graphs), strict=True):
-        labels.setdefault(text if mol is None else Chem.MolToSmiles(mol), []).append(y)
-    repeated = [ys for ys in labels.values() if len(ys) > 1]
-    return Duplicates(len(repeated), sum(map(len, repeated)), sum(len(set(map(repr, ys))) > 1 for ys in repeated))
-
-
-def _molecules(graphs: GraphSet) -> Iterator[Any]:
+def parsed(graphs: GraphSet) -> Iterator[Any]:
+    """RDKit's molecules of a set; None for SMILES that cannot be read."""
     Chem = load_rdkit()
     from rdkit import rdBase
 

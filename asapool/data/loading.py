@@ -44,7 +44,7 @@ def read(source: Any, **options: Any) -> Reading:
     """
     chosen = _options(options)
     try:
-        return _with_descriptors(_read(source, chosen), chosen)
+        return _refuse_unused(_read(source, chosen), source, chosen)
     except MemoryError:
         raise DataError(f"{source}: does not fit into memory. Use a part of it, or a larger machine") from None
 
@@ -79,7 +79,7 @@ def read_numbered(source: Any, chunk: int, wanted: Wanted, **options: Any) -> Nu
         chosen = replace(chosen, labels="ignored")
     path = Path(source).expanduser() if isinstance(source, (str, PathLike)) else None
     reader = None if path is None or not (_is_file(path) or _is_map(path)) else reader_of(path)
-    if path is None or reader is None or reader.pieces is None:
+    if path is None or reader is None or reader.pieces is None or chosen.duplicates == "merge":
         whole = _read(source, chosen)
         return iter([(0, whole)]) if wanted is all_pieces else _chop(whole, chunk, wanted)
     return reader.read_pieces(path, replace(chosen, workers=1), chunk, wanted)
@@ -100,8 +100,12 @@ def stream(source: Any, *, chunk: int = 1000, **options: Any) -> Iterator[GraphS
 
 def class_column(source: str | PathLike[str], graphs: GraphSet) -> str | None:
     """The column of a table that the classes were read from; None if the source is not a table of molecules."""
+    return graphs.recipe.get("target") if _is_table(source) else None
+
+
+def _is_table(source: str | PathLike[str]) -> bool:
     reader = reader_of(Path(source))
-    return graphs.recipe.get("target") if reader is not None and reader.table else None
+    return reader is not None and reader.table
 
 
 def read_saved(path: Path, options: ReadOptions) -> Reading:
@@ -245,8 +249,14 @@ def _is_file(path: Path) -> bool:
     return isfile(path)
 
 
-def _with_descriptors(reading: Reading, options: ReadOptions) -> Reading:
-    """The reading itself; a source without descriptors is refused if the options ask for some."""
+def _refuse_unused(reading: Reading, source: Any, options: ReadOptions) -> Reading:
+    """The reading itself; options that need a table of molecules are refused for another source."""
+    table = is_frame(source) or source == "-" or (isinstance(source, (str, PathLike)) and _is_table(source))
+    if options.duplicates == "merge" and not (table and reading.graphs.recipe.get("kind") == "smiles"):
+        raise DataError(
+            f"{reading.graphs.name}: only rows of a table of molecules can be merged, and this is not one. Leave out "
+            "duplicates='merge' (--duplicates)"
+        )
     expected = bool(options.descriptors or options.rdkit_descriptors or (options.recipe or {}).get("descriptors"))
     if expected and reading.graphs.descriptors is None and len(reading.graphs):
         raise DataError(

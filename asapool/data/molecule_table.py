@@ -22,6 +22,7 @@ from asapool.data.descriptors import (
     read_number,
     refuse_empty,
 )
+from asapool.data.duplicates import merge_duplicates
 from asapool.data.features import check_recipe
 from asapool.data.frames import open_frame
 from asapool.data.graphset import GraphSet
@@ -77,6 +78,8 @@ def read_molecules(path: Path, options: ReadOptions | None = None, frame: Any = 
     if log.skipped and options.skip_invalid is None:
         log.notes.append(few_note(path, log.skipped, total))
         log.noted = True
+    if options.duplicates == "merge":
+        graphs = merge_duplicates(graphs, str(path), log)
     if options.recipe is None and len(set(graphs.ids)) < len(graphs):
         graphs = _resolve_duplicate_ids(graphs, columns, listed, path, options, log)
     return log.reading(graphs)
@@ -294,7 +297,8 @@ def _resolve_duplicate_ids(
         if graph_id in seen:
             raise DataError(
                 f"{path}, line {line[place]}: id {graph_id!r} was used before, in line {line[seen[graph_id]]}. "
-                "Give every molecule a unique id"
+                "Give every molecule a unique id, or merge the rows of each molecule with duplicates='merge' "
+                "(--duplicates merge)"
             )
         seen[graph_id] = place
     return graphs

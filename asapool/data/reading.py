@@ -39,6 +39,7 @@ class ReadOptions:
     decimal: str | None = None  # "," for a table whose numbers have decimal commas; None = "."
     keep_columns: bool = False  # keep all columns of a table in the Reading
     skip_invalid: bool | None = None  # leave out rows that cannot be read, or refuse the file; None = see unreadable.py
+    duplicates: str | None = None  # rows of a table with the same molecule: None = "keep", or "merge" into one graph
     repeats: Repeats | None = None  # edges that a TU data set lists more than once: None = "drop", or "sum" of weights
     descriptors: str | Sequence[str] | None = None  # columns of a table with numbers for the model's head
     rdkit_descriptors: bool = False  # let RDKit compute descriptors
@@ -68,6 +69,8 @@ class ReadOptions:
             choose("decimal", self.decimal, (".", ","))
         if self.edge_features is not None:
             choose("edge_features", self.edge_features, ("basic", "extended"))
+        if self.duplicates is not None:
+            choose("duplicates", self.duplicates, ("keep", "merge"))
         if self.repeats is not None:
             choose("repeats", self.repeats, ("drop", "sum"))
         for name in ("skip_invalid", "rdkit_descriptors", "keep_columns"):

@@ -38,6 +38,7 @@ LATER = (
     "descriptors",
     "rdkit_descriptors",
     "decimal",
+    "duplicates",
 )  # settings of [data] added after 0.1.0
 TABLES = ("data", "split", "model", "train")
 Tables = Mapping[str, Mapping[str, Any]]
@@ -62,6 +63,7 @@ class DataConfig:
     descriptors: str | Sequence[str] | None = None
     rdkit_descriptors: bool | None = None
     decimal: str | None = None
+    duplicates: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or not self.source:

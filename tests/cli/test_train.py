@@ -89,7 +89,7 @@ def test_what_is_left_out_and_what_comes_twice_is_reported(tmp_path):
         "graphs without a label, left out: 3",
         # CO (as OC once more, with the other class) and CCN come again after 22 rows
         "2 molecules occur more than once (5 graphs), 1 with different labels; --split scaffold keeps "
-        "duplicates in one part",
+        "duplicates in one part, --duplicates merge makes each a single graph",
     ]
     assert "class column" in output.stdout
     reported = json.loads((tmp_path / "r" / "metrics.json").read_text())["data"]
@@ -97,6 +97,10 @@ def test_what_is_left_out_and_what_comes_twice_is_reported(tmp_path):
     output = call("cv", *words[1:], "--folds", 3, "--method", "mlp", "--out", tmp_path / "cv")
     assert "skipped line 2" in output.stderr
     assert "left out: 3" in output.stderr
+    assert "2 molecules occur more than once" in output.stderr
+    output = call(*words, "--out", tmp_path / "merged", "--duplicates", "merge")
+    assert "m.csv: merged 5 rows of 2 molecules; the majority decides their labels" in output.stderr
+    assert "more than once" not in output.stderr
 
 
 def test_a_few_unreadable_rows_are_a_note_unless_answers_would_be_missing(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asapool.data import load, molecules, read, stream
-from asapool.data.descriptors import duplicates
+from asapool.data.duplicates import duplicates
 from asapool.data.loading import read_pieces
 from asapool.data.molecule_workers import read_many
 from asapool.data.molecules import ATOM_NAMES, BOND_NAMES, atom_features, read_smiles

@@ -90,7 +90,7 @@ def convert(
     reader = reader_of(path) if path.is_file() else None
     with working_in(out):
         _refuse_other_files(out)
-        if reader is not None and reader.table:
+        if reader is not None and reader.table and chosen.duplicates != "merge":  # which needs all rows at once
             plan = _plan_table(path, chosen, out, chunk)
             if not (out / META).exists():
                 _read_table(plan, out, workers, on_part)
