@@ -180,18 +180,18 @@ def _scores(record: FinishedRun) -> dict[str, Any]:
             remark = f"of the class {scores['pr_auc_class']!r}"
         lines = [remark] if remark else []
         if value is not None and spans.get(key):
-            lines.insert(0, f"{spans[key][0]:.3f} to {spans[key][1]:.3f}")
+            lines.insert(0, f"{_score(spans[key][0])} to {_score(spans[key][1])}")
         if key == task.headline and "majority_class" in m and m["majority_class"]["test_accuracy"] is not None:
             trivial = m["majority_class"]
             lines.append(f"always {trivial['class']!r}: {trivial['test_accuracy']:.3f}")
         elif known.get(key) is not None and key != "calibration_error":  # a constant is calibrated, but useless
-            lines.append(f"baseline {known[key]:.3f}")
-        facts.append(Fact(ALL_METRICS[key].label, "–" if value is None else f"{value:.3f}", "\n".join(lines)))
+            lines.append(f"baseline {_score(known[key])}")
+        facts.append(Fact(ALL_METRICS[key].label, "–" if value is None else _score(value), "\n".join(lines)))
     label = ALL_METRICS[task.headline].label
     members = _members(record)
     source = f"ensemble of {members}" if members else f"epoch {m['best_epoch']}"
     facts += [  # runs of 0.1.0 have no scores of the training graphs
-        Fact(f"{PARTS[other]} {label}", f"{m[other][task.headline]:.3f}", source)
+        Fact(f"{PARTS[other]} {label}", _score(m[other][task.headline]), source)
         for other in PARTS
         if other != part and (m.get(other) or {}).get(task.headline) is not None
     ]
@@ -285,6 +285,15 @@ def _repeat(record: FinishedRun) -> TableView:
 def _line(name: str, x: list[float], y: list[float | None]) -> Line:
     points = [(a, b) for a, b in zip(x, y, strict=False) if b is not None]
     return Line(name, [a for a, _ in points], [b for _, b in points])
+
+
+def _score(value: float) -> str:
+    """Three decimals; three digits for measured values of another size.
+
+    >>> _score(0.8125), _score(0), _score(2.1e-9), _score(52_000.5)
+    ('0.812', '0.000', '2.1e-09', '5.2e+04')
+    """
+    return f"{value:.3f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.3g}"
 
 
 def _number(value: float | None) -> str:
