@@ -226,8 +226,42 @@ def test_columns_of_pandas_are_taken_and_wider_tables_refused():
     assert asap.classes_.tolist() == [0, 1]
     with pytest.raises(InputError, match=r"y\[1\]: expected a class, got <NA>"):
         asap.fit(["C", "CC"], pd.Series([1, None], dtype="Int64"))
-    with pytest.raises(DataError, match=r"got a table of 2: 'smiles', 'logp'\. Give one of them"):
+    with pytest.raises(DataError, match=r"graphs, got a table of 2: 'smiles', 'logp'\. Give one of them"):
         asap.predict(table.assign(logp=0.0))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_beside_the_smiles_are_descriptors(library, tmp_path):
+    frame = pytest.importorskip(library).DataFrame
+    rng = np.random.default_rng(0)
+    y = rng.permutation([0, 1] * 16)
+    columns = {"SMILES": (RINGS + CHAINS), "pH": y + rng.normal(0, 0.1, 32), "acid": (y > 0).tolist()}
+    asap = ASAPClassifier("asap+", **QUICK | {"epochs": 60}, lr=0.02).fit(frame(columns), y)
+    assert asap.recipe_["descriptors"]["columns"] == ["pH", "acid"]
+    assert asap.score(frame(columns), y) > 0.9  # the molecules alone say nothing about y
+    p = asap.predict_proba(frame(columns))
+    turned = frame({"acid": columns["acid"], "more": ["text"] * 32, "pH": columns["pH"], "SMILES": columns["SMILES"]})
+    assert np.array_equal(asap.predict_proba(turned), p)
+    asap.save(tmp_path / "model.safetensors")
+    assert np.array_equal(asapool.load_model(tmp_path / "model.safetensors").predict_proba(frame(columns)), p)
+    with pytest.raises(DataError, match="there is no column 'acid', a descriptor that the model reads"):
+        asap.predict(frame({"SMILES": ["CCO"], "pH": [1.0]}))
+    with pytest.raises(CheckpointError, match=r"have 0 descriptors, the model was trained on 2"):
+        asap.predict(["CCO"])
+
+
+def test_columns_that_cannot_be_descriptors_are_refused():
+    frame = pytest.importorskip("pandas").DataFrame({"smiles": ["CCO", "CC"], "name": [None, "ethane"]})
+    with pytest.raises(
+        DataError, match=r"X: the column 'name' holds text, such as 'ethane', not numbers\. Leave it out"
+    ):
+        ASAPClassifier(**QUICK).fit(frame, [0, 1])
+    with pytest.raises(
+        DataError, match=r"or a column 'smiles' beside columns of numbers .* got a table of 2: 'a', 'name'"
+    ):
+        ASAPClassifier(**QUICK).fit(frame.rename(columns={"smiles": "a"}), [0, 1])
+    with pytest.raises(ConfigError, match="the method 'wl' does not use descriptors"):
+        ASAPClassifier("wl").fit(frame.assign(name=[1.0, 2.0]), [0, 1])
 
 
 @pytest.mark.parametrize("hole", [None, float("nan"), 7])

@@ -123,6 +123,8 @@ def rdkit_names(options: ReadOptions) -> list[str]:
 
 def read_number(cell: Any, where: str, name: str) -> float:
     """A cell as a number; an empty one is NaN, and text is refused."""
+    if isinstance(cell, (bool, np.bool_)):
+        return float(cell)
     text = "" if cell is None else str(cell).strip()
     if text.lower() in MISSING:
         return math.nan

@@ -18,7 +18,8 @@ from asapool.data import GraphSet
 from asapool.data.targets import Target
 from asapool.errors import ConfigError, InputError
 from asapool.estimator.inputs import check_meaning, hold_out_of, pack
-from asapool.models import GraphModel, ModelConfig, checkpoint
+from asapool.models import GraphModel, ModelConfig, checkpoint, method
+from asapool.models.batches import check_extras
 from asapool.training.config import DEFAULT_METHOD, TrainConfig, preset
 from asapool.training.embeddings import embed
 from asapool.training.fitting import fit
@@ -107,6 +108,11 @@ class GraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, graphs: GraphSet, sample_weight: Any, seed: int, class_weights: Any = "none") -> None:
         """Train on a set with its targets."""
+        if graphs.descriptors is not None and method(self.method).trainer != "gradient":
+            raise ConfigError(
+                f"the method {self.method!r} does not use descriptors. Leave them out of X, or use another method, "
+                f"such as {DEFAULT_METHOD!r}"
+            )
         model, train = self._configs(seed, graphs, class_weights)
         parts = hold_out_of(graphs, self.validation_fraction, np.random.default_rng(seed))
         network = new_model(model, graphs, parts.train, train)
@@ -156,6 +162,7 @@ class GraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"X has {graphs.num_features} node features, but {who} was fitted with {self.n_features_in_}"
             )
         check_meaning(graphs.recipe, self.recipe_, who)
+        check_extras(self.model_, graphs)
         return graphs
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:

@@ -15,8 +15,11 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from asapool.data import GraphSet, load
+from asapool.data.frames import is_frame
+from asapool.data.molecule_columns import SMILES_COLUMNS
 from asapool.data.reading import MAKES_X
 from asapool.data.splits import strata
+from asapool.data.tables import has_name
 from asapool.data.targets import Target
 from asapool.errors import ConfigError, DataError, InputError
 
@@ -25,7 +28,8 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str
     """Any X as one packed set; with a recipe, with the same features as the training graphs.
 
     Args:
-        X: a GraphSet; or a list, array or column of NetworkX graphs, PyG Data, SMILES or RDKit molecules.
+        X: a GraphSet; a list, array or column of NetworkX graphs, PyG Data, SMILES or RDKit molecules; or a data frame
+            with a column of SMILES and numeric columns, the descriptors.
         labels: whether the graphs' own labels are read, as in asapool.load.
         recipe: of the training graphs.
         task: the kind of the labels, if there is no recipe; None = inferred from the values.
@@ -35,14 +39,10 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str
     """
     if isinstance(X, GraphSet):
         return X  # already has features; their number is checked by the caller
-    if hasattr(X, "columns") and hasattr(X, "iloc"):  # a pandas table
-        if len(X.columns) != 1:
-            named = ", ".join(map(repr, X.columns[:5])) + (", …" if len(X.columns) > 5 else "")
-            raise DataError(
-                f"X must be one column of SMILES or graphs, got a table of {len(X.columns)}: {named}. "
-                "Give one of them, such as X['smiles']"
-            )
-        X = X.iloc[:, 0]
+    if is_frame(X):
+        if len(X.columns) > 1:
+            return _molecules_and_descriptors(X, labels, recipe)
+        X = X[X.columns[0]]
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1:
         X = X[:, 0]
     items = list(X) if not isinstance(X, (str, bytes)) and hasattr(X, "__iter__") else None
@@ -58,6 +58,28 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str
     if all(getattr(item, "x", None) is not None for item in items):
         recipe = None  # PyG's x already has features, whatever they were made from
     return load(items, labels=labels, recipe=recipe, task=None if recipe else task)
+
+
+def _molecules_and_descriptors(X: Any, labels: Any, recipe: Mapping[str, Any] | None) -> GraphSet:
+    """The molecules of a data frame; its other columns are their descriptors, or those that the model was fitted on."""
+    names = [str(name) for name in X.columns]
+    smiles = next((name for usual in SMILES_COLUMNS for name in names if has_name(name, (usual,))), None)
+    fitted = recipe is None or "descriptors" in recipe
+    if smiles is None or not fitted:
+        named = ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
+        beside = ", or a column 'smiles' beside columns of numbers (descriptors)" if fitted else ""
+        raise DataError(
+            f"X must be one column of SMILES or graphs{beside}, got a table of {len(names)}: {named}. "
+            "Give one of them, such as X['smiles']"
+        )
+    if recipe is not None:
+        return load(X, recipe=recipe, labels="ignored")
+    others = [name for name in names if name != smiles]
+    for name in others:
+        text = next((value for value in X[name] if isinstance(value, str)), None)
+        if text is not None:
+            raise DataError(f"X: the column {name!r} holds text, such as {text[:40]!r}, not numbers. Leave it out")
+    return load(X, smiles=smiles, descriptors=others, labels=labels)
 
 
 def _is_molecule(item: Any) -> bool:

@@ -231,11 +231,10 @@ def _check_descriptors(settings: RunSettings, graphs: GraphSet) -> None:
         raise ConfigError(
             f"{leaked[0]!r} is the target, so it cannot be a descriptor too. Leave it out of --descriptors"
         )
-    name = settings.model.method
-    if method(name).trainer != "gradient":
+    if method(settings.model.method).trainer != "gradient":
         raise ConfigError(
-            f"the method {name!r} does not use descriptors. Leave out --descriptors and --rdkit-descriptors, or use "
-            f"another method, such as --method {DEFAULT_METHOD}"
+            f"the method {settings.model.method!r} does not use descriptors. Leave out --descriptors and "
+            f"--rdkit-descriptors, or use another method, such as --method {DEFAULT_METHOD}"
         )
 
 
