@@ -25,21 +25,18 @@ class Duplicates(NamedTuple):
 
 
 def duplicates(graphs: GraphSet) -> Duplicates:
-    """Count the molecules with equal canonical SMILES; zero if the graphs were not made from SMILES.
+    """Count the molecules that `merge_duplicates` would merge; zero if the graphs were not made from SMILES.
 
     Sets that are not in memory are not searched: that would read all of their molecules before every training run.
     """
     if graphs.mapped is not None or graphs.recipe.get("kind") != "smiles" or graphs.source_text is None:
         return Duplicates(0, 0, 0)
     try:
-        names = _canonical(graphs)
+        repeated = [graphs.y[rows] for rows in _rows_of_molecules(graphs) if len(rows) > 1]
     except MissingExtraError:  # training on a saved set does not need rdkit
         return Duplicates(0, 0, 0)
-    labels: dict[str, list[Any]] = {}
-    for name, y in zip(names, graphs.y.tolist(), strict=True):
-        labels.setdefault(name, []).append(y)
-    repeated = [ys for ys in labels.values() if len(ys) > 1]
-    return Duplicates(len(repeated), sum(map(len, repeated)), sum(len(set(map(repr, ys))) > 1 for ys in repeated))
+    contradicting = sum(len(set(map(repr, y.tolist()))) > 1 for y in repeated)
+    return Duplicates(len(repeated), sum(map(len, repeated)), contradicting)
 
 
 def merge_duplicates(graphs: GraphSet, where: str, log: Log) -> GraphSet:
@@ -53,11 +50,8 @@ def merge_duplicates(graphs: GraphSet, where: str, log: Log) -> GraphSet:
         where: the table, for the note.
         log: of the reading; its columns are shortened too.
     """
-    groups: dict[tuple[str, ...], list[int]] = {}
-    values = np.empty((len(graphs), 0)) if graphs.descriptors is None else graphs.descriptors
-    for i, (name, row) in enumerate(zip(_canonical(graphs), values.tolist(), strict=True)):
-        groups.setdefault((name, *map(repr, row)), []).append(i)
-    repeated = [np.array(rows) for rows in groups.values() if len(rows) > 1]
+    molecules = _rows_of_molecules(graphs)
+    repeated = [rows for rows in molecules if len(rows) > 1]
     if not repeated:
         return graphs
     y, ties = graphs.y.copy(), 0
@@ -65,7 +59,7 @@ def merge_duplicates(graphs: GraphSet, where: str, log: Log) -> GraphSet:
         given = y[rows]
         y[rows[0]] = _label(given, graphs.target.kind)
         ties += bool((_known(given).any(axis=0) & ~_known(y[rows[0]])).any())
-    first = np.array([rows[0] for rows in groups.values()])
+    first = np.array([rows[0] for rows in molecules])
     if log.columns is not None:
         log.columns = {name: [cells[i] for i in first] for name, cells in log.columns.items()}
     log.notes.append(_note(repeated, ties, graphs.target.kind, where))
@@ -105,8 +99,13 @@ def _note(repeated: Sequence[Ints], ties: int, kind: str, where: str) -> str:
     return f"{where}: merged {rows:,} rows of {many}; {how}"
 
 
-def _canonical(graphs: GraphSet) -> list[str]:
-    """The canonical SMILES of every molecule."""
+def _rows_of_molecules(graphs: GraphSet) -> list[Ints]:
+    """The graphs of every molecule, in the order of the first: those with equal canonical SMILES and descriptors."""
     Chem = load_rdkit()
-    pairs = zip(graphs.source_text or (), parsed(graphs), strict=True)
-    return [text if mol is None else Chem.MolToSmiles(mol) for text, mol in pairs]
+    groups: dict[tuple[str, ...], list[int]] = {}
+    values = np.empty((len(graphs), 0)) if graphs.descriptors is None else graphs.descriptors
+    triples = zip(graphs.source_text or (), parsed(graphs), values.tolist(), strict=True)
+    for i, (text, mol, row) in enumerate(triples):
+        name = text if mol is None else Chem.MolToSmiles(mol)
+        groups.setdefault((name, *map(repr, row)), []).append(i)
+    return [np.array(rows) for rows in groups.values()]

@@ -199,16 +199,15 @@ def wanted_of(model: LoadedModel, coverage: float | None) -> Wanted:
         coverage: of conformal sets and intervals, refused if the model does not support it; None = USUAL_COVERAGE if
             it does, else no sets or intervals.
     """
-    choices = [Wanted(uncertainty=True, coverage=coverage or USUAL_COVERAGE), Wanted(uncertainty=True), Wanted()]
-    for wanted in choices:
-        try:
-            if wanted.uncertainty and (KEY in model.extra or coverage is not None):
+    if coverage is not None:
+        Answering(model, Wanted(uncertainty=True, coverage=coverage))
+        return Wanted(uncertainty=True, coverage=coverage)
+    if KEY in model.extra:
+        for wanted in (Wanted(uncertainty=True, coverage=USUAL_COVERAGE), Wanted(uncertainty=True)):
+            with suppress(AsapoolError):
                 Answering(model, wanted)
                 return wanted
-        except AsapoolError:
-            if coverage is not None:
-                raise
-    return choices[-1]
+    return Wanted()
 
 
 def _finite(value: Any) -> Any:

@@ -54,6 +54,8 @@ def test_rows_with_different_descriptors_or_stereo_are_not_the_same(tmp_path):
     table = write(tmp_path / "m.csv", "smiles,pH,y\nCCO,7,1\nCCO,5,2\nOCC,7,3\nF/C=C/F,7,4\nF/C=C\\F,7,6\n")
     graphs = load(table, target="y", task="regression", descriptors="pH", duplicates="merge")
     assert graphs.y.ravel().tolist() == [2, 2, 4, 6]
+    kept = load(table, target="y", task="regression", descriptors="pH")
+    assert duplicates(kept) == (1, 2, 1)
     assert load(table, target="y", task="regression", duplicates="merge").y.ravel().tolist() == [2, 4, 6]
 
 

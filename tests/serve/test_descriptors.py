@@ -5,7 +5,7 @@ import pytest
 
 import asapool
 from asapool.data import load
-from asapool.errors import CheckpointError
+from asapool.errors import CheckpointError, ConfigError
 from asapool.models import ModelConfig, build, checkpoint
 from asapool.models.batches import edge_channels
 from asapool.serve.answers import wanted_of
@@ -114,3 +114,21 @@ def test_a_coverage_that_the_model_does_not_support_is_refused(path):
     assert not wanted_of(checkpoint.load(path), None).uncertainty
     with pytest.raises(CheckpointError, match="has no uncertainty data"):
         wanted_of(checkpoint.load(path), 0.9)
+
+
+def test_the_coverage_is_that_of_the_settings_and_stated(tmp_path):
+    rng = np.random.default_rng(0)
+    smiles = ["C" * k + end for k in range(1, 16) for end in ("O", "N", "F", "Cl")]
+    model = asapool.ASAPClassifier("histogram", validation_fraction=0.5, random_state=0)
+    model.fit(smiles, rng.integers(0, 2, 60)).save(tmp_path / "model.safetensors")
+    for coverage, stated in ((None, 0.9), (0.6, 0.6)):
+        settings = ServeSettings(model=str(tmp_path / "model.safetensors"), coverage=coverage)
+        with serving(settings) as client:
+            answer = client.post("/predict", json={"smiles": smiles}).json()
+            expected = asapool.load_model(settings.model).uncertainty(smiles, coverage=stated)["set"]
+            assert answer["coverage"] == client.get("/model").json()["conformal"] == stated
+            assert [row["set"] for row in answer["results"]] == list(expected)
+            assert f"{stated:.0%}" in client.get("/").text
+    for wrong in (0, 1, 2):
+        with pytest.raises(ConfigError, match="coverage must lie between 0 and 1"):
+            wanted_of(checkpoint.load(tmp_path / "model.safetensors"), wrong)

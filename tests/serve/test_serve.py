@@ -158,6 +158,7 @@ def test_mutated_requests_never_end_in_an_error_of_the_service(client):
         b'{"smiles": ["CCO", "c1ccccc1"], "ids": ["a", "b"]}', b'{"csv": "smiles,id\\nCCO,1\\n"}',
         b'{"graphs": [{"id": "g", "edges": [[0, 1], [1, 0]], "features": [[1], [2]]}]}',
         b'{"graphml": "<graphml><graph><node id=\\"0\\"/></graph></graphml>"}',
+        b'{"smiles": ["CCO", "CC"], "descriptors": {"pH": [1, null]}, "index": 1}',
     ]  # fmt: skip
     for _ in range(60):
         body = bytearray(rng.choice(seeds))
