@@ -99,6 +99,13 @@ class TrainedModel:
         return self.loaded.summary
 
     @property
+    def card(self) -> dict[str, Any]:
+        """What the model file says about itself, as `asapool info --json` prints it."""
+        from asapool.training.model_card import model_card
+
+        return model_card(self.loaded)
+
+    @property
     def module(self) -> nn.Module:
         """The torch module."""
         return self.loaded.model

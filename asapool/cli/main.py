@@ -27,9 +27,9 @@ from asapool.errors import AsapoolError
 
 COMMANDS = {  # name → module of asapool.cli, in the order of the help
     "train": "train", "cv": "cv", "compare": "cv", "tune": "tune", "predict": "predict", "embed": "predict",
-    "evaluate": "predict", "explain": "explain", "motifs": "explain", "report": "results", "export": "deploy",
-    "serve": "deploy", "reproduce": "reproduce", "results": "results", "methods": "methods", "data": "data",
-    "theory": "theory", "warmup": "methods",
+    "evaluate": "predict", "info": "info", "explain": "explain", "motifs": "explain", "report": "results",
+    "export": "deploy", "serve": "deploy", "reproduce": "reproduce", "results": "results", "methods": "methods",
+    "data": "data", "theory": "theory", "warmup": "methods",
 }  # fmt: skip
 
 PACKAGE = Path(__file__).parents[1]

@@ -20,6 +20,7 @@ from asapool.serve.neighbours import Neighbours
 from asapool.serve.requests import LONGEST, MoleculeRequest, Refusal, joined
 from asapool.serve.settings import ServeSettings
 from asapool.training.answering import Answering, Wanted
+from asapool.training.model_card import model_card
 from asapool.training.prediction_files import columns_of, json_rows
 from asapool.training.trust import KEY
 
@@ -171,21 +172,15 @@ class Answers:
 
     def card(self) -> Row:
         """What the service knows about its model."""
-        model = self.model
+        card = model_card(self.model)
+        del card["source"]  # a path on this machine is not for clients
+        limits = {name: getattr(self.settings, name) for name in ("max_bytes", "max_graphs", "max_nodes", "seconds")}
         plain: Row = _finite(
-            {
-                "method": model.config.method,
-                "classes": list(model.classes),
-                "target": model.target.kind,
-                "recipe": dict(model.recipe),
-                "scores": {part: model.summary.get(part) for part in ("validation", "test")},
-                "trained_on": model.summary.get("name"),
-                "fingerprint": model.fingerprint,
-                "versions": {**model.versions, "service": __version__},
+            card
+            | {
+                "versions": {**card["versions"], "service": __version__},
                 "conformal": self.answering.wanted.coverage,
-                "limits": {
-                    name: getattr(self.settings, name) for name in ("max_bytes", "max_graphs", "max_nodes", "seconds")
-                },
+                "limits": limits,
             }
         )
         return plain

@@ -77,8 +77,8 @@ def front_page(card: Mapping[str, Any], key: bool) -> str:
             card=card,
             key=key,
             facts=facts,
-            molecules=card["recipe"].get("kind") == "smiles",
-            descriptors=(card["recipe"].get("descriptors") or {}).get("columns", []),
+            molecules=card["inputs"]["kind"] == "SMILES",
+            descriptors=card["inputs"]["descriptors"],
         )
     )
 

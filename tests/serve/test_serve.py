@@ -104,6 +104,7 @@ def test_embeddings_and_explanations(path, client):
     assert all("<script" not in p["svg"] for p in answer["pictures"])
     card = client.get("/model").json()
     assert card["method"] == "asap"
+    assert not {"file", "source"} & set(card)  # paths on the server
     assert card["classes"][1] == "b"
     assert client.get("/health").json()["status"] == "ok"
 
