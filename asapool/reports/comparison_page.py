@@ -129,6 +129,10 @@ def _labels(records: Mapping[str, RunRecord], graphs: GraphNames) -> tuple[npt.N
 
 
 def _training(histories: Sequence[Sequence[dict[str, Any]]]) -> list[Panel]:
+    """Curves over the epochs; none for methods that have no epochs, whose history is a single row."""
+    if all(len(history) == 1 for history in histories):
+        return []
+
     def curves(column: str, scale: float = 1.0) -> list[Floats]:
         return [
             np.array([np.nan if row[column] is None else scale * row[column] for row in history], np.float64)

@@ -160,6 +160,8 @@ def _curve_charts(results: Results, table: Table) -> tuple[Charts, str]:
     drawn: Charts = []
     for cell in cells[:MOST]:
         curves = [results.curves[key] for key in cell.runs if key in results.curves]
+        if all(len(one["loss"]) == 1 for one in curves):
+            continue  # a method without epochs
         losses = [
             mean_line(name, [one[column] for one in curves])
             for name, column in (("training", "loss"), ("validation", "val_loss"))

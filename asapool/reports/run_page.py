@@ -221,7 +221,7 @@ def _parts_table(record: FinishedRun) -> TableView:
 def _training(record: FinishedRun) -> dict[str, Any] | None:
     m, h = record.metrics, record.history
     epoch = [e or 0.0 for e in h.get("epoch", [])]
-    if not epoch:
+    if len(epoch) < 2:  # no curve: one epoch, or a method without epochs
         return None
     losses = [_line(name, epoch, h.get(key, [])) for name, key in (("training", "loss"), ("validation", "val_loss"))]
     accuracy, score = (_line("validation", epoch, h.get(key, [])) for key in ("val_accuracy", "val_score"))

@@ -120,6 +120,16 @@ def test_a_method_s_most_confident_errors_are_those_of_its_records(crossed):
     assert method_view("asap", [], graphs) is None
 
 
+def test_a_method_without_epochs_has_no_curves(crossed, tmp_path):
+    graphs = load("synthetic:cycles?graphs=30&nodes=6")
+    models = {"histogram": ModelConfig(method="histogram")}
+    cross_validate(graphs, methods_plan(graphs, models, train=TrainConfig(), folds=3, seeds=(1,)), tmp_path / "cv")
+    for folder, method, curves in ((crossed[0], "asap", 2), (tmp_path / "cv", "histogram", 0)):
+        records = [r for r in Store.read(folder).values() if r.run.model.method == method]
+        view = method_view(method, records, GraphNames.read(folder / "graphs.csv"))
+        assert sum("by epoch" in panel.title for panel in view["panels"]) == curves
+
+
 def test_errors_of_molecules_come_with_their_structures(crossed):
     records = [r for r in Store.read(crossed[0]).values() if r.run.model.method == "asap"]
     graphs = GraphNames.read(crossed[0] / "graphs.csv")
