@@ -251,7 +251,7 @@ def _is_file(path: Path) -> bool:
 
 def _refuse_unused(reading: Reading, source: Any, options: ReadOptions) -> Reading:
     """The reading itself; options that need a table of molecules are refused for another source."""
-    table = is_frame(source) or source == "-" or (isinstance(source, (str, PathLike)) and _is_table(source))
+    table = _is_table(source) or source == "-" if isinstance(source, (str, PathLike)) else is_frame(source)
     if options.duplicates == "merge" and not (table and reading.graphs.recipe.get("kind") == "smiles"):
         raise DataError(
             f"{reading.graphs.name}: only rows of a table of molecules can be merged, and this is not one. Leave out "

@@ -81,3 +81,9 @@ def test_a_model_predicts_a_frame_with_its_descriptors(tmp_path, library):
     np.testing.assert_array_equal(trained.predict(library.DataFrame(without)), expected)
     with pytest.raises(DataError, match="there is no column 'pH', a descriptor that the model reads"):
         trained.predict(library.DataFrame({"smiles": ["CCO"], "name": ["a"]}))
+
+
+@pytest.mark.parametrize("library", [pd.Series, pl.Series, np.array])
+def test_a_column_of_smiles_is_a_source(library):
+    graphs = load(library(["CCO", "CC"]), labels="ignored")
+    assert graphs.source_text == ("CCO", "CC")
