@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from asapool.data.classes import Labels, cell_class
+from asapool.data.classes import Labels, cell_class, check_labels
 from asapool.data.csr import pointer
 from asapool.data.decimal_commas import with_point
 from asapool.data.descriptors import (
@@ -80,6 +80,8 @@ def read_molecules(path: Path, options: ReadOptions | None = None, frame: Any = 
         log.noted = True
     if options.duplicates == "merge":
         graphs = merge_duplicates(graphs, str(path), log)
+        if graphs.target.kind == "classification":  # ties may have left a single class
+            check_labels(graphs.y, str(path), options.label_rule)
     if options.recipe is None and len(set(graphs.ids)) < len(graphs):
         graphs = _resolve_duplicate_ids(graphs, columns, listed, path, options, log)
     return log.reading(graphs)
@@ -295,10 +297,11 @@ def _resolve_duplicate_ids(
     seen: dict[str, int] = {}
     for graph_id, place in zip(graphs.ids, graphs.places.tolist(), strict=True):
         if graph_id in seen:
+            advice = "Give every molecule a unique id"
+            if options.duplicates != "merge":
+                advice += ", or merge the rows of each molecule with duplicates='merge' (--duplicates merge)"
             raise DataError(
-                f"{path}, line {line[place]}: id {graph_id!r} was used before, in line {line[seen[graph_id]]}. "
-                "Give every molecule a unique id, or merge the rows of each molecule with duplicates='merge' "
-                "(--duplicates merge)"
+                f"{path}, line {line[place]}: id {graph_id!r} was used before, in line {line[seen[graph_id]]}. {advice}"
             )
         seen[graph_id] = place
     return graphs

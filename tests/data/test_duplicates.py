@@ -81,3 +81,17 @@ def test_sources_without_rows_are_refused(tmp_path):
             load(source, duplicates="merge")
     with pytest.raises(ConfigError, match="duplicates"):
         load(["CCO"], duplicates="drop")
+
+
+def test_a_set_that_a_tie_leaves_with_a_single_class_is_refused(tmp_path):
+    (tmp_path / "m.csv").write_text("smiles,label\nCCO,a\nOCC,b\nCCN,b\nCCC,b\n")
+    with pytest.raises(DataError, match="all 2 labelled graphs are of one class"):
+        load(tmp_path / "m.csv", duplicates="merge")
+
+
+def test_an_id_of_two_molecules_is_not_solved_by_merging_again(tmp_path):
+    (tmp_path / "m.csv").write_text("id,smiles,label\na,CCO,x\na,OCC,x\na,CCN,y\n")
+    with pytest.raises(
+        DataError, match=r"line 4: id 'a' was used before, in line 2\. Give every molecule a unique id$"
+    ):
+        load(tmp_path / "m.csv", duplicates="merge")
