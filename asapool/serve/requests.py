@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from asapool.data import GraphSet
+from asapool.data.decimal_commas import DECIMAL_COMMA
 from asapool.data.descriptors import descriptor_columns, read_number
 from asapool.data.molecule_columns import ID_COLUMNS, SMILES_COLUMNS
 from asapool.data.reading import ReadOptions
@@ -151,6 +152,11 @@ def _number(cell: Any, where: str, name: str) -> float:
     try:
         return read_number(cell, where, name)
     except DataError as error:
+        if isinstance(cell, str) and DECIMAL_COMMA.fullmatch(cell.strip()):
+            raise Refusal(
+                422, f"{where}: expected a finite number for the descriptor {name!r}, got {cell.strip()[:40]!r}. "
+                "Write it with a decimal point",
+            ) from None  # fmt: skip
         raise Refusal(422, str(error)[:500]) from None
 
 
@@ -175,6 +181,9 @@ def _table(request: Mapping[str, Any], needed: Sequence[str], settings: ServeSet
     missing = next((name for name in needed if name not in header), None)
     if missing is not None:
         raise Refusal(422, f"csv: there is no column {missing!r}, a descriptor that the model reads. Add it")
+    twice = next((name for name in needed if header.count(name) > 1), None)
+    if twice is not None:
+        raise Refusal(422, f"csv: two columns are called {twice!r}. Rename one of them")
     extra = [header.index(name) for name in needed]
     id_column = find(header, None, ID_COLUMNS, Path("csv"))
     smiles = [row[place].strip() if place < len(row) else "" for row in body]

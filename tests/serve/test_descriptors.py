@@ -73,6 +73,9 @@ def test_a_molecule_that_cannot_be_read_keeps_the_values_of_the_others_in_place(
         ({"csv": "smiles,pH\nCCO,7\n"}, "csv: there is no column 'dose', a descriptor that the model reads. Add it"),
         ({"csv": "smiles,pH,dose\nCCO,7,1\nCCO,7,much\n"}, "csv, row 2: expected a finite number"),
         ({"csv": "CCO\nCCN\n"}, "csv: there is no column 'pH'"),
+        ({"csv": "smiles,pH,dose,pH\nCCO,7,1,2\n"}, "csv: two columns are called 'pH'. Rename one of them"),
+        ({"csv": "smiles;pH;dose\nCCO;7,5;1\n"}, "csv, row 1: expected a finite number for the descriptor 'pH', got "
+         "'7,5'. Write it with a decimal point"),
     ],
 )  # fmt: skip
 def test_values_that_are_missing_or_wrong_are_refused(client, body, words):
@@ -106,7 +109,10 @@ def test_the_page_explains_a_row_of_a_table_with_its_values(client, browser):
     assert held.value.json()["hierarchy"]["probability"] == asked["hierarchy"]["probability"]
     page.fill("#text", "CCO")
     page.keyboard.press("Enter")
-    page.locator("#error").get_by_text("the model reads the descriptor 'pH'").wait_for()
+    page.locator("#error").get_by_text("csv: there is no column 'pH'").wait_for()
+    page.fill("#text", "smiles\tpH\tdose\nCCC\t6\t0.5")  # as copied from a spreadsheet
+    page.keyboard.press("Enter")
+    page.locator("#state").get_by_text("1 prediction").wait_for()
     page.close()
 
 

@@ -19,6 +19,7 @@ async function ask(address, body) {
 }
 
 function request(text) {
+  if (descriptors) return { csv: text };
   if (molecules && !text.trimStart().startsWith("{")) {
     return { smiles: text.split("\n").map((line) => line.trim()).filter(Boolean) };
   }
