@@ -11,8 +11,10 @@ MISSING = ("nan", "<NA>", "NaT")  # the missing values of NumPy and pandas, as t
 
 
 def is_frame(source: Any) -> bool:
-    """Whether a source is a data frame of pandas or polars."""
-    return hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "get_columns"))
+    """Whether a source is a data frame of pandas or polars; a LazyFrame is refused."""
+    if hasattr(source, "collect_schema") and hasattr(source, "collect"):
+        raise DataError("a LazyFrame has no rows yet. Give the data frame that its collect() returns")
+    return (hasattr(source, "iloc") or hasattr(source, "get_columns")) and hasattr(source, "columns")
 
 
 def open_frame(frame: Any, name: str) -> tuple[list[str], Rows]:
@@ -22,20 +24,20 @@ def open_frame(frame: Any, name: str) -> tuple[list[str], Rows]:
         frame: of pandas or polars.
         name: what messages call it.
     """
-    columns = [(str(label), frame[label].to_list()) for label in _distinct(list(frame.columns), name)]
+    columns = columns_of(frame, name)
     index = getattr(getattr(frame, "index", None), "name", None)
-    if index is not None and str(index) not in dict(columns):
-        columns.insert(0, (str(index), frame.index.to_list()))
-    cells = zip(*(map(_cell, values) for _, values in columns), strict=True)
-    return [label for label, _ in columns], enumerate(cells, start=1)
+    if index is not None and str(index) not in columns:
+        columns = {str(index): [_cell(value) for value in frame.index.to_list()], **columns}
+    return list(columns), enumerate(zip(*columns.values(), strict=True), start=1)
 
 
-def _distinct(labels: list[Any], name: str) -> list[Any]:
-    names = [str(label) for label in labels]
+def columns_of(frame: Any, name: str) -> dict[str, list[Any]]:
+    """The cells of every column of a data frame by its name as text, without the index; a missing value is None."""
+    names = [str(label) for label in frame.columns]
     twice = next((label for label in names if names.count(label) > 1), None)
     if twice is not None:
         raise DataError(f"{name}: two columns are called {twice!r}. Rename one of them")
-    return labels
+    return {str(label): [_cell(value) for value in frame[label].to_list()] for label in frame.columns}
 
 
 def _cell(value: Any) -> Any:

@@ -272,7 +272,7 @@ def guess(
     option: the setting that names the column, for the message; None = there is none, so it must have a usual name.
     """
     column = find(header, named, usual, path)
-    if column is None and looks_like_data(header):
+    if column is None and path.suffix and looks_like_data(header):  # the names of a data frame may be numbers
         raise no_header(header, path)
     if column is None:
         columns = ", ".join(map(repr, header))

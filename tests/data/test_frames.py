@@ -62,6 +62,11 @@ def test_an_index_with_a_name_is_a_column():
         ),
         (pd.DataFrame({"smiles": [], "y": []}), r"data frame: there are column names but no rows"),
         (pd.DataFrame({"smiles": ["CCO", None], "y": [0, 1]}), r"data frame, line 2: the SMILES is empty"),
+        (
+            pd.DataFrame({0: ["CCO", "CC"], 1: [0, 1]}),
+            r"data frame: no column is called smiles .*the columns are '0', '1'",
+        ),
+        (pl.LazyFrame({"smiles": ["CCO", "CC"], "y": [0, 1]}), r"a LazyFrame has no rows yet\. Give .* collect\(\)"),
     ],
 )
 def test_frames_that_cannot_be_read(frame, words):
