@@ -260,8 +260,30 @@ def test_columns_that_cannot_be_descriptors_are_refused():
         DataError, match=r"or a column 'smiles' beside columns of numbers .* got a table of 2: 'a', 'name'"
     ):
         ASAPClassifier(**QUICK).fit(frame.rename(columns={"smiles": "a"}), [0, 1])
+    numbers = frame.assign(name=[1.0, 2.0])
     with pytest.raises(ConfigError, match="the method 'wl' does not use descriptors"):
-        ASAPClassifier("wl").fit(frame.assign(name=[1.0, 2.0]), [0, 1])
+        ASAPClassifier("wl").fit(numbers, [0, 1])
+    with pytest.raises(
+        DataError, match="X: the column 'day' holds Timestamp objects, such as '2020-01-01 00:00:00', not"
+    ):
+        ASAPClassifier(**QUICK).fit(numbers.assign(day=np.array(["2020-01-01"] * 2, "datetime64[s]")), [0, 1])
+    with pytest.raises(DataError, match=r"X: two columns are called 'name'\. Rename one of them"):
+        ASAPClassifier(**QUICK).fit(numbers[["smiles", "name", "name"]], [0, 1])
+    with pytest.raises(
+        DataError, match=r"line 2: 'xx' is not SMILES that RDKit can read\. 1 of 2 cannot be read: leave"
+    ):
+        ASAPClassifier(**QUICK).fit(numbers.assign(smiles=["CCO", "xx"]), [0, 1])
+    with pytest.raises(DataError, match=r"only one class\. Give y"):
+        ASAPClassifier(**QUICK).fit(numbers)
+
+
+def test_a_frame_with_numbers_as_column_names_and_repeated_ids_in_its_index():
+    pd = pytest.importorskip("pandas")
+    columns = {"smiles": RINGS + CHAINS, 0: np.arange(32.0), 1: pd.array([True, None] * 16, dtype="boolean")}
+    frame = pd.DataFrame(columns, index=pd.Index(["a", "b"] * 16, name="id"))  # as after sampling with replacement
+    asap = ASAPClassifier("asap+", **QUICK).fit(frame, [0, 1] * 16)
+    assert asap.recipe_["descriptors"]["columns"] == ["0", "1"]
+    assert asap.predict(frame).shape == (32,)
 
 
 @pytest.mark.parametrize("hole", [None, float("nan"), 7])

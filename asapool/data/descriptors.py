@@ -177,10 +177,7 @@ def refuse_empty(values: Floats | None, names: Sequence[str], where: Path) -> No
     """Refuse a descriptor column without any value: there is no training mean to replace what is missing."""
     for k, name in enumerate(names):
         if values is not None and np.isnan(values[:, k]).all():
-            raise DataError(
-                f"{where}: all entries of the descriptor {name!r} are missing. Leave it out of --descriptors, or add "
-                "values"
-            )
+            raise DataError(f"{where}: all entries of the descriptor {name!r} are missing. Leave it out, or add values")
 
 
 def _known(options: ReadOptions) -> Mapping[str, Any] | None:

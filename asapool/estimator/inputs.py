@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Number
 from reprlib import repr as short
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +15,8 @@ import numpy.typing as npt
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from asapool.data import GraphSet, load
-from asapool.data.frames import is_frame
+from asapool.data import GraphSet, Reading, load, read
+from asapool.data.frames import columns_of, is_frame
 from asapool.data.molecule_columns import SMILES_COLUMNS
 from asapool.data.reading import MAKES_X
 from asapool.data.splits import strata
@@ -41,7 +42,7 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str
         return X  # already has features; their number is checked by the caller
     if is_frame(X):
         if len(X.columns) > 1:
-            return _molecules_and_descriptors(X, labels, recipe)
+            return _molecules_and_descriptors(X, recipe)
         X = X[X.columns[0]]
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1:
         X = X[:, 0]
@@ -60,26 +61,42 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str
     return load(items, labels=labels, recipe=recipe, task=None if recipe else task)
 
 
-def _molecules_and_descriptors(X: Any, labels: Any, recipe: Mapping[str, Any] | None) -> GraphSet:
+def _molecules_and_descriptors(X: Any, recipe: Mapping[str, Any] | None) -> GraphSet:
     """The molecules of a data frame; its other columns are their descriptors, or those that the model was fitted on."""
     names = [str(name) for name in X.columns]
     smiles = next((name for usual in SMILES_COLUMNS for name in names if has_name(name, (usual,))), None)
     fitted = recipe is None or "descriptors" in recipe
-    if smiles is None or not fitted:
+    if not fitted or (smiles is None and recipe is None):
         named = ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
         beside = ", or a column 'smiles' beside columns of numbers (descriptors)" if fitted else ""
+        rename = "Rename the column of SMILES to 'smiles', or give a single column"
+        advice = rename if fitted else "Give one of them, such as X['smiles']"
         raise DataError(
-            f"X must be one column of SMILES or graphs{beside}, got a table of {len(names)}: {named}. "
-            "Give one of them, such as X['smiles']"
+            f"X must be one column of SMILES or graphs{beside}, got a table of {len(names)}: {named}. {advice}"
         )
+    if hasattr(X, "reset_index"):
+        X = X.reset_index(drop=True)  # a named index would be read as ids, which may repeat after resampling
     if recipe is not None:
-        return load(X, recipe=recipe, labels="ignored")
-    others = [name for name in names if name != smiles]
-    for name in others:
-        text = next((value for value in X[name] if isinstance(value, str)), None)
-        if text is not None:
-            raise DataError(f"X: the column {name!r} holds text, such as {text[:40]!r}, not numbers. Leave it out")
-    return load(X, smiles=smiles, descriptors=others, labels=labels)
+        return _all_of(read(X, recipe=recipe, labels="ignored", skip_invalid=True), len(X))
+    others = {name: cells for name, cells in columns_of(X, "X").items() if name != smiles}
+    for name, cells in others.items():
+        wrong = next((cell for cell in cells if cell is not None and not isinstance(cell, (Number, np.bool_))), None)
+        if wrong is not None:
+            kind = "text" if isinstance(wrong, str) else f"{type(wrong).__name__} objects"
+            raise DataError(
+                f"X: the column {name!r} holds {kind}, such as {str(wrong)[:40]!r}, not numbers. Leave it out"
+            )
+    return _all_of(read(X, smiles=smiles, descriptors=list(others), labels="ignored", skip_invalid=True), len(X))
+
+
+def _all_of(reading: Reading, count: int) -> GraphSet:
+    """The graphs of a data frame whose molecules could all be read."""
+    if reading.skipped:
+        line, reason = reading.skipped[0]
+        raise DataError(
+            f"data frame, line {line}: {reason}. {len(reading.skipped)} of {count} cannot be read: leave them out"
+        )
+    return reading.graphs
 
 
 def _is_molecule(item: Any) -> bool:

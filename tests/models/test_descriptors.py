@@ -54,7 +54,9 @@ def test_what_cannot_be_read_is_one_sentence(table, tmp_path):
     text.write_text("smiles,label,mp,bp\nCCO,a,1,\nCC,b,1e300,NA\n")
     with pytest.raises(DataError, match="line 3: expected a finite number for the descriptor 'mp', got '1e300'"):
         read(text, descriptors="mp")  # not a number in float32
-    with pytest.raises(DataError, match=r"all entries of the descriptor 'bp' are missing\. Leave it out of --desc"):
+    with pytest.raises(
+        DataError, match=r"all entries of the descriptor 'bp' are missing\. Leave it out, or add values"
+    ):
         read(text, descriptors="bp", rdkit_descriptors=True)
     graphs = read(table, descriptors="ph").graphs
     new = tmp_path / "new.csv"
