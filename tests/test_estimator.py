@@ -286,6 +286,14 @@ def test_a_frame_with_numbers_as_column_names_and_repeated_ids_in_its_index():
     assert asap.predict(frame).shape == (32,)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_row_of_a_frame_is_explained_with_its_descriptors(library):
+    frame = pytest.importorskip(library).DataFrame({"smiles": RINGS + CHAINS, "pH": np.arange(32.0)})
+    asap = ASAPClassifier("asap+", **QUICK).fit(frame, [0, 1] * 16)
+    hierarchy = asapool.explain(asap, frame, 20, importance=["gradient"])
+    assert np.allclose(hierarchy.probability, asap.predict_proba(frame)[20], atol=1e-6)
+
+
 @pytest.mark.parametrize("hole", [None, float("nan"), 7])
 def test_the_first_item_that_is_no_text_is_named(hole):
     with pytest.raises(DataError, match=rf"X\[2\]: expected SMILES like the others, got {hole}\. Leave it out"):

@@ -12,6 +12,7 @@ from torch import nn
 
 from asapool.data import GraphSet, load
 from asapool.data.csr import Ints
+from asapool.data.frames import is_frame
 from asapool.data.targets import Target
 from asapool.errors import CheckpointError, ConfigError, DataError
 from asapool.models import DirectModel, GraphModel, checkpoint
@@ -160,7 +161,7 @@ def find_graph(graphs: GraphSet, word: str) -> int:
 
 def one_graph(graph: Any, index: int | str | None, trained: LoadedModel | None) -> GraphSet:
     """The graph as a set of one, with the features that the model expects."""
-    if isinstance(graph, (str, PathLike)):
+    if isinstance(graph, (str, PathLike)) or is_frame(graph):
         graph = load(graph, labels="optional", **({} if trained is None else {"recipe": trained.recipe}))
     if isinstance(graph, GraphSet):
         index = find_graph(graph, index) if isinstance(index, str) else index
