@@ -246,7 +246,7 @@ def test_columns_beside_the_smiles_are_descriptors(library, tmp_path):
     assert np.array_equal(asapool.load_model(tmp_path / "model.safetensors").predict_proba(frame(columns)), p)
     with pytest.raises(DataError, match="there is no column 'acid', a descriptor that the model reads"):
         asap.predict(frame({"SMILES": ["CCO"], "pH": [1.0]}))
-    with pytest.raises(CheckpointError, match=r"have 0 descriptors, the model was trained on 2"):
+    with pytest.raises(DataError, match="the model needs the descriptor 'pH', and a list of SMILES has no columns"):
         asap.predict(["CCO"])
 
 
@@ -292,6 +292,19 @@ def test_a_row_of_a_frame_is_explained_with_its_descriptors(library):
     asap = ASAPClassifier("asap+", **QUICK).fit(frame, [0, 1] * 16)
     hierarchy = asapool.explain(asap, frame, 20, importance=["gradient"])
     assert np.allclose(hierarchy.probability, asap.predict_proba(frame)[20], atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{"rdkit_descriptors": True}, {"edge_features": "extended"}])
+def test_lists_of_smiles_get_everything_that_the_model_was_trained_on(tmp_path, options):
+    rows = "".join(f"{text},{k % 2}\n" for k, text in enumerate(RINGS + CHAINS))
+    (tmp_path / "m.csv").write_text(f"smiles,label\n{rows}")
+    graphs = asapool.load(tmp_path / "m.csv", **options)
+    asap = ASAPClassifier("asap+", **QUICK).fit(graphs)
+    asap.save(tmp_path / "model.safetensors")
+    trained, expected = asapool.load_model(tmp_path / "model.safetensors"), asap.predict_proba(graphs)
+    for model in (asap, trained):
+        assert np.allclose(model.predict_proba(RINGS + CHAINS), expected, atol=1e-6)
+    assert np.allclose(trained.predict_proba(CHAINS[0]), expected[len(RINGS)], atol=1e-6)
 
 
 @pytest.mark.parametrize("hole", [None, float("nan"), 7])

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from asapool.data import GraphSet, Reading, load, read
 from asapool.data.frames import columns_of, is_frame
 from asapool.data.molecule_columns import SMILES_COLUMNS
-from asapool.data.reading import MAKES_X
+from asapool.data.reading import MAKES_X, ReadOptions
 from asapool.data.splits import strata
 from asapool.data.tables import has_name
 from asapool.data.targets import Target
@@ -55,7 +55,7 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str
     if any(_is_molecule(item) for item in items):
         items = _smiles_of(items)
     if any(isinstance(item, str) for item in items):
-        return _molecules(items)
+        return _molecules(items, recipe)
     if all(getattr(item, "x", None) is not None for item in items):
         recipe = None  # PyG's x already has features, whatever they were made from
     return load(items, labels=labels, recipe=recipe, task=None if recipe else task)
@@ -119,8 +119,9 @@ def _smiles_of(molecules: Sequence[Any]) -> list[str]:
     return [Chem.MolToSmiles(molecule) for molecule in molecules]
 
 
-def _molecules(smiles: Sequence[Any]) -> GraphSet:
-    from asapool.data.molecule_table import pack_molecules
+def _molecules(smiles: Sequence[Any], known: Mapping[str, Any] | None) -> GraphSet:
+    """The molecules of a list of SMILES; known: the recipe of the training graphs."""
+    from asapool.data.molecule_table import pack_molecules, read_smiles_list
     from asapool.data.molecules import VERSION, read_smiles
 
     for place, item in enumerate(smiles):
@@ -132,6 +133,8 @@ def _molecules(smiles: Sequence[Any]) -> GraphSet:
         raise DataError(
             f"X[{place}]: {reason}. {len(molecules.failed)} of {len(smiles)} cannot be read: leave them out"
         )
+    if known is not None and not known.keys().isdisjoint(("descriptors", "edge_features")):
+        return read_smiles_list(smiles, ReadOptions(recipe=known, labels="ignored")).graphs
     recipe = {"version": VERSION, "kind": "smiles", "smiles": "smiles", "target": None}
     return pack_molecules(molecules, source_text=tuple(smiles), recipe=recipe)
 
