@@ -250,6 +250,16 @@ def test_columns_beside_the_smiles_are_descriptors(library, tmp_path):
         asap.predict(["CCO"])
 
 
+def test_an_array_of_several_columns_is_refused_with_the_way_to_keep_their_names():
+    frame = pytest.importorskip("pandas").DataFrame({"smiles": RINGS + CHAINS, "pH": np.linspace(0, 1, 32)})
+    columns = ColumnTransformer([("all", "passthrough", ["smiles", "pH"])], verbose_feature_names_out=False)
+    model, y = Pipeline([("columns", columns), ("asap", ASAPClassifier("asap+", **QUICK))]), [1] * 16 + [0] * 16
+    with pytest.raises(DataError, match=r"got an array of 2, which have no names\. .*set_output\(transform='pandas'\)"):
+        model.fit(frame, y)
+    columns.set_output(transform="pandas")
+    assert model.fit(frame, y)[-1].recipe_["descriptors"]["columns"] == ["pH"]
+
+
 def test_columns_that_cannot_be_descriptors_are_refused():
     frame = pytest.importorskip("pandas").DataFrame({"smiles": ["CCO", "CC"], "name": [None, "ethane"]})
     with pytest.raises(

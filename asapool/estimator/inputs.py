@@ -44,7 +44,12 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str
         if len(X.columns) > 1:
             return _molecules_and_descriptors(X, recipe)
         X = X[X.columns[0]]
-    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1:
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUT":
+        if X.shape[1] > 1:
+            raise DataError(
+                f"X must be one column of SMILES or graphs, got an array of {X.shape[1]}, which have no names. If a "
+                "ColumnTransformer made it from a data frame, call its set_output(transform='pandas')"
+            )
         X = X[:, 0]
     items = list(X) if not isinstance(X, (str, bytes)) and hasattr(X, "__iter__") else None
     if not items or all(isinstance(item, (np.ndarray, tuple, list, int, float)) for item in items):
