@@ -14,7 +14,7 @@ from asapool.data.targets import Target
 from asapool.errors import ConfigError, choose
 from asapool.insight.copies import logits_of
 from asapool.insight.hierarchy import Hierarchy
-from asapool.insight.importance import KINDS, Question, frozen
+from asapool.insight.importance import KINDS, Question, descriptor_importance, frozen
 from asapool.insight.inputs import model_and_graph
 from asapool.insight.levels import Floats, Ints, levels_of
 from asapool.models.batches import cut
@@ -78,6 +78,7 @@ def explain(
             for kind, row in KINDS.items()
             if kind in importance and (levels or not row.needs_levels)
         }
+        effects = descriptor_importance(network, batch, c, other)
     row = np.repeat(np.arange(len(one.x)), np.diff(one.rowptr))
     text = None if one.source_text is None else one.source_text[0]
     return Hierarchy(
@@ -88,6 +89,7 @@ def explain(
         label=_label(one, c, meaning), kind=meaning.kind, unit=_unit(meaning, c),
         answer=task.shown_answer(probability, c, meaning),
         truth=None if one.truth is None else one.truth.astype(np.int64),
+        descriptors=dict(zip(_descriptor_names(one, len(effects)), effects.tolist(), strict=True)),
     )  # fmt: skip
 
 
@@ -110,6 +112,13 @@ def _label(one: GraphSet, k: int, target: Target) -> str | None:
         return None
     columns = list(task_of(one.target).labels(one.y, one.target).values())
     return columns[min(k, len(columns) - 1)][0] or None
+
+
+def _descriptor_names(one: GraphSet, count: int) -> list[str]:
+    """The columns of descriptors, then those that RDKit computes; numbers if the recipe does not know them."""
+    known = one.recipe.get("descriptors") or {}
+    names = [*known.get("columns", ()), *known.get("rdkit", ())]
+    return names if len(names) == count else [f"descriptor {k}" for k in range(count)]
 
 
 def _unit(target: Target, k: int) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 FORMAT, VERSION = "asapool.hierarchy", 1
+SHOWN = 5  # descriptors that are named
+LATER = ("kind", "unit", "answer", "against", "descriptors")  # fields that older files lack
 INTEGERS = ("kept", "medoid", "cluster", "member", "source", "target", "target_node", "truth")  # arrays of integers
 
 
@@ -33,6 +35,8 @@ class Hierarchy:
     when its neighbourhoods get typical features, plus the drop per node when they are removed. All but the first are in
     log odds, ln p/(1 − p), and negative if a node opposes the class; for a measured value they are in its unit, and
     negative if a node lowers it.
+
+    descriptors: for a model with descriptors, what each adds to the same quantity, compared with its training mean.
     """
 
     id: str
@@ -56,6 +60,7 @@ class Hierarchy:
     kind: str = "classification"  # of the model's target
     unit: str = ""  # of a measured value
     answer: str = ""  # the most probable class, the value of the explained task with its unit, or its yes or no
+    descriptors: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.answer:  # files of 0.2.0 have only classes
@@ -95,6 +100,17 @@ class Hierarchy:
         """What importance refers to: a class or task, or one class rather than another."""
         name = self.classes[self.target]
         return name if self.against is None else f"{name} rather than {self.classes[self.against]}"
+
+    @property
+    def descriptor_note(self) -> str:
+        """What the descriptors add, the strongest first; empty for a model without descriptors."""
+        if not self.descriptors:
+            return ""
+        ordered = sorted(self.descriptors.items(), key=lambda item: -abs(item[1]))
+        shown = [f"{name} {value:+.3g}".replace(" -", " −") for name, value in ordered[:SHOWN]]
+        more = [f"{len(ordered) - SHOWN} more"] if len(ordered) > SHOWN else []
+        unit = "log odds" if self.kind != "regression" else self.unit or "in the unit of the target"
+        return f"Descriptors, compared with their training means: {', '.join([*shown, *more])} ({unit})"
 
     @property
     def connectivity(self) -> tuple[Connectivity, ...]:
@@ -185,7 +201,7 @@ class Hierarchy:
     @classmethod
     def _from_plain(cls, plain: dict[str, Any]) -> Hierarchy:
         plain = _with_class_keys(plain) if "predictions" in plain else plain
-        names = [f.name for f in fields(cls) if f.name in plain or f.name not in ("kind", "unit", "answer", "against")]
+        names = [f.name for f in fields(cls) if f.name in plain or f.name not in LATER]
         values = {name: plain[name] for name in names}
         levels = tuple(
             Level(**{f.name: _array(f.name, level[f.name]) for f in fields(Level)}) for level in plain["levels"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -106,6 +107,25 @@ def gradient_importance(model: GraphModel, batch: Batch, c: int, against: int | 
     x = batch.x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(decision(model, logits_of(model, batch, x), c, against).sum(), x)
     scores: Floats = (batch.x * gradient).sum(dim=1).double().numpy()
+    return scores
+
+
+def descriptor_importance(model: GraphModel, batch: Batch, c: int, against: int | None = None) -> Floats:
+    """r_k = d_c of the graph − d_c with descriptor k at its training mean, (D,); call it within `frozen`.
+
+    d_c are the log odds of class or task c, or the value of task c.
+    """
+    D = model.shape.graph_channels if "graph_attr" in model.reads else 0
+    if not D or batch.graph_attr is None:
+        return np.zeros(0)
+    parts = []
+    with torch.no_grad():
+        whole = decision(model, logits_of(model, batch), c, against)
+        for column in range(batch.graph_attr.size(1) - D, batch.graph_attr.size(1)):
+            changed = batch.graph_attr.clone()
+            changed[:, column] = torch.nan  # missing: the model takes the training mean
+            parts.append(decision(model, logits_of(model, replace(batch, graph_attr=changed)), c, against))
+    scores: Floats = (whole - torch.cat(parts)).double().numpy()
     return scores
 
 

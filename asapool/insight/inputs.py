@@ -161,7 +161,8 @@ def find_graph(graphs: GraphSet, word: str) -> int:
 
 def one_graph(graph: Any, index: int | str | None, trained: LoadedModel | None) -> GraphSet:
     """The graph as a set of one, with the features that the model expects."""
-    if isinstance(graph, (str, PathLike)) or is_frame(graph):
+    smiles = isinstance(graph, (list, tuple)) and all(isinstance(text, str) for text in graph)
+    if isinstance(graph, (str, PathLike)) or smiles or is_frame(graph):
         graph = load(graph, labels="optional", **({} if trained is None else {"recipe": trained.recipe}))
     if isinstance(graph, GraphSet):
         index = find_graph(graph, index) if isinstance(index, str) else index

@@ -183,7 +183,8 @@ def explorer_view(hierarchy: Hierarchy, key: str, heading: str = "h2", name: str
     meaning = {kind: KINDS[kind].meaning_for(hierarchy.kind) for kind in kinds} | {"clusters": CLUSTERS}
     return {
         "key": key, "heading": heading, "title": title_of(hierarchy) + name, "text": hierarchy.text,
-        "note": hierarchy.note, "predicted": hierarchy.answer, "label": hierarchy.shown_label,
+        "note": hierarchy.note, "descriptors": hierarchy.descriptor_note,
+        "predicted": hierarchy.answer, "label": hierarchy.shown_label,
         "confidence": "" if hierarchy.confidence is None else f"{hierarchy.confidence:.3f}",
         "correct": _correct(hierarchy), "about": about_words(hierarchy), "bars": _bars(hierarchy),
         "views": views, "levels": _levels(hierarchy), "clusters_first": first == "clusters",

@@ -166,7 +166,8 @@ class Answers:
             for depth, level in enumerate(h.levels, 1)
         ]
         return {
-            "hierarchy": json.loads(h.to_json()), "pictures": pictures, "note": h.note, "about": h.about,
+            "hierarchy": json.loads(h.to_json()), "pictures": pictures, "about": h.about,
+            "note": ". ".join(filter(None, (h.note, h.descriptor_note))),
             "neighbours": [] if self.neighbours is None else self.neighbours.of(graphs),
         }  # fmt: skip
 

@@ -99,7 +99,7 @@ def to_html(hierarchy: Hierarchy) -> str:
     sure = "" if hierarchy.confidence is None else f", p = {hierarchy.confidence:.3f}"
     prediction = f"predicted <b>{escape(hierarchy.answer)}</b>{sure}{known}"
     head = f"<b>{escape(hierarchy.id)}</b>: {prediction}"
-    note = f"<p>{escape(hierarchy.note)}</p>" if hierarchy.note else ""
+    note = "".join(f"<p>{escape(text)}</p>" for text in (hierarchy.note, hierarchy.descriptor_note) if text)
     return f'<div><p>{head}</p>{note}<div style="display:flex;flex-wrap:wrap;gap:12px">{cells}</div></div>'
 
 
