@@ -109,7 +109,8 @@ class Hierarchy:
         ordered = sorted(self.descriptors.items(), key=lambda item: -abs(item[1]))
         shown = [f"{name} {value:+.3g}".replace(" -", " −") for name, value in ordered[:SHOWN]]
         more = [f"{len(ordered) - SHOWN} more"] if len(ordered) > SHOWN else []
-        unit = "log odds" if self.kind != "regression" else self.unit or "in the unit of the target"
+        measured = self.unit or "in the unit of the target"
+        unit = measured if self.kind == "regression" else f"log odds of {self.about}"
         return f"Descriptors, compared with their training means: {', '.join([*shown, *more])} ({unit})"
 
     @property

@@ -46,7 +46,7 @@ def test_the_log_odds_are_those_of_predictions_without_the_value():
     assert hierarchy.descriptors["pH"] > 0.1  # a high pH speaks for 1
     strongest = max(hierarchy.descriptors, key=lambda name: abs(hierarchy.descriptors[name]))
     assert hierarchy.descriptor_note.startswith(f"Descriptors, compared with their training means: {strongest} ")
-    assert hierarchy.descriptor_note.endswith(" (log odds)")
+    assert hierarchy.descriptor_note.endswith(" (log odds of 1)")
     assert Hierarchy.from_json(hierarchy.to_json()).descriptors == hierarchy.descriptors
     assert hierarchy.descriptor_note in hierarchy._repr_html_()
 
