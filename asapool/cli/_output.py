@@ -174,11 +174,8 @@ def note_reading(reading: Reading, *, unlabelled: bool = True) -> None:
 def note_duplicates(duplicates: Duplicates, split: str) -> None:
     """Print the number of duplicate molecules, and how to keep them in one part of the split."""
     if duplicates.molecules:
-        apart = (
-            ""
-            if split in ("scaffold", "scaffold-folds", "all", "file")
-            else "--split scaffold keeps duplicates in one part, "
-        )
+        together = split in ("scaffold", "scaffold-folds", "all", "file")
+        apart = "" if together else "--split scaffold keeps duplicates in one part, "
         molecules = "1 molecule occurs" if duplicates.molecules == 1 else f"{duplicates.molecules:,} molecules occur"
         note(
             f"{molecules} more than once ({duplicates.graphs:,} graphs), {duplicates.contradicting:,} with different "

@@ -63,7 +63,8 @@ def _reads(inputs: dict[str, Any]) -> str:
     parts = [f"{inputs['kind']} ({plural(inputs['node_features'], 'node feature')}"]
     parts[0] += f", {plural(inputs['edge_features'], 'edge feature')})" if inputs["edge_features"] else ")"
     if inputs["descriptors"]:
-        parts.append(f"the columns {_listed(inputs['descriptors'])}")
+        several = "s" * (len(inputs["descriptors"]) > 1)
+        parts.append(f"the column{several} {_listed(inputs['descriptors'])}")
     if inputs["rdkit_descriptors"]:
         parts.append(f"{plural(len(inputs['rdkit_descriptors']), 'descriptor')} that RDKit computes")
     return ", ".join(parts)

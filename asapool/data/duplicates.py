@@ -13,7 +13,7 @@ from asapool.data.descriptors import parsed
 from asapool.data.graphset import GraphSet
 from asapool.data.molecules import load_rdkit
 from asapool.data.reading import Log
-from asapool.errors import MissingExtraError
+from asapool.errors import MissingExtraError, plural
 
 
 class Duplicates(NamedTuple):
@@ -94,9 +94,8 @@ def _note(repeated: Sequence[Ints], ties: int, kind: str, where: str) -> str:
     if kind == "regression":
         how = "their measured values are averaged"
     elif ties:
-        how += f", and a tie ({ties:,} molecule{'s' * (ties > 1)}) counts as a missing one"
-    many = "1 molecule" if len(repeated) == 1 else f"{len(repeated):,} molecules"
-    return f"{where}: merged {rows:,} rows of {many}; {how}"
+        how += f", and a tie ({plural(ties, 'molecule')}) counts as a missing one"
+    return f"{where}: merged {rows:,} rows of {plural(len(repeated), 'molecule')}; {how}"
 
 
 def _rows_of_molecules(graphs: GraphSet) -> list[Ints]:

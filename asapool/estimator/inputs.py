@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Number
+from pathlib import Path
 from reprlib import repr as short
 from types import SimpleNamespace
 from typing import Any
@@ -16,11 +17,11 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from asapool.data import GraphSet, Reading, load, read
-from asapool.data.frames import columns_of, is_frame
+from asapool.data.frames import MISSING, columns_of, is_frame
 from asapool.data.molecule_columns import SMILES_COLUMNS
 from asapool.data.reading import MAKES_X, ReadOptions
 from asapool.data.splits import strata
-from asapool.data.tables import has_name
+from asapool.data.tables import find
 from asapool.data.targets import Target
 from asapool.errors import ConfigError, DataError, InputError
 
@@ -69,7 +70,8 @@ def pack(X: Any, labels: Any, recipe: Mapping[str, Any] | None = None, task: str
 def _molecules_and_descriptors(X: Any, recipe: Mapping[str, Any] | None) -> GraphSet:
     """The molecules of a data frame; its other columns are their descriptors, or those that the model was fitted on."""
     names = [str(name) for name in X.columns]
-    smiles = next((name for usual in SMILES_COLUMNS for name in names if has_name(name, (usual,))), None)
+    place = find(names, None, SMILES_COLUMNS, Path("X"))
+    smiles = None if place is None else names[place]
     fitted = recipe is None or "descriptors" in recipe
     if not fitted or (smiles is None and recipe is None):
         named = ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
@@ -171,7 +173,6 @@ def _meaning(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 Ints = npt.NDArray[np.int64]
-MISSING = ("nan", "<NA>", "NaT")  # the missing values of Python, NumPy and pandas, as text
 
 
 def with_classes(graphs: GraphSet, y: Any) -> tuple[npt.NDArray[Any], GraphSet]:

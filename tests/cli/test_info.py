@@ -53,7 +53,7 @@ def test_an_ensemble_with_descriptors(folder):
     shown = rows(out)
     assert shown["method"].startswith("ensemble of 2 × asap+ (")
     assert shown["predicts"] == "1 measured value: logP"
-    assert shown["reads"].startswith("SMILES (36 node features, 6 edge features), the columns pH, ")
+    assert shown["reads"].startswith("SMILES (36 node features, 6 edge features), the column pH, ")
     assert shown["reads"].endswith(" descriptors that RDKit computes")
     assert "test RMSE" in shown
 
